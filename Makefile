@@ -13,10 +13,10 @@ SECONDS ?= 600
 QUICK := not soak and not fuzz and not browser and not clients
 CLUSTER_SUITES ?= tests/contract tests/flows tests/tenancy tests/http tests/regressions
 
-help: ## this list
+help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
-install: $(STAMP) ## set up .venv with the command .venv/bin/joinery
+install: $(STAMP) ## create .venv with the command .venv/bin/joinery
 
 $(STAMP): pyproject.toml requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -31,30 +31,30 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	@$(BIN)/python -m entrypoints.site.build
 	@touch $@
 
-docs: install ## the pages under /docs anew, after a change in docs/ or in an operation
+docs: install ## rebuild the pages under /docs, after a change in docs/ or in an operation
 	@$(BIN)/python -m entrypoints.site.build
 
-run: install ## start everything on this machine, with the demo
+run: install ## start the whole service on this machine, with the demo
 	@exec $(BIN)/joinery up --demo
 
-test: install ## every test but the long ones
+test: install ## run all tests except the long ones
 	@env -u JOINERY_TEST_CITUS_URL $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(QUICK)" tests
 
-test-fast: install ## the rules of this repository, functions by themselves and every operation: a minute and a half
+test-fast: install ## run the rules of this repository, the unit tests and every operation (a minute and a half)
 	@env -u JOINERY_TEST_CITUS_URL $(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m "$(QUICK) and not slow" tests/meta tests/unit tests/tenancy
 
-test-cluster: install ## the suites that run on a Citus cluster, on that of JOINERY_TEST_CITUS_URL (docs/cluster.md; CLUSTER_SUITES)
+test-cluster: install ## run the tests for a Citus cluster on that of JOINERY_TEST_CITUS_URL (docs/cluster.md; CLUSTER_SUITES)
 	@test -n "$$JOINERY_TEST_CITUS_URL" || { echo "JOINERY_TEST_CITUS_URL is not set: docs/cluster.md explains how to build a cluster." >&2; exit 1; }
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile tests/citus --ignore tests/citus/test_dead_nodes.py
 	@JOINERY_TEST_ON=citus $(BIN)/python -m pytest -q -n $(JOBS) -m "$(QUICK)" $(CLUSTER_SUITES)
 	@# kills nodes, so nothing may run beside it
 	@$(BIN)/python -m pytest -q tests/citus/test_dead_nodes.py
 
-test-browser: install ## the documentation site and the console in Chromium: axe, widths, keyboard (CHROMIUM=/usr/bin/chromium)
+test-browser: install ## test the documentation site and the console in Chromium: axe, widths, keyboard (CHROMIUM=/usr/bin/chromium)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser]'
 	@$(BIN)/python -m pytest -q -rs -m browser $(ARGS) tests/browser
 
-check: install ## style, types, import rules and the rules of this repository
+check: install ## check style, types, import rules and the rules of this repository
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -80,52 +80,52 @@ sbom: install ## write the image's software bill of materials to dist/joinery.cd
 	@PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible \
 	  --of JSON --output-file dist/joinery.cdx.json requirements.lock
 
-sdk: install ## the distribution joinery-sdk, as a wheel in dist/
+sdk: install ## build the wheel of joinery-sdk in dist/
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cp -R connectors/sdk "$$folder/sdk" && \
 	  $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist "$$folder/sdk" && ls dist/joinery_sdk-*
 
-clients: install ## our clients for Python and TypeScript and a collection for Postman, in dist/
-	@$(BIN)/python -m entrypoints.clients.shipped dist
+clients: install ## build the Python and TypeScript clients and the Postman collection in dist/
+	@$(BIN)/python -m entrypoints.clients.distribution dist
 
-test-clients: install ## our clients and those that others' generators make: types checked, used against a server (needs npm and java)
+test-clients: install ## test the clients, and clients from other generators, against a server (needs npm and java)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,clients]'
 	@$(BIN)/python -m pytest -q -m clients $(ARGS) tests/clients
 
-soak: install ## the long tests
+soak: install ## run the long tests
 	@$(BIN)/python -m pytest -q -m soak tests
 
-fuzz: install ## files and requests of any kind at random, ten minutes each (SECONDS=600, ARGS)
+fuzz: install ## test with random files and requests, ten minutes each (SECONDS=600, ARGS)
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
 bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
-accuracy: install ## how often labelled headers and measures are read right (ARGS=FOLDER)
+accuracy: install ## measure how many labelled headers and measures are read correctly (ARGS=FOLDER)
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
-header-weights: install ## learn anew what headers are like, from the labelled ones (ARGS=further files)
+header-weights: install ## compute the weights of header recognition from labelled headers (ARGS=further files)
 	@$(BIN)/python -m benchmarks.header_weights $(ARGS)
 
-bench-read: ## how fast lists and products are read
-bench-ingest: ## how fast feeds are taken in
-bench-start: ## how long starting takes
-bench-write: ## how fast changes are written
-bench-feed: ## what the event log costs, and whether readers miss anything
-bench-webhooks: ## how fast events are delivered
-bench-cluster: ## what a cluster costs beside one PostgreSQL
-bench-normalise: ## what reading cells costs, over a folder of files (ARGS=folder)
-bench-mail: ## how fast mail is taken, and what the API notices of it
-bench-oauth: ## what an OAuth token costs a request, beside an API key
-bench-sign-in: install ## what signing in costs, and what API reads notice of it
+bench-read: ## measure the speed of reading lists and products
+bench-ingest: ## measure the speed of imports
+bench-start: ## measure the time of a start
+bench-write: ## measure the speed of writing changes
+bench-feed: ## measure the cost of the event log, and check that readers miss no event
+bench-webhooks: ## measure the speed of webhook deliveries
+bench-cluster: ## compare the cost of a cluster with that of one PostgreSQL server
+bench-normalise: ## measure the time of reading cells in the files of a folder (ARGS=folder)
+bench-mail: ## measure the speed of receiving mail, and its effect on the API
+bench-oauth: ## compare the time of a request with an OAuth token and with an API key
+bench-sign-in: install ## measure the cost of sign-ins, and their effect on API reads
 	@$(BIN)/python -m benchmarks.sign_in $(ARGS)
-bench-tracing: ## what a collector of traces costs a request
-bench-simulation: ## what a cluster of many tenants comes to, reckoned
-bench-images: ## how fast images are decoded and made WebP
-bench-match-stage: install ## what matching after a run costs
+bench-tracing: ## measure the cost of exporting traces for a request
+bench-simulation: ## simulate placement, load and the relay of a cluster with ten thousand tenants
+bench-images: ## measure the speed of converting images to WebP
+bench-match-stage: install ## measure the time of matching after a run
 	@$(BIN)/python -m benchmarks.match_stage $(ARGS)
-bench-matching: ## how well and how fast items are matched (ARGS=folders, or --generated 100000)
-bench-exports: ## what an export costs beside moving the same bytes alone
-bench-merges: ## what merging costs, and merged products their readers
-bench-usage: ## what counting usage costs
-bench-console: ## what the console's pages cost, and a key press in its search of 100,000 products
-bench-console-pages: install ## what every page of the console costs a large customer (ARGS=--every)
+bench-matching: ## measure the quality and speed of matching (ARGS=folders, or --generated 100000)
+bench-exports: ## compare the time of an export with that of copying the same bytes
+bench-merges: ## measure the cost of merges, and of reading merged products
+bench-usage: ## measure the cost of counting usage
+bench-console: ## measure the time of console pages, and of a search in 100,000 products
+bench-console-pages: install ## measure the time of every console page for a large customer (ARGS=--every)
 	@$(BIN)/python -m benchmarks.console_pages $(ARGS)
-bench-audit: ## what the audit log costs a change, and what undoing and checking it take
+bench-audit: ## measure the cost of the audit log for a change, of an undo and of verification

@@ -1,8 +1,9 @@
-"""Envelope encryption of secrets with AES-GCM, so that the database alone does not reveal them.
+"""Envelope encryption of stored secrets with AES-GCM.
 
-Each value has its own data key, which is wrapped under a named key-encryption key derived from the deployment's secret.
-Layout: version (1 byte), length of the key's name (1 byte), name, nonce (12 bytes), wrapped data key (48 bytes), nonce
-(12 bytes), encrypted JSON. Owner and destination are associated data of both encryptions.
+Each value is encrypted with a separate data key, and the data key with a key-encryption key derived from the operator's secret.
+Layout: version (1 byte), length of the key-encryption key's name (1 byte), name, nonce (12 bytes), encrypted data key (48 bytes), nonce
+(12 bytes), encrypted JSON. The associated data of both encryptions contains the owner of the value, and
+the only destination to which the value may be sent.
 """
 
 import json
@@ -18,81 +19,102 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 _VERSION = 2
 _VERSIONS = (1, _VERSION)
-_NONCE = 12
-_WRAPPED = 48
+_NONCE_BYTES = 12
+_WRAPPED_KEY_BYTES = 48
 
 
-def derive(secret: str) -> tuple[str, bytes]:
-    """Derive the name and the bytes of a key-encryption key from the deployment's secret (HKDF, RFC 5869)."""
+def derive_key(secret: str) -> tuple[str, bytes]:
+    """Derive the name and the bytes of a key-encryption key from the operator's secret (HKDF, RFC 5869)."""
     key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"joinery credentials").derive(secret.encode())
     return sha256(b"name" + key).hexdigest()[:16], key
 
 
 class AesGcmVault:
-    """Vault that seals under the current secret's key until `use` selects another, and opens values of all given secrets."""
+    """Encryption of stored values (port Vault in domain/secrets/ports.py).
+
+    The key of `current` encrypts until another key is selected. The keys of all secrets decrypt.
+
+    Args:
+        current: The current operator's secret.
+        former: The former operator's secrets.
+    """
 
     def __init__(self, current: str, former: tuple[str, ...] = ()) -> None:
-        self._keys = dict(derive(secret) for secret in (current, *former))
-        self._in_force = self.keys[0]
+        self._keys = dict(derive_key(secret) for secret in (current, *former))
+        self._active_key = self.secret_ids[0]
 
     @property
-    def keys(self) -> tuple[str, ...]:
+    def secret_ids(self) -> tuple[str, ...]:
         return tuple(self._keys)
 
     @property
-    def in_force(self) -> str:
-        return self._in_force
+    def active_secret_id(self) -> str:
+        return self._active_key
 
     @property
-    def stamp(self) -> bytes:
-        return _head(self._in_force)
+    def current_prefix(self) -> bytes:
+        return _build_header(self._active_key)
 
-    def use(self, key: str) -> None:
-        if key not in self._keys:
+    def activate_secret(self, secret_id: str) -> None:
+        if secret_id not in self._keys:
             raise ValueError("The vault has no key with this name.")
-        self._in_force = key
+        self._active_key = secret_id
 
-    def key_of(self, sealed: bytes) -> str:
-        return _split_head(sealed)[1]
+    def parse_secret_id(self, sealed: bytes) -> str:
+        return _split_header(sealed)[1]
 
-    def seal(self, value: Mapping[str, Any], owner: str, destination: str = "", *, key: str = "") -> bytes:
-        data_key, nonce, inner = AESGCM.generate_key(256), secrets.token_bytes(_NONCE), secrets.token_bytes(_NONCE)
-        name = key or self._in_force
-        associated_data = _associated_data(_VERSION, name, owner, destination)
+    def encrypt(self, value: Mapping[str, Any], owner: str, destination: str = "", *, secret_id: str = "") -> bytes:
+        data_key, nonce, inner = (
+            AESGCM.generate_key(256),
+            secrets.token_bytes(_NONCE_BYTES),
+            secrets.token_bytes(_NONCE_BYTES),
+        )
+        name = secret_id or self._active_key
+        associated_data = _build_associated_data(_VERSION, name, owner, destination)
         wrapped = AESGCM(self._keys[name]).encrypt(nonce, data_key, associated_data)
         text = json.dumps(value, separators=(",", ":")).encode()
-        return _head(name) + nonce + wrapped + inner + AESGCM(data_key).encrypt(inner, text, associated_data)
+        return _build_header(name) + nonce + wrapped + inner + AESGCM(data_key).encrypt(inner, text, associated_data)
 
-    def open(self, sealed: bytes, owner: str, destination: str = "") -> Mapping[str, Any]:
-        version, name, rest = _split_head(sealed)
+    def decrypt(self, sealed: bytes, owner: str, destination: str = "") -> Mapping[str, Any]:
+        version, name, rest = _split_header(sealed)
         if name not in self._keys:
-            raise ValueError("The credentials were sealed under a key that this deployment does not have.")
-        nonce, wrapped = rest[:_NONCE], rest[_NONCE : _NONCE + _WRAPPED]
-        inner, text = rest[_NONCE + _WRAPPED :][:_NONCE], rest[2 * _NONCE + _WRAPPED :]
-        associated_data = _associated_data(version, name, owner, destination)
+            raise ValueError(
+                "The credentials were encrypted with a secret that this deployment does not have. Add it to JOINERY_SECRET_FORMER."
+            )
+        nonce, wrapped = rest[:_NONCE_BYTES], rest[_NONCE_BYTES : _NONCE_BYTES + _WRAPPED_KEY_BYTES]
+        inner, text = (
+            rest[_NONCE_BYTES + _WRAPPED_KEY_BYTES :][:_NONCE_BYTES],
+            rest[2 * _NONCE_BYTES + _WRAPPED_KEY_BYTES :],
+        )
+        associated_data = _build_associated_data(version, name, owner, destination)
         try:
             data_key = AESGCM(self._keys[name]).decrypt(nonce, wrapped, associated_data)
             opened: Mapping[str, Any] = json.loads(AESGCM(data_key).decrypt(inner, text, associated_data))
         except InvalidTag:
-            raise ValueError("The sealed credentials were modified, or belong to another source or address.") from None
+            raise ValueError("The encrypted credentials were modified, or belong to another source or URL.") from None
         return opened
 
 
-def _head(name: str) -> bytes:
+def _build_header(name: str) -> bytes:
+    """Return the first bytes of an encrypted value: version, length of the key's name, name."""
     return bytes([_VERSION, len(name)]) + name.encode()
 
 
-def _split_head(sealed: bytes) -> tuple[int, str, bytes]:
-    """Split a sealed value into its version, the key's name and the rest. Raises ValueError."""
-    invalid = len(sealed) < 2 or sealed[0] not in _VERSIONS or len(sealed) < 2 + sealed[1] + 2 * _NONCE + _WRAPPED
+def _split_header(sealed: bytes) -> tuple[int, str, bytes]:
+    """Split an encrypted value into version, name of the key-encryption key, and the rest. Raises ValueError."""
+    invalid = (
+        len(sealed) < 2
+        or sealed[0] not in _VERSIONS
+        or len(sealed) < 2 + sealed[1] + 2 * _NONCE_BYTES + _WRAPPED_KEY_BYTES
+    )
     if invalid:
-        raise ValueError("The sealed credentials are truncated or have an unknown format.")
+        raise ValueError("The encrypted credentials are truncated or have an unknown format.")
     end = 2 + sealed[1]
     return sealed[0], sealed[2:end].decode("ascii", "replace"), sealed[end:]
 
 
-def _associated_data(version: int, name: str, owner: str, destination: str) -> bytes:
-    """Return the associated data; version 1 contains the owner only."""
+def _build_associated_data(version: int, name: str, owner: str, destination: str) -> bytes:
+    """Build the associated data of both encryptions; in version 1 without the destination."""
     if version == 1:
         return f"1|{name}|{owner}".encode()
     parts = (str(version), name, owner, destination)

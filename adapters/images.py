@@ -1,4 +1,4 @@
-"""Conversion of untrusted images to WebP: bounded size, upright, sRGB, without metadata."""
+"""Conversion of untrusted images to WebP: limited in size, rotated upright, in sRGB, without metadata."""
 
 import io
 import struct
@@ -10,26 +10,28 @@ from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
 from domain.media.ports import ImageRefused
 
-EDGE = 2048
+MAX_EDGE = 2048
 """Longest side of a stored image in pixels."""
-PIXELS = 64_000_000
-"""Maximum pixels of an image that is decoded."""
-SMALLER = (960, 320)
-"""Longest sides of the renditions in pixels; only those smaller than the image are made."""
-QUALITY = 82
+MAX_PIXELS = 64_000_000
+"""Maximum pixels of a decoded image."""
+RENDITION_EDGES = (960, 320)
+"""Longest sides of the renditions in pixels. A rendition is made only if it is smaller than the image."""
+WEBP_QUALITY = 82
+"""Quality of the WebP encoder, 0 to 100."""
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
-_METHOD = 2
-"""Effort of the encoder, 0 to 6: each step beyond 2 doubles the time and saves a few percent."""
+"""Accepted formats of images."""
+_ENCODER_EFFORT = 2
+"""Effort of the WebP encoder, 0 to 6: each step beyond 2 doubles the time and saves a few percent of size."""
 _HIGH_DEPTH_MODES = frozenset(("I", "I;16", "I;16B", "I;16L", "F"))
 
-Image.MAX_IMAGE_PIXELS = 2 * PIXELS
+Image.MAX_IMAGE_PIXELS = 2 * MAX_PIXELS
 Image.preinit()
 with suppress(ImportError):
     from PIL import WebPImagePlugin  # noqa: F401  loaded at import, so that forked processes have it
 
 
-def webp_of(source: Path, target: Path) -> list[tuple[str, int, int]]:
-    """Write the file's first frame as WebP to `target`, and its renditions to the same folder.
+def convert_to_webp(source: Path, target: Path) -> list[tuple[str, int, int]]:
+    """Convert the first frame of the image file `source` to WebP at `target`, with renditions in the same folder.
 
     Returns:
         File name, width and height in pixels of each written file, the largest first.
@@ -41,37 +43,39 @@ def webp_of(source: Path, target: Path) -> list[tuple[str, int, int]]:
     """
     try:
         with Image.open(source, formats=FORMATS) as image:
-            _refuse_large(image)
-            image.draft(image.mode, (EDGE, EDGE))
+            _check_size(image)
+            image.draft(image.mode, (MAX_EDGE, MAX_EDGE))
             image.load()
             normalised = _normalise(image)
     except (UnidentifiedImageError, Image.DecompressionBombError):
         raise ImageRefused("The file is not a readable image.") from None
     except (OSError, SyntaxError, ValueError, IndexError, TypeError, struct.error, zlib.error, EOFError):
         raise ImageRefused("The image is damaged.") from None
-    written = [_save(normalised, target)]
-    for edge in SMALLER:
+    written = [_save_as_webp(normalised, target)]
+    for edge in RENDITION_EDGES:
         if edge < max(normalised.size):
             normalised.thumbnail((edge, edge), Image.Resampling.LANCZOS, reducing_gap=3.0)
-            written.append(_save(normalised, target.with_stem(f"{target.stem}-{edge}")))
+            written.append(_save_as_webp(normalised, target.with_stem(f"{target.stem}-{edge}")))
     return written
 
 
-def _save(image: Image.Image, target: Path) -> tuple[str, int, int]:
-    image.save(target, "WEBP", quality=QUALITY, method=_METHOD, exif=b"", icc_profile=b"", xmp=b"")
+def _save_as_webp(image: Image.Image, target: Path) -> tuple[str, int, int]:
+    """Write the image as WebP; return file name, width and height."""
+    image.save(target, "WEBP", quality=WEBP_QUALITY, method=_ENCODER_EFFORT, exif=b"", icc_profile=b"", xmp=b"")
     return target.name, *image.size
 
 
-def _refuse_large(image: Image.Image) -> None:
+def _check_size(image: Image.Image) -> None:
+    """Raise ImageRefused if the image has more than MAX_PIXELS."""
     width, height = image.size
-    if width * height > PIXELS:
+    if width * height > MAX_PIXELS:
         raise ImageRefused(
-            f"The image has {width} × {height} pixels; at most {PIXELS // 1_000_000} million are accepted."
+            f"The image has {width} × {height} pixels; at most {MAX_PIXELS // 1_000_000} million are accepted."
         )
 
 
 def _normalise(image: Image.Image) -> Image.Image:
-    """Rotate upright, scale to EDGE, then convert to sRGB; scaling first is cheaper."""
+    """Rotate the image upright, scale it to at most MAX_EDGE, and convert it to sRGB."""
     profile = image.info.get("icc_profile")
     upright = ImageOps.exif_transpose(image)
     if upright.mode in _HIGH_DEPTH_MODES:
@@ -81,19 +85,19 @@ def _normalise(image: Image.Image) -> Image.Image:
         upright = upright.convert("RGBA" if has_alpha else "RGB")
     elif upright.mode in ("RGB", "L") and "transparency" in upright.info:
         upright = upright.convert("RGBA")
-    upright.thumbnail((EDGE, EDGE), Image.Resampling.LANCZOS, reducing_gap=2.0)
+    upright.thumbnail((MAX_EDGE, MAX_EDGE), Image.Resampling.LANCZOS, reducing_gap=2.0)
     return _to_srgb(upright, profile)
 
 
 def _to_8_bits(image: Image.Image) -> Image.Image:
-    """Convert 16-bit greyscale to 8 bits by scaling, not clipping."""
+    """Convert a 16-bit greyscale image to 8 bits by scaling the values, not by clipping them."""
     if image.mode == "F":
         return image.convert("L")
     return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
 
 
 def _to_srgb(image: Image.Image, profile: object) -> Image.Image:
-    """Convert to sRGB by the embedded profile; an unusable profile is ignored."""
+    """Convert the image to sRGB by its embedded colour profile; an unusable profile is ignored."""
     mode = "RGBA" if image.mode == "RGBA" else "RGB"
     if isinstance(profile, bytes) and profile and image.mode in ("RGB", "RGBA", "CMYK", "L"):
         with suppress(ImageCms.PyCMSError, OSError, ValueError, TypeError):

@@ -6,16 +6,26 @@ from email.utils import format_datetime
 
 import aiosmtplib
 
-from domain.outbox.ports import Letter, MailRefused, MailUnsent
+from domain.outbox.ports import MailMessage, MailRefused, MailUnsent
 from ports.clock import Clock
 
-TIMEOUT = 20.0
-_REFUSED = (aiosmtplib.SMTPDataError, aiosmtplib.SMTPRecipientRefused, aiosmtplib.SMTPSenderRefused)
+TIMEOUT_SECONDS = 20.0
+_REFUSAL_ERRORS = (aiosmtplib.SMTPDataError, aiosmtplib.SMTPRecipientRefused, aiosmtplib.SMTPSenderRefused)
 
 
 @dataclass(frozen=True, slots=True)
-class Relay:
-    """Mail server: TLS from the first byte (`implicit_tls`) or by STARTTLS before anything is sent (`start_tls`)."""
+class MailServer:
+    """Mail server, and the login there.
+
+    Attributes:
+        host: The host name.
+        port: The port.
+        sender: The address from which mail is sent.
+        implicit_tls: Whether the connection uses TLS from the first byte.
+        start_tls: Whether STARTTLS must enable TLS before mail is sent.
+        user: The user name, or None.
+        password: The password, or None.
+    """
 
     host: str
     port: int
@@ -27,44 +37,45 @@ class Relay:
 
 
 class SmtpMailer:
-    """Mailer (domain/outbox/ports.py) over SMTP."""
+    """Sending of mail by SMTP (port Mailer in domain/outbox/ports.py)."""
 
-    def __init__(self, relay: Relay, clock: Clock) -> None:
-        self._relay, self._clock = relay, clock
+    def __init__(self, server: MailServer, clock: Clock) -> None:
+        self._relay, self._clock = server, clock
 
-    async def send(self, letter: Letter) -> None:
+    async def send(self, message: MailMessage) -> None:
         relay = self._relay
         try:
             await aiosmtplib.send(
-                self._message(letter),
+                self._build_email(message),
                 hostname=relay.host,
                 port=relay.port,
                 username=relay.user,
                 password=relay.password,
                 use_tls=relay.implicit_tls,
                 start_tls=relay.start_tls,
-                timeout=TIMEOUT,
+                timeout=TIMEOUT_SECONDS,
             )
         except aiosmtplib.SMTPRecipientsRefused as error:
-            raise _unsent(error.recipients[0]) from error
+            raise _build_error(error.recipients[0]) from error
         except aiosmtplib.SMTPResponseException as error:
-            raise _unsent(error) from error
+            raise _build_error(error) from error
         except (aiosmtplib.SMTPException, OSError) as error:
-            raise MailUnsent(f"The mail server cannot be reached ({type(error).__name__}).") from error
+            raise MailUnsent(f"The mail server is unavailable ({type(error).__name__}).") from error
         except ValueError as error:
-            raise MailRefused("The address or the subject is not valid in a message.") from error
+            raise MailRefused("The recipient's address or the subject of the message is invalid.") from error
 
-    def _message(self, letter: Letter) -> EmailMessage:
-        message = EmailMessage()
-        message["From"], message["To"], message["Subject"] = self._relay.sender, letter.to, letter.subject
-        message["Date"] = format_datetime(self._clock.now())
-        message["Message-ID"] = f"<{letter.id}@{self._relay.sender.rpartition('@')[2].strip('>')}>"
-        message["Auto-Submitted"] = "auto-generated"
-        message.set_content(letter.text)
-        return message
+    def _build_email(self, message: MailMessage) -> EmailMessage:
+        """Build the email with its headers."""
+        email = EmailMessage()
+        email["From"], email["To"], email["Subject"] = self._relay.sender, message.to, message.subject
+        email["Date"] = format_datetime(self._clock.now())
+        email["Message-ID"] = f"<{message.id}@{self._relay.sender.rpartition('@')[2].strip('>')}>"
+        email["Auto-Submitted"] = "auto-generated"
+        email.set_content(message.text)
+        return email
 
 
-def _unsent(error: aiosmtplib.SMTPResponseException) -> MailUnsent:
-    """Return the error for a response; only a refusal of the message itself, not of the client, is permanent."""
-    permanent = isinstance(error, _REFUSED) and 500 <= error.code < 600
-    return (MailRefused if permanent else MailUnsent)(f"The mail server answered {error.code}.")
+def _build_error(error: aiosmtplib.SMTPResponseException) -> MailUnsent:
+    """Return the error for a response of the mail server: MailRefused if it refused the message permanently, else MailUnsent."""
+    permanent = isinstance(error, _REFUSAL_ERRORS) and 500 <= error.code < 600
+    return (MailRefused if permanent else MailUnsent)(f"The mail server returned {error.code}.")

@@ -1,4 +1,4 @@
-"""Password strength by zxcvbn, as an estimate of the guesses that a password withstands."""
+"""Password strength by zxcvbn: the estimated number of guesses until a password is found."""
 
 import threading
 from asyncio import wrap_future
@@ -7,9 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from domain.kernel.errors import Overloaded
 
-JUDGED = 16
-"""Number of characters that are estimated. The time grows steeply: 16 take up to 30 ms, 32 up to a second."""
-OWN = (
+MAX_ESTIMATED_CHARS = 16
+"""Maximum characters of a password that are estimated: 16 take up to 30 ms, 32 up to a second."""
+SERVICE_WORDS = (
     "joinery",
     "furniture",
     "catalogue",
@@ -23,35 +23,43 @@ OWN = (
 """Words related to this service, which attackers would try first."""
 
 
-class ZxcvbnGuesses:
-    """PasswordGuesses (domain/people/ports.py) in one thread, since parallel estimates would delay the event loop. `waiting` passwords may queue."""
+class ZxcvbnEstimator:
+    """Estimator of password strength (port GuessEstimator in domain/people/ports.py), which runs in one thread.
 
-    def __init__(self, *, waiting: int = 20) -> None:
+    Args:
+        max_waiting_calls: Maximum calls that wait for the thread; further calls raise Overloaded.
+    """
+
+    def __init__(self, *, max_waiting_calls: int = 20) -> None:
+        # parallel estimates would delay the event loop
         self._thread = ThreadPoolExecutor(1, "guesses")
-        self._max_pending, self._pending, self._lock = waiting, 0, threading.Lock()
+        self._max_pending, self._pending, self._lock = max_waiting_calls, 0, threading.Lock()
 
-    async def withstands(self, password: str, own: Sequence[str]) -> int:
+    async def estimate_guesses(self, password: str, personal_words: Sequence[str]) -> int:
         if self._pending > self._max_pending:
             raise Overloaded(
                 "Too many people are setting a password right now. Try again in a few seconds.", retry_after=3
             )
         with self._lock:
             self._pending += 1
-        future = self._thread.submit(_estimate_guesses, password[:JUDGED], [*OWN, *own])
+        future = self._thread.submit(
+            _estimate_guesses, password[:MAX_ESTIMATED_CHARS], [*SERVICE_WORDS, *personal_words]
+        )
         # A call counts until the thread has finished it, even if its caller was cancelled.
-        future.add_done_callback(self._release)
+        future.add_done_callback(self._decrement_pending)
         return await wrap_future(future)
 
     def close(self) -> None:
         """Stop the thread after its current call."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _release(self, _: "Future[int]") -> None:
+    def _decrement_pending(self, _: "Future[int]") -> None:
         with self._lock:
             self._pending -= 1
 
 
-def _estimate_guesses(password: str, own: Sequence[str]) -> int:
+def _estimate_guesses(password: str, personal_words: Sequence[str]) -> int:
+    """Estimate the guesses until the password is found, by someone who knows the words."""
     from zxcvbn import zxcvbn  # noqa: PLC0415  loading its word lists takes 0.2 s, and few processes need them
 
-    return int(zxcvbn(password, user_inputs=list(own))["guesses"])
+    return int(zxcvbn(password, user_inputs=list(personal_words))["guesses"])

@@ -1,1 +1,1 @@
-"""What the service costs, measured; each command prints one line a figure and asserts nothing."""
+"""Benchmarks of the service; each command prints measurements, one per line, and has no pass or fail criteria."""

@@ -1,6 +1,7 @@
-"""How often headers and measures of a folder are read right: `python -m benchmarks.accuracy FOLDER`.
+"""Measurement of how accurately headers and measures are read: `python -m benchmarks.accuracy FOLDER`.
 
-The folder holds `measures.csv` and `headers*.csv` (benchmarks/references.py). One line a figure; `--rows` lists what went wrong.
+The folder contains `measures.csv` and `headers*.csv` (benchmarks/labelled_data.py). With `--rows`, each error is
+listed as well.
 """
 
 import argparse
@@ -8,95 +9,111 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.references import Header, judged_headers, judged_measure, rows_of, skipped
+from benchmarks.labelled_data import (
+    EvaluatedHeader,
+    evaluate_headers,
+    evaluate_measure,
+    find_skip_reason,
+    read_csv_rows,
+)
 from domain.ingestion.model import FeedSettings
 
-_CONFIDENT = 0.9
+_HIGH_CONFIDENCE = 0.9
 
 
 def main() -> None:
-    """Read the folder and print."""
+    """Evaluate all files of the folder and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path())
-    parser.add_argument("--rows", action="store_true", help="list every header and measure that was not read right")
-    parser.add_argument("--currency", help="of the headers' sources")
+    parser.add_argument("--rows", action="store_true", help="list every header and measure that was read incorrectly")
+    parser.add_argument("--currency", help="default currency of the sources of the headers")
     options = parser.parse_args()
     for path in sorted(options.folder.rglob("headers*.csv")):
-        headers = list(judged_headers(rows_of(path), FeedSettings(currency=options.currency)))
+        headers = list(evaluate_headers(read_csv_rows(path), FeedSettings(currency=options.currency)))
         _print_headers(path.name, headers, rows=options.rows)
     for path in sorted(options.folder.rglob("measures*.csv")):
-        _print_measures(path.name, rows_of(path), listed=options.rows)
+        _print_measures(path.name, read_csv_rows(path), listed=options.rows)
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{part / whole:.1%} ({part} of {whole})" if whole else "none"
+def _format_percentage(count: int, total: int) -> str:
+    return f"{count / total:.1%} ({count} of {total})" if total else "none"
 
 
-def _counts(name: str, headers: Iterable[Header]) -> None:
+def _print_verdicts(name: str, headers: Iterable[EvaluatedHeader]) -> None:
     verdicts = Counter(header.verdict for header in headers)
-    inside = verdicts["right"] + verdicts["missed"] + verdicts["wrong"]
+    mappable_count = verdicts["right"] + verdicts["missed"] + verdicts["wrong"]
     print(
-        f"{name}: right {_percent(verdicts['right'], inside)}, wrong field {_percent(verdicts['wrong'], inside)}, "
-        f"missed {_percent(verdicts['missed'], inside)}; without a field left alone "
-        f"{_percent(verdicts['left'], verdicts['left'] + verdicts['taken'])}"
+        f"{name}: correct {_format_percentage(verdicts['right'], mappable_count)}, wrong field {_format_percentage(verdicts['wrong'], mappable_count)}, "
+        f"missed {_format_percentage(verdicts['missed'], mappable_count)}; headers without a field ignored "
+        f"{_format_percentage(verdicts['ignored'], verdicts['ignored'] + verdicts['spurious'])}"
     )
 
 
-def _print_headers(name: str, headers: list[Header], *, rows: bool) -> None:
-    _counts(f"{name} all", headers)
+def _print_headers(name: str, headers: list[EvaluatedHeader], *, rows: bool) -> None:
+    _print_verdicts(f"{name} all", headers)
     mapped = [header for header in headers if header.column]
     for tier in sorted({header.column.tier for header in mapped if header.column}):
-        _counts(f"{name} tier {tier}", [header for header in mapped if header.column and header.column.tier == tier])
-    sure = [header for header in mapped if header.column and header.column.confidence >= _CONFIDENT]
-    bad = sum(header.verdict in ("wrong", "taken") for header in sure)
-    print(f"{name} confident (>= {_CONFIDENT}): wrong {_percent(bad, len(sure))}")
+        _print_verdicts(
+            f"{name} tier {tier}", [header for header in mapped if header.column and header.column.tier == tier]
+        )
+    confident = [header for header in mapped if header.column and header.column.confidence >= _HIGH_CONFIDENCE]
+    error_count = sum(header.verdict in ("wrong", "spurious") for header in confident)
+    print(
+        f"{name} with confidence of at least {_HIGH_CONFIDENCE}: wrong {_format_percentage(error_count, len(confident))}"
+    )
     for low in (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98):
-        bucket = [h for h in mapped if h.column and low <= h.column.confidence < _next(low)]
-        good = sum(header.verdict in ("right", "left") for header in bucket)
-        if bucket:
-            print(f"{name} confidence {low} to {_next(low)}: right {_percent(good, len(bucket))}")
+        group = [h for h in mapped if h.column and low <= h.column.confidence < _upper_bound(low)]
+        correct_count = sum(header.verdict in ("right", "ignored") for header in group)
+        if group:
+            print(
+                f"{name} confidence {low} to {_upper_bound(low)}: correct {_format_percentage(correct_count, len(group))}"
+            )
     for source in dict.fromkeys(header.row["source"] for header in headers):
-        _counts(f"{name} vendor {source[:60]}", [header for header in headers if header.row["source"] == source])
-    for family in sorted({_family(header) for header in headers}):
-        _counts(f"{name} family {family}", [header for header in headers if _family(header) == family])
+        _print_verdicts(
+            f"{name} vendor {source[:60]}", [header for header in headers if header.row["source"] == source]
+        )
+    for root_field in sorted({_root_field(header) for header in headers}):
+        _print_verdicts(
+            f"{name} field {root_field}", [header for header in headers if _root_field(header) == root_field]
+        )
     if rows:
         for header in headers:
-            if header.verdict not in ("right", "left"):
+            if header.verdict not in ("right", "ignored"):
                 field = f"{header.column.field} {header.column.confidence:.2f}" if header.column else "-"
                 row = header.row
                 print(
-                    f"  {header.verdict:7}{row['header']!r:45}{row['field']:34}{field:34}{row['sample_values'][:40]!r}"
+                    f"  {header.verdict:10}{row['header']!r:45}{row['field']:34}{field:34}{row['sample_values'][:40]!r}"
                 )
 
 
-def _next(low: float) -> float:
+def _upper_bound(low: float) -> float:
     steps = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.01)
     return steps[steps.index(low) + 1]
 
 
-def _family(header: Header) -> str:
+def _root_field(header: EvaluatedHeader) -> str:
     return header.row["field"].split("|")[0].split(".")[0].split("[")[0].strip()
 
 
 def _print_measures(name: str, rows: list[dict[str, str]], *, listed: bool) -> None:
-    read = [(row, judged_measure(row)) for row in rows if skipped(row) is None]
-    groups = {"all": read}
-    for row, verdict in read:
-        groups.setdefault(f"family {row['field']}", []).append((row, verdict))
-    for row, verdict in read:
+    evaluated = [(row, evaluate_measure(row)) for row in rows if find_skip_reason(row) is None]
+    groups = {"all": evaluated}
+    for row, verdict in evaluated:
+        groups.setdefault(f"kind {row['field']}", []).append((row, verdict))
+    for row, verdict in evaluated:
         groups.setdefault(f"vendor {row['source'][:60]}", []).append((row, verdict))
     for group, members in groups.items():
         counts = Counter(verdict for _, verdict in members)
         print(
-            f"{name} {group}: exact {_percent(counts['exact'], len(members))}, within one hundredth "
-            f"{_percent(counts['exact'] + counts['within'], len(members))}, wrong and told "
-            f"{_percent(counts['told'], len(members))}, wrong and silent {_percent(counts['silent'], len(members))}"
+            f"{name} {group}: exact {_format_percentage(counts['exact'], len(members))}, within one hundredth "
+            f"{_format_percentage(counts['exact'] + counts['within'], len(members))}, wrong with a problem "
+            f"{_format_percentage(counts['reported'], len(members))}, wrong without a problem {_format_percentage(counts['unreported'], len(members))}"
         )
     if listed:
-        for row, verdict in read:
-            if verdict in ("told", "silent"):
+        for row, verdict in evaluated:
+            if verdict in ("reported", "unreported"):
                 print(
-                    f"  {verdict:7}{row['field']:12}{row['raw'][:60]!r:64}{row['unit_hint'][:24]:26}{row['expected_json'][:90]}"
+                    f"  {verdict:12}{row['field']:12}{row['raw'][:60]!r:64}{row['unit_hint'][:24]:26}{row['expected_json'][:90]}"
                 )
 
 

@@ -1,4 +1,4 @@
-"""A certificate that nobody has signed for, as careless receivers have."""
+"""Self-signed certificate, which senders of webhooks must reject."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def self_signed(address: str) -> bytes:
-    """Key and certificate for the address, as PEM."""
+def create_self_signed_certificate(address: str) -> bytes:
+    """Return a new private key and its self-signed certificate for the IP address, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
     now = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""What the console's pages cost: processor time, size, a key press in the search, and the first paint (`make bench-console`)."""
+"""Cost of the console's pages: CPU time, size, search while typing, and first paint (`make bench-console`)."""
 
 import argparse
 import asyncio
@@ -17,9 +17,9 @@ from typing import Any
 import aiohttp
 
 from adapters.postgres.nodes.pool import Pool
-from benchmarks import feeds
-from benchmarks.ingest import line
-from benchmarks.stack import CALL, Stack, cpu_seconds, stack
+from benchmarks import vendor_files
+from benchmarks.ingest import print_figure
+from benchmarks.stack import AUDIT_CONTEXT, Stack, read_cpu_seconds, running_stack
 from domain.catalogue.model import ProductFilter
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.ids import new_id
@@ -27,148 +27,166 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member
 from domain.orgs.ports import OrgStore
-from domain.people.model import Method, User
+from domain.people.model import AuthMethod, User
 from domain.people.ports import People
-from domain.people.usecases.sessions import SessionService, Visitor
+from domain.people.usecases.sessions import ClientInfo, SessionService
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 
 PORT = 18_971
 ADDRESS = f"http://127.0.0.1:{PORT}"
-_TYPED = ("oak dining table", "halden sofa", "walnut", "lm-10", "bench zzz", "grey armchair")
-_PAINT = "() => (performance.getEntriesByName('first-contentful-paint')[0] || {}).startTime"
+_SEARCH_TEXTS = ("oak dining table", "halden sofa", "walnut", "lm-10", "bench zzz", "grey armchair")
+_FIRST_PAINT_SCRIPT = "() => (performance.getEntriesByName('first-contentful-paint')[0] || {}).startTime"
 
 
 @dataclass(frozen=True)
-class Asking:
-    """A browser's requests to the API's process."""
+class ConsoleRequests:
+    """Client that requests console pages as a browser does, and measures the API process.
+
+    Attributes:
+        session: HTTP session with the cookie of a signed-in member.
+        pid: Process ID of the API.
+    """
 
     session: aiohttp.ClientSession
     pid: int
 
-    async def page(self, path: str, tries: int, headers: Mapping[str, str] | None = None) -> tuple[float, float, bytes]:
-        """Processor and elapsed milliseconds of one request, the median of the latter, and its body as sent."""
+    async def measure_page(
+        self, path: str, requests: int, headers: Mapping[str, str] | None = None
+    ) -> tuple[float, float, bytes]:
+        """Request a page repeatedly.
+
+        Returns:
+            CPU milliseconds per request, the median of the elapsed milliseconds, and the body as sent (gzip if
+            requested).
+        """
         for _ in range(10):
             await self._get(path, headers)
-        began, times = cpu_seconds(self.pid), []
-        for _ in range(tries):
+        cpu_before, times = read_cpu_seconds(self.pid), []
+        for _ in range(requests):
             started = time.perf_counter()
             body = await self._get(path, headers)
             times.append(time.perf_counter() - started)
-        return (cpu_seconds(self.pid) - began) / tries * 1000, statistics.median(times) * 1000, body
+        return (read_cpu_seconds(self.pid) - cpu_before) / requests * 1000, statistics.median(times) * 1000, body
 
     async def _get(self, path: str, headers: Mapping[str, str] | None) -> bytes:
         while True:
-            async with self.session.get(ADDRESS + path, headers=headers, auto_decompress=False) as answer:
-                body = await answer.read()
-                if answer.status != 429:
-                    assert answer.status == 200, (path, answer.status)
+            async with self.session.get(ADDRESS + path, headers=headers, auto_decompress=False) as response:
+                body = await response.read()
+                if response.status != 429:
+                    assert response.status == 200, (path, response.status)
                     return body
             await asyncio.sleep(0.2)
 
 
-async def prepare(parts: Stack, products: int) -> tuple[str, str]:
-    """An organisation with so many products, read from a feed; the cookie of a member, and the id of a product."""
-    organisation = await parts.organisation()
-    tenant, source = Tenant(organisation.id, True), await parts.source(organisation)
+async def prepare(stack: Stack, products: int) -> tuple[str, str]:
+    """Create an organisation and import `products` products from a file.
+
+    Returns:
+        The session cookie of a member, and the ID of a product.
+    """
+    organisation = await stack.create_organisation()
+    tenant, source = Tenant(organisation.id, True), await stack.create_source(organisation)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "catalogue.csv"
-        feeds.write_catalogue(path, products, variants=2)
-        worker = parts.process("worker")
-        run = await parts.ingest(tenant, source, path)
+        vendor_files.write_catalogue(path, products, variants=2)
+        worker = stack.start_process("worker")
+        run = await stack.import_file(tenant, source, path)
         worker.terminate()
         worker.wait(20)
         assert run.status == "succeeded", run.error
-    async with parts.container[Pool].owner() as link:
-        await link.connection.execute("VACUUM ANALYZE")
-    line(f"prepared {products:,} products", f"{time.perf_counter() - started:.1f} s")
-    dependencies, now = parts.container, parts.container[Clock].now()
-    user = await parts.container[People].add(User(new_id("usr"), "bench@joinery.test", "Bench", now, now))
-    async with dependencies[UnitOfWork].begin(tenant, CALL) as tx:
-        await tx[OrgStore].add_member(Member(user.id, organisation.id, user.email, "owner", now))
-    _, cookie = await dependencies[SessionService].begin(user, [Method.PASSWORD], Visitor("127.0.0.1"))
-    async with dependencies[UnitOfWork].read(tenant) as tx:
-        page = await tx[CatalogueStore].products(ProductFilter(), PageRequest(limit=1))
+    async with stack.dependencies[Pool].connect_as_owner() as pooled:
+        await pooled.driver_connection.execute("VACUUM ANALYZE")
+    print_figure(f"prepared {products:,} products", f"{time.perf_counter() - started:.1f} s")
+    dependencies, current_time = stack.dependencies, stack.dependencies[Clock].now()
+    user = await stack.dependencies[People].add(
+        User(new_id("usr"), "bench@joinery.test", "Bench", current_time, current_time)
+    )
+    async with dependencies[UnitOfWork].begin(tenant, AUDIT_CONTEXT) as tx:
+        await tx[OrgStore].add_member(Member(user.id, organisation.id, user.email, "owner", current_time))
+    _, cookie = await dependencies[SessionService].start(user, [AuthMethod.PASSWORD], ClientInfo("127.0.0.1"))
+    async with dependencies[UnitOfWork].begin_reading(tenant) as tx:
+        page = await tx[CatalogueStore].list_products(ProductFilter(), PageRequest(limit=1))
     return cookie, page.items[0].id
 
 
-async def pages(asking: Asking, product: str, tries: int) -> None:
-    """Each page, whole."""
+async def measure_pages(requests: ConsoleRequests, product: str, requests_per_page: int) -> None:
+    """Print CPU time, median time and size of each full page."""
     for name, path in (
         ("first page", "/console"),
         ("list of products", "/console/catalogue"),
-        ("list of products, searched", "/console/catalogue?q=oak"),
+        ("list of products with a search", "/console/catalogue?q=oak"),
         ("product", f"/console/catalogue/{product}"),
         ("product with its history", f"/console/catalogue/{product}?part=history"),
     ):
-        cpu, median, body = await asking.page(path, tries, {"accept-encoding": "gzip"})
-        whole = gzip.decompress(body)
-        line(
+        cpu, median, body = await requests.measure_page(path, requests_per_page, {"accept-encoding": "gzip"})
+        content = gzip.decompress(body)
+        print_figure(
             name,
-            f"CPU {cpu:5.1f} ms  median {median:5.1f} ms  {len(whole) / 1000:5.1f} KB, {len(body) / 1000:.1f} KB in gzip",
+            f"CPU {cpu:5.1f} ms  median {median:5.1f} ms  {len(content) / 1000:5.1f} KB, {len(body) / 1000:.1f} KB in gzip",
         )
 
 
-async def typing(asking: Asking, rounds: int) -> None:
-    """What each key press waits for, as htmx asks; and the counts beside it, which come after half a second."""
+async def measure_typing(requests: ConsoleRequests, rounds: int) -> None:
+    """Print the times of the requests that htmx sends for each key press, and of those for the filter counts."""
     results = {"hx-request": "true", "hx-target": "results"}
     times: list[float] = []
     for _ in range(rounds):
-        for text in _TYPED:
+        for text in _SEARCH_TEXTS:
             for length in range(2, len(text) + 1):
                 started = time.perf_counter()
-                await asking._get("/console/catalogue?q=" + text[:length].replace(" ", "+"), results)  # noqa: SLF001
+                await requests._get("/console/catalogue?q=" + text[:length].replace(" ", "+"), results)  # noqa: SLF001
                 times.append(time.perf_counter() - started)
                 await asyncio.sleep(0.01)
-    line("a key press", _spread(times))
+    print_figure("results after a key press", _format_times(times))
     filters, counts = {"hx-request": "true", "hx-target": "filters"}, []
-    for text in _TYPED * rounds:
+    for text in _SEARCH_TEXTS * rounds:
         started = time.perf_counter()
-        await asking._get("/console/catalogue?q=" + text.replace(" ", "+"), filters)  # noqa: SLF001
+        await requests._get("/console/catalogue?q=" + text.replace(" ", "+"), filters)  # noqa: SLF001
         counts.append(time.perf_counter() - started)
-    line("the counts beside it", _spread(counts))
+    print_figure("filter counts", _format_times(counts))
 
 
-def _spread(times: Sequence[float]) -> str:
+def _format_times(times: Sequence[float]) -> str:
     ordered = sorted(times)
     p50, p95 = ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.95)]
-    return f"p50 {p50 * 1000:.1f} ms  p95 {p95 * 1000:.1f} ms  worst {ordered[-1] * 1000:.1f} ms of {len(ordered)}"
+    return f"p50 {p50 * 1000:.1f} ms  p95 {p95 * 1000:.1f} ms  max {ordered[-1] * 1000:.1f} ms, {len(ordered)} requests"
 
 
-def paint(cookie: str, paths: Mapping[str, str]) -> None:
-    """The first contentful paint in Chromium, where there is one."""
+def measure_first_paint(cookie: str, paths: Mapping[str, str]) -> None:
+    """Print the first contentful paint of each path in Chromium; print a notice if Playwright is not installed."""
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415  only where it is installed
     except ImportError:
-        line("first paint", "not measured: playwright is not installed")
+        print_figure("first paint", "not measured: playwright is not installed")
         return
-    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    executable = os.environ.get("CHROMIUM") or shutil.which("chromium")
     with sync_playwright() as api:
-        for name, path in {"a page of one word": "/healthz", **paths}.items():
-            first: list[float] = []
-            seen: list[float] = []
+        for name, path in {"plain text page": "/healthz", **paths}.items():
+            first_loads: list[float] = []
+            later_loads: list[float] = []
             for _ in range(3):
                 browser = api.chromium.launch(
-                    executable_path=program, args=["--headless", "--no-sandbox", "--disable-gpu"]
+                    executable_path=executable, args=["--headless", "--no-sandbox", "--disable-gpu"]
                 )
                 context = browser.new_context(viewport={"width": 1280, "height": 900})
                 context.add_cookies([{"name": "joinery", "value": cookie, "url": ADDRESS}])
                 page: Any = context.new_page()
                 for number in range(5):
                     page.goto(ADDRESS + path, wait_until="networkidle")
-                    (seen if number else first).append(page.evaluate(_PAINT) or 0.0)
+                    (later_loads if number else first_loads).append(page.evaluate(_FIRST_PAINT_SCRIPT) or 0.0)
                 browser.close()
-            line(
+            print_figure(
                 f"first paint, {name}",
-                f"median {statistics.median(seen):.0f} ms, in a browser just started {statistics.median(first):.0f} ms",
+                f"median {statistics.median(later_loads):.0f} ms, in a newly started browser {statistics.median(first_loads):.0f} ms",
             )
 
 
-async def ready(api: "subprocess.Popen[bytes]") -> None:
-    """Until the API answers, however busy the machine is."""
+async def wait_for_api(api: "subprocess.Popen[bytes]") -> None:
+    """Wait up to a minute until the API accepts connections. Raises TimeoutError."""
     for _ in range(600):
-        assert api.poll() is None, "the API has ended"
+        assert api.poll() is None, "the API process has ended"
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", PORT)
         except OSError:
@@ -176,22 +194,22 @@ async def ready(api: "subprocess.Popen[bytes]") -> None:
         else:
             writer.close()
             return
-    raise TimeoutError("the API does not answer")
+    raise TimeoutError("the API does not accept connections")
 
 
-async def main(products: int, tries: int, rounds: int) -> None:
-    """All figures."""
-    async with stack(port=PORT) as parts:
-        cookie, product = await prepare(parts, products)
-        api = parts.process("api")
+async def main(products: int, requests_per_page: int, rounds: int) -> None:
+    """Run all measurements."""
+    async with running_stack(port=PORT) as stack:
+        cookie, product = await prepare(stack, products)
+        api = stack.start_process("api")
         try:
-            await ready(api)
+            await wait_for_api(api)
             async with aiohttp.ClientSession(headers={"cookie": f"joinery={cookie}"}) as session:
-                asking = Asking(session, api.pid)
-                await pages(asking, product, tries)
-                await typing(asking, rounds)
-            shown = {"first page": "/console", "list": "/console/catalogue", "product": f"/console/catalogue/{product}"}
-            await asyncio.to_thread(paint, cookie, shown)
+                requests = ConsoleRequests(session, api.pid)
+                await measure_pages(requests, product, requests_per_page)
+                await measure_typing(requests, rounds)
+            paths = {"first page": "/console", "list": "/console/catalogue", "product": f"/console/catalogue/{product}"}
+            await asyncio.to_thread(measure_first_paint, cookie, paths)
         finally:
             api.terminate()
             api.wait(20)

@@ -1,7 +1,7 @@
-"""Makes the weights of `domain/ingestion/vocabulary/senses.py`: `python -m benchmarks.header_weights [FILE …]`.
+"""Training of the weights of `domain/ingestion/vocabulary/header_meanings.py`: `python -m benchmarks.header_weights [FILE …]`.
 
-Learns from the vocabulary and from labelled headers (`benchmarks/labelled-headers.csv`, and any further files named: the columns
-of benchmarks/references.py). The same input gives the same weights.
+The examples are the vocabulary, the labelled headers of `benchmarks/labelled-headers.csv`, and further files in that
+format (benchmarks/labelled_data.py). The same input gives the same weights.
 """
 
 import argparse
@@ -13,94 +13,118 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.references import rows_of
-from domain.ingestion.vocabulary.fields import parse_given
-from domain.ingestion.vocabulary.senses import OUTSIDE, PHRASES, class_of, features, heading
+from benchmarks.labelled_data import read_csv_rows
+from domain.ingestion.vocabulary.fields import parse_declared_field
+from domain.ingestion.vocabulary.header_meanings import (
+    OUTSIDE_CATALOGUE,
+    PHRASES,
+    extract_header_features,
+    find_field_class,
+    normalise_header,
+)
 
-LABELLED = Path(__file__).with_name("labelled-headers.csv")
+LABELLED_HEADERS = Path(__file__).with_name("labelled-headers.csv")
 WEIGHTS = Path(__file__).parents[1] / "domain/ingestion/data/weights.json"
-_NAMES = {"media.url": "media", "media.alt": "media_alt", "media.position": "media_position"}
-_ROUNDS, _RATE, _SMALL = 10, 0.3, 0.004
+_FIELD_NAMES = {"media.url": "media", "media.alt": "media_alt", "media.position": "media_position"}
+_EPOCHS, _LEARNING_RATE, _MIN_ERROR = 10, 0.3, 0.004
 _SCALE = 0.02
-_FEWEST = 3
-"""Weights below this many units change nothing."""
+_MIN_UNITS = 3
+"""Weights with fewer units of `_SCALE` are not stored."""
 _SEED = 20261122
 
 Example = tuple[tuple[str, ...], str]
 
 
-def _label(wanted: str) -> str:
-    """The class of a label: its first answer, without the place in a family; what lies outside is OUTSIDE."""
-    first = wanted.split("|", maxsplit=1)[0].strip()
-    if first == "(product_key)":
+def _find_class(label: str) -> str:
+    """Return the class of a label's first accepted field, without its index.
+
+    Labels in round brackets have the class OUTSIDE_CATALOGUE, except the product key.
+    """
+    field = label.split("|", maxsplit=1)[0].strip()
+    if field == "(product_key)":
         return "product_key"
-    if first.startswith("(") or first == "external_key":
-        return OUTSIDE
-    plain = re.sub(r"\[\d+]", ".0", re.sub(r"\s*\(.*\)", "", first))
-    return class_of(_NAMES.get(plain, plain))
+    if field.startswith("(") or field == "external_key":
+        return OUTSIDE_CATALOGUE
+    without_index = re.sub(r"\[\d+]", ".0", re.sub(r"\s*\(.*\)", "", field))
+    return find_field_class(_FIELD_NAMES.get(without_index, without_index))
 
 
-def _examples(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    for form, options in PHRASES.items():
-        name = parse_given(max(options, key=lambda option: option[1])[0])[0]
-        yield form.replace("#", "1"), class_of(name)
+def _read_examples(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    for phrase, options in PHRASES.items():
+        name = parse_declared_field(max(options, key=lambda option: option[1])[0])[0]
+        yield phrase.replace("#", "1"), find_field_class(name)
     for path in paths:
-        for row in rows_of(path):
+        for row in read_csv_rows(path):
             if "(unknowable)" not in row["field"]:
-                yield heading(row["header"]).readings[0], _label(row["field"])
+                yield normalise_header(row["header"]).plain_texts[0], _find_class(row["field"])
 
 
 def train(examples: Sequence[Example]) -> tuple[list[str], dict[str, dict[int, float]]]:
-    """Classes and weights by stochastic gradient descent; features that come once are left out."""
+    """Compute classes and weights by stochastic gradient descent; features that occur only once are ignored."""
     classes = sorted({label for _, label in examples})
-    number = {label: place for place, label in enumerate(classes)}
-    common = {feature for feature, count in Counter(f for fs, _ in examples for f in fs).items() if count > 1}
-    data = [([f for f in fs if f in common], number[label]) for fs, label in examples]
+    index_by_class = {label: index for index, label in enumerate(classes)}
+    frequent_features = {
+        feature
+        for feature, count in Counter(feature for features, _ in examples for feature in features).items()
+        if count > 1
+    }
+    data = [
+        ([feature for feature in features if feature in frequent_features], index_by_class[label])
+        for features, label in examples
+    ]
     weights: dict[str, dict[int, float]] = defaultdict(dict)
-    chance = random.Random(_SEED)
-    for turn in range(_ROUNDS):
-        chance.shuffle(data)
-        for found, label in data:
-            _learn(weights, found, label, len(classes), _RATE / (1 + turn / 2))
+    random_source = random.Random(_SEED)
+    for epoch in range(_EPOCHS):
+        random_source.shuffle(data)
+        for active_features, label in data:
+            _update_weights(weights, active_features, label, len(classes), _LEARNING_RATE / (1 + epoch / 2))
     return classes, weights
 
 
-def _learn(weights: dict[str, dict[int, float]], found: list[str], label: int, count: int, rate: float) -> None:
-    scores = [0.0] * count
-    for feature in found:
-        for place, weight in weights[feature].items():
-            scores[place] += weight
-    most = max(scores)
-    chances = [math.exp(score - most) for score in scores]
-    total = sum(chances)
-    for place, chance in enumerate(chances):
-        error = (place == label) - chance / total
-        if abs(error) < _SMALL:
+def _update_weights(
+    weights: dict[str, dict[int, float]], features: list[str], label: int, class_count: int, rate: float
+) -> None:
+    scores = [0.0] * class_count
+    for feature in features:
+        for index, weight in weights[feature].items():
+            scores[index] += weight
+    highest_score = max(scores)
+    exponentials = [math.exp(score - highest_score) for score in scores]
+    total = sum(exponentials)
+    for index, exponential in enumerate(exponentials):
+        error = (index == label) - exponential / total
+        if abs(error) < _MIN_ERROR:
             continue
-        step = rate * error / math.sqrt(len(found) or 1)
-        for feature in found:
-            weights[feature][place] = weights[feature].get(place, 0.0) + step
+        step = rate * error / math.sqrt(len(features) or 1)
+        for feature in features:
+            weights[feature][index] = weights[feature].get(index, 0.0) + step
 
 
 def main() -> None:
-    """Train and write the weights."""
+    """Train the weights and write them to the data file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", type=Path, nargs="*")
     options = parser.parse_args()
-    examples = [(features(text), label) for text, label in _examples([LABELLED, *options.files])]
+    examples = [
+        (extract_header_features(text), label) for text, label in _read_examples([LABELLED_HEADERS, *options.files])
+    ]
     classes, weights = train(examples)
-    kept = {
+    stored_weights = {
         feature: {
-            str(place): units
-            for place, weight in sorted(found.items())
-            if abs(units := round(weight / _SCALE)) >= _FEWEST
+            str(index): units
+            for index, weight in sorted(weights_by_class.items())
+            if abs(units := round(weight / _SCALE)) >= _MIN_UNITS
         }
-        for feature, found in sorted(weights.items())
+        for feature, weights_by_class in sorted(weights.items())
     }
-    kept = {feature: found for feature, found in kept.items() if found}
-    text = json.dumps({"scale": _SCALE, "classes": classes, "weights": kept}, ensure_ascii=False, separators=(",", ":"))
+    stored_weights = {
+        feature: weights_by_class for feature, weights_by_class in stored_weights.items() if weights_by_class
+    }
+    text = json.dumps(
+        {"scale": _SCALE, "classes": classes, "weights": stored_weights}, ensure_ascii=False, separators=(",", ":")
+    )
     WEIGHTS.write_text(text + "\n", encoding="utf-8")
-    print(f"{len(examples)} examples, {len(classes)} classes, {len(kept)} features, {len(text)} bytes")
+    print(f"{len(examples)} examples, {len(classes)} classes, {len(stored_weights)} features, {len(text)} bytes")
 
 
 if __name__ == "__main__":

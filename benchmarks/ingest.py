@@ -1,4 +1,4 @@
-"""What it costs to take a vendor's file in: first load, reloads, stock, and a million rows (`make bench-ingest`)."""
+"""Cost of importing a vendor's file: first load, repeated loads, stock, and a million rows (`make bench-ingest`)."""
 
 import argparse
 import asyncio
@@ -7,134 +7,134 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import feeds
-from benchmarks.floor import floor_rate
-from benchmarks.room import room_figures
-from benchmarks.stack import Stack, stack
-from benchmarks.watching import Watched
+from benchmarks import vendor_files
+from benchmarks.copy_baseline import measure_copy_rate
+from benchmarks.disk_usage import measure_disk_usage
+from benchmarks.process_monitor import ProcessMonitor
+from benchmarks.stack import Stack, running_stack
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run
 from domain.sources.model import Source
 
 
-def line(name: str, figure: str) -> None:
-    """One figure."""
+def print_figure(name: str, figure: str) -> None:
+    """Print one measurement."""
     print(f"{name:<46} {figure}", flush=True)
 
 
-def seconds(run: Run) -> float:
-    """From the worker's taking the run up to its end."""
+def measure_run_seconds(run: Run) -> float:
+    """Return the seconds from the start of a run to its end; exit with the error if the run failed."""
     assert run.started_at is not None
     assert run.finished_at is not None
     if run.status != "succeeded":
-        sys.exit(f"the run {run.status}: {run.error}")
+        sys.exit(f"the run did not succeed ({run.status}): {run.error}")
     return (run.finished_at - run.started_at).total_seconds()
 
 
-async def measured(parts: Stack, tenant: Tenant, source: Source, path: Path, name: str, rows: int) -> Run:
-    """Take a file in and tell the rate and what was written."""
-    before = await _written(parts)
-    wal = await parts.value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")
-    run = await parts.ingest(tenant, source, path)
-    took = seconds(run)
-    after = await _written(parts)
-    moved = float(await parts.value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn") - wal)
-    events, written = after[0] - before[0], after[1] - before[1]
-    line(
+async def import_and_print(stack: Stack, tenant: Tenant, source: Source, path: Path, name: str, rows: int) -> Run:
+    """Import a file; print the rate, and the rows, events and write-ahead log that were written."""
+    counts_before = await _count_written_rows(stack)
+    wal_before = await stack.query_value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")
+    run = await stack.import_file(tenant, source, path)
+    run_seconds = measure_run_seconds(run)
+    counts_after = await _count_written_rows(stack)
+    wal_bytes = float(await stack.query_value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn") - wal_before)
+    event_count, row_count = counts_after[0] - counts_before[0], counts_after[1] - counts_before[1]
+    print_figure(
         name,
-        f"{rows / took:>10,.0f} rows/s   {took:6.2f} s   {written:>8,} rows written   {events:>8,} events   {moved / 1e6:8.1f} MB WAL",
+        f"{rows / run_seconds:>10,.0f} rows/s   {run_seconds:6.2f} s   {row_count:>8,} rows written   {event_count:>8,} events   {wal_bytes / 1e6:8.1f} MB WAL",
     )
     return run
 
 
-async def _written(parts: Stack) -> tuple[int, int]:
-    events = await parts.value("SELECT count(*) FROM events")
+async def _count_written_rows(stack: Stack) -> tuple[int, int]:
+    events = await stack.query_value("SELECT count(*) FROM events")
     names = ", ".join(f"'{name}'" for name in ("products", "variants", "offers"))
-    await parts.value("SELECT pg_stat_clear_snapshot()")
+    await stack.query_value("SELECT pg_stat_clear_snapshot()")
     await asyncio.sleep(1.1)
-    written = await parts.value(
+    written = await stack.query_value(
         f"SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables WHERE relname IN ({names})"
     )
     return int(events), int(written or 0)
 
 
-async def main(products: int, million: bool, room: bool) -> None:
-    """Every figure of the command."""
-    if room:
-        async with stack() as parts:
-            await _room(parts, products)
+async def main(products: int, with_million: bool, disk_usage_only: bool) -> None:
+    """Run the measurements, or only the one of disk usage."""
+    if disk_usage_only:
+        async with running_stack() as stack:
+            await _measure_disk_usage(stack, products)
         return
     with tempfile.TemporaryDirectory(prefix="jf") as folder:
-        async with stack() as parts:
-            await _hundred_thousand(parts, Path(folder), products)
-        if million:
-            async with stack() as parts:
-                await _million(parts, Path(folder), products * 10)
+        async with running_stack() as stack:
+            await _measure_standard_catalogue(stack, Path(folder), products)
+        if with_million:
+            async with running_stack() as stack:
+                await _measure_large_catalogue(stack, Path(folder), products * 10)
 
 
-async def _hundred_thousand(parts: Stack, folder: Path, products: int) -> None:
-    worker = parts.process("worker")
+async def _measure_standard_catalogue(stack: Stack, folder: Path, products: int) -> None:
+    worker = stack.start_process("worker")
     try:
-        organisation = await parts.organisation()
-        tenant, source = Tenant(organisation.id, True), await parts.source(organisation)
+        organisation = await stack.create_organisation()
+        tenant, source = Tenant(organisation.id, True), await stack.create_source(organisation)
         path = folder / "catalogue.csv"
-        rows = feeds.write_catalogue(path, products)
+        rows = vendor_files.write_catalogue(path, products)
         started = time.perf_counter()
-        with Watched(worker.pid) as watched, Watched(parts.postgres) as database:
-            begun = watched.seconds, database.seconds
-            run = await measured(parts, tenant, source, path, f"first load, {rows:,} rows", rows)
-        line("  file to readable, wall", f"{time.perf_counter() - started:10.2f} s")
-        spent = watched.seconds - begun[0], database.seconds - begun[1]
-        line("  processor time", f"{spent[0]:10.2f} s worker and readers, {spent[1]:.2f} s PostgreSQL")
-        line("  peak memory of worker and readers", f"{watched.peak:>10,.0f} MiB")
-        ours = rows / seconds(run)
-        print(f"  stats {dict(run.stats)}")
-        floor = await floor_rate(parts, rows)
-        line(
-            "  bare COPY-and-merge-with-events floor",
-            f"{floor:>10,.0f} rows/s   ratio {ours / floor:.2f}",
+        with ProcessMonitor(worker.pid) as worker_monitor, ProcessMonitor(stack.postgres_pid) as database_monitor:
+            cpu_before = worker_monitor.cpu_seconds, database_monitor.cpu_seconds
+            run = await import_and_print(stack, tenant, source, path, f"first load, {rows:,} rows", rows)
+        print_figure("  from file to readable catalogue", f"{time.perf_counter() - started:10.2f} s")
+        cpu_used = worker_monitor.cpu_seconds - cpu_before[0], database_monitor.cpu_seconds - cpu_before[1]
+        print_figure("  CPU time", f"{cpu_used[0]:10.2f} s worker and parser processes, {cpu_used[1]:.2f} s PostgreSQL")
+        print_figure("  peak memory of worker and parser processes", f"{worker_monitor.peak_memory:>10,.0f} MiB")
+        import_rate = rows / measure_run_seconds(run)
+        print(f"  statistics of the run {dict(run.stats)}")
+        copy_rate = await measure_copy_rate(stack, rows)
+        print_figure(
+            "  lower limit: COPY and INSERT of the same rows",
+            f"{copy_rate:>10,.0f} rows/s   ratio {import_rate / copy_rate:.2f}",
         )
-        await measured(parts, tenant, source, path, "the identical file again", rows)
-        feeds.write_catalogue(path, products, crlf=True)
-        await measured(parts, tenant, source, path, "nothing changed, other bytes", rows)
+        await import_and_print(stack, tenant, source, path, "identical file again", rows)
+        vendor_files.write_catalogue(path, products, crlf=True)
+        await import_and_print(stack, tenant, source, path, "same rows, other line endings", rows)
         changed = frozenset(range(0, products, 100))
-        feeds.write_catalogue(path, products, changed=changed)
-        await measured(parts, tenant, source, path, "1% of products changed", rows)
+        vendor_files.write_catalogue(path, products, changed=changed)
+        await import_and_print(stack, tenant, source, path, "1% of products changed", rows)
         stock = folder / "stock.csv"
-        feeds.write_stock(stock, products)
-        await measured(parts, tenant, source, stock, "first stock file, every offer changed", rows)
-        feeds.write_stock(stock, products, shift=11)
-        await measured(parts, tenant, source, stock, "stock file, every offer changed", rows)
+        vendor_files.write_stock(stock, products)
+        await import_and_print(stack, tenant, source, stock, "first stock file, all offers changed", rows)
+        vendor_files.write_stock(stock, products, shift=11)
+        await import_and_print(stack, tenant, source, stock, "second stock file, all offers changed", rows)
     finally:
         worker.terminate()
         worker.wait(20)
 
 
-async def _room(parts: Stack, products: int) -> None:
-    worker = parts.process("worker")
+async def _measure_disk_usage(stack: Stack, products: int) -> None:
+    worker = stack.start_process("worker")
     try:
-        organisation = await parts.organisation()
+        organisation = await stack.create_organisation()
         with tempfile.TemporaryDirectory(prefix="jf") as folder:
             path = Path(folder) / "catalogue.csv"
-            rows = feeds.write_catalogue(path, products)
-            run = await parts.ingest(Tenant(organisation.id, True), await parts.source(organisation), path)
-        line(f"first load, {rows:,} rows", f"{rows / seconds(run):>10,.0f} rows/s")
+            rows = vendor_files.write_catalogue(path, products)
+            run = await stack.import_file(Tenant(organisation.id, True), await stack.create_source(organisation), path)
+        print_figure(f"first load, {rows:,} rows", f"{rows / measure_run_seconds(run):>10,.0f} rows/s")
     finally:
         worker.terminate()
         worker.wait(20)
-    await room_figures(parts)
+    await measure_disk_usage(stack)
 
 
-async def _million(parts: Stack, folder: Path, products: int) -> None:
-    worker = parts.process("worker")
+async def _measure_large_catalogue(stack: Stack, folder: Path, products: int) -> None:
+    worker = stack.start_process("worker")
     try:
-        organisation = await parts.organisation()
-        tenant, source = Tenant(organisation.id, True), await parts.source(organisation)
+        organisation = await stack.create_organisation()
+        tenant, source = Tenant(organisation.id, True), await stack.create_source(organisation)
         path = folder / "million.csv"
-        rows = feeds.write_catalogue(path, products)
-        with Watched(worker.pid) as watched:
-            await measured(parts, tenant, source, path, f"first load, {rows:,} rows", rows)
-        line("  peak memory of worker and readers", f"{watched.peak:>10,.0f} MiB")
+        rows = vendor_files.write_catalogue(path, products)
+        with ProcessMonitor(worker.pid) as worker_monitor:
+            await import_and_print(stack, tenant, source, path, f"first load, {rows:,} rows", rows)
+        print_figure("  peak memory of worker and parser processes", f"{worker_monitor.peak_memory:>10,.0f} MiB")
     finally:
         worker.terminate()
         worker.wait(20)
@@ -142,8 +142,8 @@ async def _million(parts: Stack, folder: Path, products: int) -> None:
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--products", type=int, default=20_000, help="of 5 variants each (default: 20,000)")
-    options.add_argument("--million", action="store_true", help="also ten times as many")
-    options.add_argument("--room", action="store_true", help="only what the rows of a first load take on disk")
-    told = options.parse_args()
-    asyncio.run(main(told.products, told.million, told.room))
+    options.add_argument("--products", type=int, default=20_000, help="products with 5 variants each (default: 20,000)")
+    options.add_argument("--million", action="store_true", help="measure ten times as many products as well")
+    options.add_argument("--room", action="store_true", help="measure only the disk usage after a first load")
+    arguments = options.parse_args()
+    asyncio.run(main(arguments.products, arguments.million, arguments.room))

@@ -1,4 +1,4 @@
-"""What matching after a run costs: one source against another, both invented, and one changed item (`make bench-match-stage`)."""
+"""Cost of matching after a run: two generated sources, and single new items (`make bench-match-stage`)."""
 
 import argparse
 import asyncio
@@ -13,10 +13,10 @@ from random import Random
 
 import psycopg
 
-from benchmarks.habits import Thing, metric, retold, things
-from benchmarks.ingest import line, seconds
-from benchmarks.stack import Stack, stack
-from benchmarks.watching import Watched
+from benchmarks.generated_furniture import FurnitureItem, generate_items, render_for_maker, render_for_vendor
+from benchmarks.ingest import measure_run_seconds, print_figure
+from benchmarks.process_monitor import ProcessMonitor
+from benchmarks.stack import Stack, running_stack
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 
@@ -26,14 +26,14 @@ HEADERS = (
 _FIELDS = ("brand", "gtin", "mpn", "colour", "width", "depth", "height", "dim_unit", "price")
 
 
-def item_row(at: int, thing: Thing, told: dict[str, str], prefix: str) -> list[str]:
-    """A line of a vendor's file; its SKU is `<prefix>-<at>`."""
-    brand, gtin, mpn, colour, width, depth, height, unit, price = (told.get(field, "") for field in _FIELDS)
-    sku = f"{prefix}-{at:07d}"
+def build_item_row(number: int, item: FurnitureItem, texts: dict[str, str], prefix: str) -> list[str]:
+    """Return the row of an item in a vendor's file; the SKU is `<prefix>-<number>`."""
+    brand, gtin, mpn, colour, width, depth, height, unit, price = (texts.get(field, "") for field in _FIELDS)
+    sku = f"{prefix}-{number:07d}"
     sides = [f"{side} {unit}" if side else "" for side in (width, depth, height)]
     return [
-        f"{prefix}-{thing.name}-{thing.kind}",
-        told["title"],
+        f"{prefix}-{item.name}-{item.kind}",
+        texts["title"],
         brand,
         sku,
         gtin,
@@ -46,126 +46,143 @@ def item_row(at: int, thing: Thing, told: dict[str, str], prefix: str) -> list[s
     ]
 
 
-def write(path: Path, rows: Iterator[list[str]]) -> None:
-    """A vendor's file."""
+def write_file(path: Path, rows: Iterator[list[str]]) -> None:
+    """Write the rows to a CSV file with HEADERS."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(HEADERS)
         writer.writerows(rows)
 
 
-def feeds(folder: Path, count: int) -> tuple[Path, Path, list[Thing]]:
-    """The files of a maker and of a vendor that retells them, with so many items each."""
+def write_feeds(folder: Path, count: int) -> tuple[Path, Path, list[FurnitureItem]]:
+    """Write the files of a maker and of another vendor that lists the same items; return both paths and the items."""
     random = Random(1)
-    made = things(random, count)
+    items = generate_items(random, count)
     maker, vendor = folder / "maker.csv", folder / "vendor.csv"
-    write(maker, (item_row(at, thing, metric(thing), "A") for at, thing in enumerate(made)))
-    write(vendor, (item_row(at, thing, retold(random, thing), "B") for at, thing in enumerate(made)))
-    return maker, vendor, made
+    write_file(maker, (build_item_row(number, item, render_for_maker(item), "A") for number, item in enumerate(items)))
+    write_file(
+        vendor,
+        (build_item_row(number, item, render_for_vendor(random, item), "B") for number, item in enumerate(items)),
+    )
+    return maker, vendor, items
 
 
-async def value(parts: Stack, sql: str) -> int:
-    """One number, as the tables' owner."""
-    async with await psycopg.AsyncConnection.connect(parts.env["JOINERY_DATABASE_URL"]) as owner:
+async def query_number(stack: Stack, sql: str) -> int:
+    """Return the number that a query selects, as the owner of the tables."""
+    async with await psycopg.AsyncConnection.connect(stack.env["JOINERY_DATABASE_URL"]) as owner:
         row = await (await owner.execute(sql.encode())).fetchone()
     return int(row[0]) if row else 0
 
 
-async def idle(parts: Stack) -> None:
-    """Wait until nothing is to be matched."""
-    while await value(parts, "SELECT count(*) FROM (SELECT 1 FROM match_queue LIMIT 1) q"):
+async def wait_until_matched(stack: Stack) -> None:
+    """Wait until the match queue is empty and no job of matching exists."""
+    while await query_number(stack, "SELECT count(*) FROM (SELECT 1 FROM match_queue LIMIT 1) q"):
         await asyncio.sleep(0.05)
-    while await value(parts, "SELECT count(*) FROM jobs WHERE kind = 'matching.match'"):
+    while await query_number(stack, "SELECT count(*) FROM jobs WHERE kind = 'matching.match'"):
         await asyncio.sleep(0.05)
 
 
-async def loaded(parts: Stack, tenant: Tenant, source: Source, path: Path, name: str, process: int) -> None:
-    """Load a file and match it; tells what both take."""
-    with Watched(process) as watched, Watched(parts.postgres) as database:
-        begun = watched.seconds, database.seconds
-        run = await parts.ingest(tenant, source, path)
-        middle = watched.seconds, database.seconds
+async def import_and_match(
+    stack: Stack, tenant: Tenant, source: Source, path: Path, name: str, worker_pid: int
+) -> None:
+    """Import a file, wait for the matching, and print the costs of both."""
+    with ProcessMonitor(worker_pid) as worker_monitor, ProcessMonitor(stack.postgres_pid) as database_monitor:
+        before_import = worker_monitor.cpu_seconds, database_monitor.cpu_seconds
+        run = await stack.import_file(tenant, source, path)
+        after_import = worker_monitor.cpu_seconds, database_monitor.cpu_seconds
         started = time.perf_counter()
-        await idle(parts)
-        took = time.perf_counter() - started
+        await wait_until_matched(stack)
+        matching_seconds = time.perf_counter() - started
         await asyncio.sleep(0.5)
-        ended = watched.seconds, database.seconds
-    line(f"{name}: loading, s", f"{seconds(run):.1f}")
-    line(f"{name}: matching after it, s", f"{took:.1f}")
-    line(
-        f"{name}: CPU-s of loading, worker and PostgreSQL",
-        f"{middle[0] - begun[0]:.1f} {middle[1] - begun[1]:.1f}",
+        after_matching = worker_monitor.cpu_seconds, database_monitor.cpu_seconds
+    print_figure(f"{name}: import, s", f"{measure_run_seconds(run):.1f}")
+    print_figure(f"{name}: matching after the import, s", f"{matching_seconds:.1f}")
+    print_figure(
+        f"{name}: CPU s of the import, worker and PostgreSQL",
+        f"{after_import[0] - before_import[0]:.1f} {after_import[1] - before_import[1]:.1f}",
     )
-    line(f"{name}: CPU-s of matching, worker and PostgreSQL", f"{ended[0] - middle[0]:.1f} {ended[1] - middle[1]:.1f}")
-    line(f"{name}: peak memory of worker and PostgreSQL, MiB", f"{watched.peak:.0f} {database.peak:.0f}")
+    print_figure(
+        f"{name}: CPU s of matching, worker and PostgreSQL",
+        f"{after_matching[0] - after_import[0]:.1f} {after_matching[1] - after_import[1]:.1f}",
+    )
+    print_figure(
+        f"{name}: peak memory of worker and PostgreSQL, MiB",
+        f"{worker_monitor.peak_memory:.0f} {database_monitor.peak_memory:.0f}",
+    )
 
 
-async def quality(parts: Stack) -> None:
-    """How much of what is offered is right, by the vendors' own numbers."""
-    told = await value(parts, "SELECT count(*) FROM match_pairs")
-    right = await value(
-        parts,
+async def print_quality(stack: Stack) -> None:
+    """Print how many matches are correct, according to the numbers in the SKUs."""
+    match_count = await query_number(stack, "SELECT count(*) FROM match_pairs")
+    correct_count = await query_number(
+        stack,
         "SELECT count(*) FROM match_pairs p JOIN variants l ON l.id = p.left_variant JOIN variants r ON r.id = p.right_variant "
         "WHERE substr(l.sku_code, 2) = substr(r.sku_code, 2)",
     )
-    sure = await value(
-        parts,
+    certain_error_count = await query_number(
+        stack,
         "SELECT count(*) FROM match_pairs p JOIN variants l ON l.id = p.left_variant JOIN variants r ON r.id = p.right_variant "
         "WHERE substr(l.sku_code, 2) <> substr(r.sku_code, 2) AND p.probability >= 0.995 AND p.conflicts = '{}'",
     )
-    line("pairs offered, of them right, wrong ones of 0.995", f"{told} {right} {sure}")
+    print_figure(
+        "matches, correct ones, wrong ones with a score of at least 0.995",
+        f"{match_count} {correct_count} {certain_error_count}",
+    )
 
 
-async def one_by_one(
-    parts: Stack, tenant: Tenant, source: Source, folder: Path, made: Sequence[Thing], times: int
+async def measure_single_items(
+    stack: Stack, tenant: Tenant, source: Source, folder: Path, items: Sequence[FurnitureItem], item_count: int
 ) -> None:
-    """From a file in which one item is new to its pair, and of that the matching."""
-    random, whole, alone = Random(2), [], []
-    for at in random.sample(range(len(made)), times):
+    """Import single new items; print the times from the upload, and from the end of the run, to the match."""
+    random, times_from_upload, times_from_run_end = Random(2), [], []
+    for number in random.sample(range(len(items)), item_count):
         path = folder / "one.csv"
-        row = item_row(at, made[at], retold(random, made[at]), f"C{at}")
-        write(path, iter([row]))
+        row = build_item_row(number, items[number], render_for_vendor(random, items[number]), f"C{number}")
+        write_file(path, iter([row]))
         started = time.perf_counter()
-        run = await parts.ingest(tenant, source, path)
-        stored = time.perf_counter()
-        await idle(parts)
+        run = await stack.import_file(tenant, source, path)
+        run_ended = time.perf_counter()
+        await wait_until_matched(stack)
         if run.status != "succeeded":
-            sys.exit(f"the run {run.status}: {run.error}")
-        whole.append(time.perf_counter() - started)
-        alone.append(time.perf_counter() - stored)
-    for name, took in (("from a file handed in to its pair", whole), ("from the run's end to its pair", alone)):
-        took.sort()
-        line(
+            sys.exit(f"the run did not succeed ({run.status}): {run.error}")
+        times_from_upload.append(time.perf_counter() - started)
+        times_from_run_end.append(time.perf_counter() - run_ended)
+    for name, durations in (
+        ("from the upload to the match", times_from_upload),
+        ("from the end of the run to the match", times_from_run_end),
+    ):
+        durations.sort()
+        print_figure(
             f"one new item, {name}: p50, p95 ms",
-            f"{1000 * took[len(took) // 2]:.0f} {1000 * took[int(len(took) * 0.95)]:.0f}",
+            f"{1000 * durations[len(durations) // 2]:.0f} {1000 * durations[int(len(durations) * 0.95)]:.0f}",
         )
 
 
-async def main(count: int, times: int) -> None:
-    """Every figure of the command."""
+async def main(count: int, single_items: int) -> None:
+    """Run all measurements."""
     with tempfile.TemporaryDirectory(prefix="jm") as name:
         folder = Path(name)
-        maker, vendor, made = feeds(folder, count)
-        async with stack() as parts:
-            process = parts.process("worker")
+        maker, vendor, items = write_feeds(folder, count)
+        async with running_stack() as stack:
+            worker = stack.start_process("worker")
             try:
-                organisation = await parts.organisation()
+                organisation = await stack.create_organisation()
                 tenant = Tenant(organisation.id, True)
-                sources = [await parts.source(organisation) for _ in range(3)]
-                await loaded(parts, tenant, sources[0], maker, "first source", process.pid)
-                await loaded(parts, tenant, sources[1], vendor, "second source", process.pid)
-                await quality(parts)
-                await one_by_one(parts, tenant, sources[2], folder, made, times)
+                sources = [await stack.create_source(organisation) for _ in range(3)]
+                await import_and_match(stack, tenant, sources[0], maker, "first source", worker.pid)
+                await import_and_match(stack, tenant, sources[1], vendor, "second source", worker.pid)
+                await print_quality(stack)
+                await measure_single_items(stack, tenant, sources[2], folder, items, single_items)
             finally:
-                process.terminate()
-                process.wait(20)
+                worker.terminate()
+                worker.wait(20)
                 if os.environ.get("BENCH_LOG"):
-                    print((Path(parts.env["BENCH_HOME"]) / "worker.log").read_text()[-6000:])
+                    print((Path(stack.env["BENCH_HOME"]) / "worker.log").read_text()[-6000:])
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--items", type=int, default=100_000, help="of each source (default: 100,000)")
-    options.add_argument("--times", type=int, default=20, help="single items (default: 20)")
+    options.add_argument("--items", type=int, default=100_000, help="items of each source (default: 100,000)")
+    options.add_argument("--times", type=int, default=20, help="number of single new items (default: 20)")
     given = options.parse_args()
     asyncio.run(main(given.items, given.times))

@@ -1,4 +1,4 @@
-"""How well and how fast items are matched: quality over folders with known pairs, time and memory over invented ones (`make bench-matching`)."""
+"""Quality of matching for folders with known matches, time and memory for generated items (`make bench-matching`)."""
 
 import argparse
 import csv
@@ -11,116 +11,154 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from benchmarks.habits import metric, retold, things
-from benchmarks.ingest import line
-from domain.matching.features import MatchFeatures, fields_by_header, read_features, texts_by_field
-from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
+from benchmarks.generated_furniture import generate_items, render_for_maker, render_for_vendor
+from benchmarks.ingest import print_figure
+from domain.matching.features import (
+    MatchFeatures,
+    compute_features_from_texts,
+    find_fields_by_header,
+    select_texts_by_field,
+)
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, match_sides
 
 Pair = tuple[str, str]
 Probabilities = Mapping[Pair, float]
 
 
-def items(path: Path) -> Iterator[MatchFeatures]:
-    """The items of a CSV file."""
+def read_items(path: Path) -> Iterator[MatchFeatures]:
+    """Read the items of a CSV file."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
-        known = fields_by_header(rows.fieldnames or ())
+        fields = find_fields_by_header(rows.fieldnames or ())
         for row in rows:
-            yield read_features(row["id"], texts_by_field(row, known))
+            yield compute_features_from_texts(row["id"], select_texts_by_field(row, fields))
 
 
-def pairs(path: Path) -> dict[Pair, str]:
-    """The pairs of a file with their kind, if it tells one."""
+def read_pairs(path: Path) -> dict[Pair, str]:
+    """Read the pairs of a file with their kinds, which are empty if the file has none; without a file there are no pairs."""
     if not path.is_file():
         return {}
     with path.open(encoding="utf-8", newline="") as file:
         return {(row["idA"], row["idB"]): row.get("kind", "") for row in csv.DictReader(file)}
 
 
-def f1(right: int, told: int, true: int) -> float:
-    """The harmonic mean of precision and recall."""
-    return 2 * right / (told + true) if told + true else 0.0
+def compute_f1(correct_count: int, predicted_count: int, match_count: int) -> float:
+    """Return the harmonic mean of precision and recall.
+
+    Args:
+        correct_count: Number of predicted pairs that are matches.
+        predicted_count: Number of predicted pairs.
+        match_count: Number of matches.
+    """
+    return 2 * correct_count / (predicted_count + match_count) if predicted_count + match_count else 0.0
 
 
-def curve(found: Probabilities, true: Mapping[Pair, str]) -> tuple[float, float, float]:
-    """The best F1 over all thresholds, the threshold, and the most recall at a precision of 0.99."""
-    best = threshold = recall = 0.0
-    right = 0
-    ranked = sorted(found.items(), key=lambda entry: -entry[1])
-    for told, (pair, probability) in enumerate(ranked, start=1):
-        right += pair in true
-        if told < len(ranked) and ranked[told][1] == probability:
+def compute_best_threshold(probabilities: Probabilities, matches: Mapping[Pair, str]) -> tuple[float, float, float]:
+    """Return the best F1 over all thresholds, its threshold, and the highest recall at a precision of at least 0.99."""
+    best_f1 = threshold = recall = 0.0
+    correct_count = 0
+    ranked = sorted(probabilities.items(), key=lambda entry: -entry[1])
+    for predicted_count, (pair, probability) in enumerate(ranked, start=1):
+        correct_count += pair in matches
+        if predicted_count < len(ranked) and ranked[predicted_count][1] == probability:
             continue
-        if (score := f1(right, told, len(true))) > best:
-            best, threshold = score, probability
-        if right >= 0.99 * told:
-            recall = right / len(true)
-    return best, threshold, recall
+        if (score := compute_f1(correct_count, predicted_count, len(matches))) > best_f1:
+            best_f1, threshold = score, probability
+        if correct_count >= 0.99 * predicted_count:
+            recall = correct_count / len(matches)
+    return best_f1, threshold, recall
 
 
-def calibration_error(found: Probabilities, true: Mapping[Pair, str]) -> float:
-    """ECE: how far ten bins' probabilities are from their shares of matches, over pairs of 0.01 and more."""
+def compute_calibration_error(probabilities: Probabilities, matches: Mapping[Pair, str]) -> float:
+    """Return the expected calibration error (ECE) of pairs with a probability of at least 0.01, in ten bins."""
     bins: dict[int, list[float]] = {}
-    for pair, probability in found.items():
-        one = bins.setdefault(min(int(probability * 10), 9), [0.0, 0.0])
-        one[0] += probability
-        one[1] += pair in true
-    return sum(abs(said - was) for said, was in bins.values()) / max(1, len(found))
+    for pair, probability in probabilities.items():
+        bin_sums = bins.setdefault(min(int(probability * 10), 9), [0.0, 0.0])
+        bin_sums[0] += probability
+        bin_sums[1] += pair in matches
+    return sum(abs(probability_sum - match_count) for probability_sum, match_count in bins.values()) / max(
+        1, len(probabilities)
+    )
 
 
-def quality(folder: Path) -> None:
-    """The figures of one folder."""
+def print_quality(folder: Path) -> None:
+    """Print the quality of matching for a folder with known matches."""
     index = MatchIndex()
     for side, name in ((LEFT, "tableA.csv"), (RIGHT, "tableB.csv")):
-        for item in items(folder / name):
+        for item in read_items(folder / name):
             index.add(side, item)
-    found = {(p.left, p.right): p.odds.probability for p in matched(index) if p.odds.probability >= 0.01}
-    true = pairs(folder / "gold.csv")
-    told = {pair for pair, probability in found.items() if probability >= 0.5}
-    right = len(told & true.keys())
-    best, threshold, recall = curve(found, true)
+    probabilities = {
+        (pair_score.left, pair_score.right): pair_score.odds.probability
+        for pair_score in match_sides(index)
+        if pair_score.odds.probability >= 0.01
+    }
+    matches = read_pairs(folder / "gold.csv")
+    predicted = {pair for pair, probability in probabilities.items() if probability >= 0.5}
+    correct_count = len(predicted & matches.keys())
+    best_f1, threshold, recall = compute_best_threshold(probabilities, matches)
     name = folder.resolve().name
-    line(f"{name}: F1 at 0.5", f"{f1(right, len(told), len(true)):.3f}")
-    line(f"{name}: precision, recall at 0.5", f"{right / max(1, len(told)):.3f} {right / len(true):.3f}")
-    line(f"{name}: best F1, at", f"{best:.3f} {threshold:.2f}")
-    line(f"{name}: recall at precision 0.99", f"{recall:.3f}")
-    line(f"{name}: calibration error (ECE)", f"{calibration_error(found, true):.3f}")
-    apart = pairs(folder / "hard_negatives.csv")
-    each, over = Counter(apart.values()), Counter(apart[pair] for pair in told & apart.keys())
-    for kind, count in sorted(each.items()):
-        line(f"{name}: siblings at 0.5 or over, {kind}", f"{100 * over[kind] / count:.2f}% of {count}")
+    print_figure(f"{name}: F1 at 0.5", f"{compute_f1(correct_count, len(predicted), len(matches)):.3f}")
+    print_figure(
+        f"{name}: precision and recall at 0.5",
+        f"{correct_count / max(1, len(predicted)):.3f} {correct_count / len(matches):.3f}",
+    )
+    print_figure(f"{name}: best F1, and its threshold", f"{best_f1:.3f} {threshold:.2f}")
+    print_figure(f"{name}: recall at precision 0.99", f"{recall:.3f}")
+    print_figure(f"{name}: calibration error (ECE)", f"{compute_calibration_error(probabilities, matches):.3f}")
+    non_matches = read_pairs(folder / "hard_negatives.csv")
+    non_match_counts, predicted_counts = (
+        Counter(non_matches.values()),
+        Counter(non_matches[pair] for pair in predicted & non_matches.keys()),
+    )
+    for kind, count in sorted(non_match_counts.items()):
+        print_figure(
+            f"{name}: non-matches at 0.5 or more, {kind}", f"{100 * predicted_counts[kind] / count:.2f}% of {count}"
+        )
 
 
-def cost(count: int) -> None:
-    """Time and memory for so many invented items, half on each side."""
+def print_costs(count: int) -> None:
+    """Print time and memory for matching generated items, half of them on each side."""
     random = Random(1)
     gc.disable()
-    made = things(random, count // 2)
-    rows = ([metric(thing) for thing in made], [retold(random, thing) for thing in made])
+    items = generate_items(random, count // 2)
+    rows = ([render_for_maker(item) for item in items], [render_for_vendor(random, item) for item in items])
     started = time.process_time()
     index = MatchIndex()
-    for side, told in zip((LEFT, RIGHT), rows, strict=True):
-        for at, row in enumerate(told):
-            index.add(side, read_features(str(at), row))
-    line("reading and indexing, CPU-s", f"{time.process_time() - started:.1f}")
-    found = {(p.left, p.right): p.odds.probability for p in matched(index) if p.odds.probability >= 0.5}
-    line(f"{2 * len(made)} items cold, CPU-s", f"{time.process_time() - started:.1f}")
-    line("peak memory, MB (rows included)", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}")
-    right = sum(a == b for a, b in found)
-    line("F1 at 0.5 on invented items (not a yardstick)", f"{f1(right, len(found), len(made)):.3f}")
+    for side, texts in zip((LEFT, RIGHT), rows, strict=True):
+        for number, row in enumerate(texts):
+            index.add(side, compute_features_from_texts(str(number), row))
+    print_figure("reading and indexing, CPU s", f"{time.process_time() - started:.1f}")
+    probabilities = {
+        (pair_score.left, pair_score.right): pair_score.odds.probability
+        for pair_score in match_sides(index)
+        if pair_score.odds.probability >= 0.5
+    }
+    print_figure(f"{2 * len(items)} items, reading to result, CPU s", f"{time.process_time() - started:.1f}")
+    print_figure("peak memory, MiB (rows included)", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}")
+    correct_count = sum(left_id == right_id for left_id, right_id in probabilities)
+    print_figure(
+        "F1 at 0.5 for generated items (only a sanity check)",
+        f"{compute_f1(correct_count, len(probabilities), len(items)):.3f}",
+    )
 
 
 def main(argv: Sequence[str]) -> None:
+    """Measure the folders and generated items that the arguments name."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
-        "folders", type=Path, nargs="*", help="with tableA.csv, tableB.csv, gold.csv, perhaps hard_negatives.csv"
+        "folders",
+        type=Path,
+        nargs="*",
+        help="folders with tableA.csv, tableB.csv, gold.csv and optionally hard_negatives.csv",
     )
-    options.add_argument("--generated", type=int, default=0, metavar="N", help="measure time over N invented items")
-    given = options.parse_args(argv)
-    for folder in given.folders:
-        quality(folder)
-    if given.generated:
-        cost(given.generated)
+    options.add_argument(
+        "--generated", type=int, default=0, metavar="N", help="measure time and memory for N generated items"
+    )
+    arguments = options.parse_args(argv)
+    for folder in arguments.folders:
+        print_quality(folder)
+    if arguments.generated:
+        print_costs(arguments.generated)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A name server on a real socket, whose records are given."""
+"""Name server on a local socket with configured records."""
 
 import socket
 import threading
@@ -14,8 +14,12 @@ import dns.rrset
 
 
 @contextmanager
-def nameserver(records: Mapping[tuple[str, str], list[str]]) -> Iterator[int]:
-    """Serve until the context ends; answers the port. A record `SERVFAIL` is an answer of that kind, `SILENT` none."""
+def running_name_server(records: Mapping[tuple[str, str], list[str]]) -> Iterator[int]:
+    """Run a name server; yield its port.
+
+    Args:
+        records: Records by name and type. `["SERVFAIL"]` causes that error, `["SILENT"]` no response.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=_serve, args=(server, records), daemon=True)
@@ -26,27 +30,29 @@ def nameserver(records: Mapping[tuple[str, str], list[str]]) -> Iterator[int]:
 def _serve(server: socket.socket, records: Mapping[tuple[str, str], list[str]]) -> None:
     while True:
         try:
-            packet, peer = server.recvfrom(4096)
+            packet, client = server.recvfrom(4096)
         except OSError:
             return
-        asked = dns.message.from_wire(packet)
-        answer = _answer(asked, records)
-        if answer is not None:
-            server.sendto(answer.to_wire(), peer)
+        query = dns.message.from_wire(packet)
+        response = _build_response(query, records)
+        if response is not None:
+            server.sendto(response.to_wire(), client)
 
 
-def _answer(asked: dns.message.Message, records: Mapping[tuple[str, str], list[str]]) -> dns.message.Message | None:
-    [question] = asked.question
-    name, kind = question.name.to_text(omit_final_dot=True).lower(), dns.rdatatype.to_text(question.rdtype)
-    answer = dns.message.make_response(asked)
-    answer.flags |= dns.flags.RA
-    found = records.get((name, kind))
-    if found == ["SILENT"]:
+def _build_response(
+    query: dns.message.Message, records: Mapping[tuple[str, str], list[str]]
+) -> dns.message.Message | None:
+    [question] = query.question
+    name, record_type = question.name.to_text(omit_final_dot=True).lower(), dns.rdatatype.to_text(question.rdtype)
+    response = dns.message.make_response(query)
+    response.flags |= dns.flags.RA
+    values = records.get((name, record_type))
+    if values == ["SILENT"]:
         return None
-    if found == ["SERVFAIL"]:
-        answer.set_rcode(dns.rcode.SERVFAIL)
-    elif found:
-        answer.answer.append(dns.rrset.from_text(question.name, 60, dns.rdataclass.IN, kind, *found))
-    elif not any(name == known for known, _ in records):
-        answer.set_rcode(dns.rcode.NXDOMAIN)
-    return answer
+    if values == ["SERVFAIL"]:
+        response.set_rcode(dns.rcode.SERVFAIL)
+    elif values:
+        response.answer.append(dns.rrset.from_text(question.name, 60, dns.rdataclass.IN, record_type, *values))
+    elif not any(name == known_name for known_name, _ in records):
+        response.set_rcode(dns.rcode.NXDOMAIN)
+    return response

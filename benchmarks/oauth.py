@@ -1,8 +1,7 @@
-"""What an OAuth access token adds to a request of the API, beside an API key: the CPU of one that does nothing else.
+"""CPU time of a request with an OAuth access token, compared with an API key: `python -m benchmarks.oauth [ROUNDS]`.
 
-`python -m benchmarks.oauth [ROUNDS]`. The application is in memory and called without a network; a token is looked up at most twice a
-second, as a key is. The last lines are the
-look-ups themselves in PostgreSQL, as the service does them for a credential that it has not just seen.
+The application is in memory and called without a network. It looks up a token or key at most twice a second. The last
+lines are the times of the look-ups in PostgreSQL, for credentials that are not cached.
 """
 
 import asyncio
@@ -14,10 +13,10 @@ from datetime import timedelta
 
 from domain.access.model import SCOPES
 from domain.access.ports import KeyStore
-from domain.access.usecases import secret_with
+from domain.access.usecases import generate_secret
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.oauth.model import ACCESS_PREFIX, App, AppKind, Family, Origin, Token, TokenKind
+from domain.oauth.model import ACCESS_PREFIX, App, AppKind, AppOrigin, Token, TokenFamily, TokenKind
 from domain.oauth.ports import AppStore, TokenStore
 from domain.orgs.model import Organisation
 from ports.unit_of_work import UnitOfWork
@@ -26,74 +25,76 @@ from tests.http.fakes import OPERATOR, World, running
 from tests.support import builders
 from tests.support.postgres import postgres_backend
 
-AT_ONCE = 500
-LOOKS = 300
+REQUESTS_PER_ROUND = 500
+LOOK_UPS = 300
 
 
-async def token_of(uow: UnitOfWork, store: TokenStore, world: World, org: Organisation) -> tuple[str, bytes]:
-    """An access token of a machine app, and its digest."""
-    id_, now, text = new_id("app"), builders.MOMENT, secret_with(ACCESS_PREFIX)
-    app = App(id_, id_, AppKind.MACHINE, Origin.ORGANISATION, "bench", (), SCOPES, now, now, org.id)
+async def issue_token(uow: UnitOfWork, store: TokenStore, world: World, org: Organisation) -> tuple[str, bytes]:
+    """Issue an access token of a new machine-to-machine app; return the token and its digest."""
+    id_, now, token = new_id("app"), builders.MOMENT, generate_secret(ACCESS_PREFIX)
+    app = App(id_, id_, AppKind.MACHINE, AppOrigin.ORGANISATION, "bench", (), SCOPES, now, now, org.id)
     async with uow.begin(Tenant(org.id, True), OPERATOR) as tx:
         await tx[AppStore].add(app)
-    family = Family(new_id("fam"), app.id, org.id, None, None, now, now + timedelta(days=9999))
-    digest = world.access.digest(text)
-    await store.issue(family, [Token(digest, family.id, TokenKind.ACCESS, SCOPES, None, now, family.expires_at)])
-    return text, digest
+    family = TokenFamily(new_id("fam"), app.id, org.id, None, None, now, now + timedelta(days=9999))
+    digest = world.access.compute_digest(token)
+    await store.add_family(family, [Token(digest, family.id, TokenKind.ACCESS, SCOPES, None, now, family.expires_at)])
+    return token, digest
 
 
-async def seconds(client: Client) -> float:
-    """CPU seconds a request."""
+async def measure_request_seconds(client: Client) -> float:
+    """Return the mean CPU seconds of a request."""
     for _ in range(50):
         await client.get("/v1/nothing")
-    began = time.process_time()
-    for _ in range(AT_ONCE):
+    cpu_before = time.process_time()
+    for _ in range(REQUESTS_PER_ROUND):
         await client.get("/v1/nothing")
-    return (time.process_time() - began) / AT_ONCE
+    return (time.process_time() - cpu_before) / REQUESTS_PER_ROUND
 
 
-async def look_ups(*ways: Callable[[], Awaitable[Mapping[bytes, object]]]) -> list[float]:
-    """Median seconds of each look-up, in turn."""
-    taken: list[list[float]] = [[] for _ in ways]
-    for _ in range(LOOKS):
-        for times, way in zip(taken, ways, strict=True):
-            began = time.perf_counter()
-            if not await way():
-                raise SystemExit("what is looked up is not known")
-            times.append(time.perf_counter() - began)
-    return [statistics.median(times) for times in taken]
+async def measure_look_ups(*look_ups: Callable[[], Awaitable[Mapping[bytes, object]]]) -> list[float]:
+    """Run the look-ups alternately; return the median seconds of each."""
+    durations: list[list[float]] = [[] for _ in look_ups]
+    for _ in range(LOOK_UPS):
+        for look_up_durations, look_up in zip(durations, look_ups, strict=True):
+            started = time.perf_counter()
+            if not await look_up():
+                raise SystemExit("the look-up found no credential")
+            look_up_durations.append(time.perf_counter() - started)
+    return [statistics.median(look_up_durations) for look_up_durations in durations]
 
 
-async def in_postgres(world: World) -> None:
-    """The look-ups of a key and of a token."""
+async def compare_look_ups(world: World) -> None:
+    """Print the times of the look-ups of a key and of a token in PostgreSQL."""
     async with postgres_backend() as backend:
         org = await backend.organisation()
-        _, digest = await token_of(backend.uow, backend.token_store, world, org)
+        _, digest = await issue_token(backend.uow, backend.token_store, world, org)
         key = builders.api_key(Tenant(org.id, True))
         async with backend.uow.begin(key.tenant, OPERATOR) as tx:
             await tx[KeyStore].add(key)
-        of_key, of_token = await look_ups(
-            lambda: backend.credentials.keys([key.digest]), lambda: backend.token_proofs.proofs([digest])
+        key_seconds, token_seconds = await measure_look_ups(
+            lambda: backend.credentials.find_keys([key.digest]), lambda: backend.token_proofs.find_tokens([digest])
         )
-    print(f"{of_key * 1e6:8.1f} µs a look-up of a key in PostgreSQL, twice a second for each busy one at most")
-    print(f"{of_token * 1e6:8.1f} µs a look-up of a token")
-    print(f"{(of_token - of_key) * 1e6:8.1f} µs more (bar: 30)")
+    print(f"{key_seconds * 1e6:8.1f} µs per look-up of an API key in PostgreSQL (at most twice a second per key)")
+    print(f"{token_seconds * 1e6:8.1f} µs per look-up of an access token")
+    print(f"{(token_seconds - key_seconds) * 1e6:8.1f} µs difference (target: at most 30)")
 
 
 async def main(rounds: int) -> None:
-    """A line a figure, in microseconds."""
+    """Print the CPU microseconds of a request with each kind of credential, then the look-ups."""
     async with running(areas=()) as world:
-        text, _ = await token_of(world.uow, world.token_store, world, world.orgs["Elm"])
-        clients = {"an API key": await world.client("Elm"), "an OAuth access token": world.stranger(text)}
-        found: dict[str, list[float]] = {way: [] for way in clients}
+        token_text, _ = await issue_token(world.uow, world.token_store, world, world.orgs["Elm"])
+        clients = {"an API key": await world.client("Elm"), "an OAuth access token": world.bare_client(token_text)}
+        durations: dict[str, list[float]] = {label: [] for label in clients}
         for _ in range(rounds):
-            for way, client in clients.items():
-                found[way].append(await seconds(client))
-        key, token = (statistics.median(values) for values in found.values())
-        for way, values in found.items():
-            print(f"{statistics.median(values) * 1e6:8.1f} µs a request, {way} (least {min(values) * 1e6:.1f})")
-        print(f"{(token - key) * 1e6:8.1f} µs more with a token (bar: 30)")
-        await in_postgres(world)
+            for label, client in clients.items():
+                durations[label].append(await measure_request_seconds(client))
+        key, token = (statistics.median(label_durations) for label_durations in durations.values())
+        for label, label_durations in durations.items():
+            print(
+                f"{statistics.median(label_durations) * 1e6:8.1f} µs per request with {label} (minimum {min(label_durations) * 1e6:.1f})"
+            )
+        print(f"{(token - key) * 1e6:8.1f} µs difference (target: at most 30)")
+        await compare_look_ups(world)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What signing in costs, and what API reads notice of twenty people who sign in at once.
+"""Cost of signing in, and the delay of API reads during many sign-ins: `python -m benchmarks.sign_in [SECONDS]`.
 
-`python -m benchmarks.sign_in [SECONDS]`. The application is in memory and called without a network: a read is the whole pipeline
-and little else, so that whatever hashing takes from it shows. Hashes have the cost that the service has.
+The application is in memory and called without a network. A read is little more than the pipeline, so that the
+influence of password hashing is visible. Hashes have the same cost parameters as in the service.
 """
 
 import asyncio
@@ -11,91 +11,108 @@ import time
 from collections.abc import Awaitable, Callable
 
 from adapters.argon2 import Argon2Passwords
-from adapters.memory import MemoryLimits
+from adapters.memory_limits import MemoryLimits
 from domain.kernel.errors import DomainError
-from domain.people.usecases.accounts import Accounts
-from domain.people.usecases.sessions import Visitor
+from domain.people.usecases.auth_services import AuthServices
+from domain.people.usecases.sessions import ClientInfo
 from tests.http.fakes import World, running
 
-AT_ONCE = 20
+CONCURRENT_SIGN_INS = 20
 PAUSE = 0.004
 """Seconds between two reads."""
 
 
-async def hash_times(passwords: Argon2Passwords, rounds: int = 20) -> list[float]:
-    """Seconds of CPU a verification, one after the other."""
-    encoded, found = await passwords.hash("correct horse battery staple"), []
+async def measure_verifications(passwords: Argon2Passwords, rounds: int = 20) -> list[float]:
+    """Verify a password repeatedly; return the CPU seconds of each verification."""
+    password_hash, cpu_times = await passwords.hash("correct horse battery staple"), []
     for _ in range(rounds):
-        began = time.process_time()
-        await passwords.verify(encoded, "correct horse battery staple")
-        found.append(time.process_time() - began)
-    return found
+        cpu_before = time.process_time()
+        await passwords.verify(password_hash, "correct horse battery staple")
+        cpu_times.append(time.process_time() - cpu_before)
+    return cpu_times
 
 
-async def read_times(world: World, seconds: float) -> list[float]:
-    """Seconds a read of the organisation, and the wait for the loop before it."""
-    client, found, over = await world.client("Elm"), [], time.perf_counter() + seconds
-    while time.perf_counter() < over:
+async def measure_reads(world: World, seconds: float) -> list[float]:
+    """Read the organisation repeatedly; return the seconds of each read, including the delay by a blocked event loop."""
+    client, durations, deadline = await world.client("Elm"), [], time.perf_counter() + seconds
+    while time.perf_counter() < deadline:
         due = time.perf_counter() + PAUSE
         await asyncio.sleep(PAUSE)
-        answer = await client.get("/v1/org")
-        assert answer.status == 200
-        found.append(time.perf_counter() - due)
-    return found
+        response = await client.get("/v1/org")
+        assert response.status == 200
+        durations.append(time.perf_counter() - due)
+    return durations
 
 
-async def signing_in(world: World, number: int, told: list[str]) -> None:
-    """Somebody who tries again and again, each time from elsewhere, for another account."""
-    turn = 0
+async def attempt_sign_ins(world: World, number: int, outcomes: list[str]) -> None:
+    """Attempt sign-ins with a wrong password until cancelled, each from another address for another account.
+
+    Args:
+        world: Application in memory.
+        number: Number of the client.
+        outcomes: List to which the name of each error is appended.
+    """
+    attempt = 0
     while True:
-        turn += 1
-        visitor, email = Visitor(f"10.{number}.{turn // 250}.{turn % 250}"), f"{number}.{turn}@fjord.example"
+        attempt += 1
+        origin, email = (
+            ClientInfo(f"10.{number}.{attempt // 250}.{attempt % 250}"),
+            f"{number}.{attempt}@fjord.example",
+        )
         try:
-            await world.dependencies[Accounts].sign_in.by_password(email, "guess", visitor, "")
+            await world.dependencies[AuthServices].sign_in.by_password(email, "guess", origin, "")
         except DomainError as error:
-            told.append(type(error).__name__)
+            outcomes.append(type(error).__name__)
             await asyncio.sleep(0.1 if error.code == "overloaded" else 0)
 
 
-async def beside(world: World, people: int, seconds: float) -> tuple[list[float], list[str]]:
-    """The reads' seconds, and how each try ended."""
-    told: list[str] = []
-    tasks = [asyncio.create_task(signing_in(world, number, told)) for number in range(people)]
+async def read_during_sign_ins(world: World, clients: int, seconds: float) -> tuple[list[float], list[str]]:
+    """Measure reads while `clients` clients attempt sign-ins; return the seconds of each read, and the errors of attempts."""
+    outcomes: list[str] = []
+    tasks = [asyncio.create_task(attempt_sign_ins(world, number, outcomes)) for number in range(clients)]
     await asyncio.sleep(0.3)
-    told.clear()
+    outcomes.clear()
     try:
-        return await read_times(world, seconds), told
+        return await measure_reads(world, seconds), outcomes
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def said(title: str, values: list[float]) -> None:
-    """A line of the figure."""
+def print_times(title: str, values: list[float]) -> None:
+    """Print median, 95th percentile and maximum."""
     ordered = sorted(values)
     print(
         f"{title:<44} p50 {statistics.median(ordered) * 1e3:6.2f} ms   p95 {ordered[int(len(ordered) * 0.95)] * 1e3:6.2f} ms"
-        f"   worst {ordered[-1] * 1e3:6.1f} ms   of {len(ordered)}"
+        f"   max {ordered[-1] * 1e3:6.1f} ms   {len(ordered)} measurements"
     )
 
 
 async def main(seconds: float) -> None:
-    """A line a figure."""
+    """Run all measurements."""
     passwords = Argon2Passwords()
-    said("CPU of one verification", await hash_times(passwords))
-    ways: list[tuple[str, Callable[[World], Awaitable[tuple[list[float], list[str]]]]]] = [
-        ("a read, nobody signs in", lambda world: beside(world, 0, seconds)),
-        (f"a read beside {AT_ONCE} who sign in", lambda world: beside(world, AT_ONCE, seconds)),
-        (f"a read beside {10 * AT_ONCE} who sign in", lambda world: beside(world, 10 * AT_ONCE, seconds)),
+    print_times("CPU of a password verification", await measure_verifications(passwords))
+    scenarios: list[tuple[str, Callable[[World], Awaitable[tuple[list[float], list[str]]]]]] = [
+        ("read, no sign-ins", lambda world: read_during_sign_ins(world, 0, seconds)),
+        (
+            f"read, {CONCURRENT_SIGN_INS} concurrent sign-ins",
+            lambda world: read_during_sign_ins(world, CONCURRENT_SIGN_INS, seconds),
+        ),
+        (
+            f"read, {10 * CONCURRENT_SIGN_INS} concurrent sign-ins",
+            lambda world: read_during_sign_ins(world, 10 * CONCURRENT_SIGN_INS, seconds),
+        ),
     ]
-    for title, way in ways:
+    for title, scenario in scenarios:
         async with running(passwords=passwords, limits=MemoryLimits()) as world:
-            values, told = await way(world)
-        said(title, values)
-        if told:
-            refused = told.count("Overloaded")
-            print(f"{'':<44} {(len(told) - refused) / seconds:.1f} tries a second; {refused} were told to come again")
+            durations, outcomes = await scenario(world)
+        print_times(title, durations)
+        if outcomes:
+            refused = outcomes.count("Overloaded")
+            print(
+                f"{'':<44} {(len(outcomes) - refused) / seconds:.1f} attempts a second; {refused} rejected because of overload"
+            )
     passwords.close()
 
 

@@ -1,16 +1,17 @@
-"""Ten thousand tenants of Zipf sizes on the nodes of a cluster, reckoned: placement, hot tenants, the relay (`make bench-simulation`).
+"""Simulation of 10,000 tenants with Zipf sizes on a cluster: placement, busy tenants, and the relay (`make bench-simulation`).
 
-A discrete-event simulation with a seed, of the standard library alone; the same numbers come out of every run. It assumes:
+Discrete-event simulation with a fixed seed: every run gives the same numbers. Assumptions:
 
-- Tenants' sizes are Zipf's: that of rank r goes by r to the power of minus the exponent. What they ask for (load) goes by
-  their size times a lognormal factor (sigma 1): some small ones are hot.
-- Shards are ranges of an even hash and lie on the nodes in turn, as Citus places them. All nodes are alike.
-- Transactions arrive at random moments (Poisson). Each holds its log's row for a time that depends on its events alone; what was
-  measured on two shared cores by `make bench-feed ARGS='--only network'` stands in HOLD. Waiting is for the row alone: processors,
-  disks and connections of the nodes are never the limit here, which is why a rate that a node cannot do may be told.
-- The relay is one, and does one thing at a time, as `domain/changes/usecases/network.py` does: it reads each publisher that it
-  heard of by a statement of its own, copies at most AT_ONCE events in a transaction, and pauses between two looks. Its costs
-  (COSTS) were measured with the publishers on the same server; `--round-trip` is added for each of its statements.
+- The size of a tenant is in proportion to rank^-exponent (Zipf). The load of a tenant is in proportion to size times
+  a lognormal factor (sigma 1), so that some small tenants are busy.
+- Shards are ranges of a uniform hash, assigned to the nodes in turn as by Citus. All nodes are equal.
+- Transactions arrive at random times (Poisson). Each locks the row of its event log for a time that depends only on
+  its number of events. HOLD has the times that `make bench-feed ARGS='--only network'` measured on two shared cores.
+  Only these locks cause waiting: processors, disks and connections of the nodes are unlimited, so a rate may exceed
+  what a node can process.
+- One relay does one step at a time, like `domain/changes/usecases/network.py`: it reads the log of each publisher of
+  which it was notified by a statement, copies at most MAX_BATCH_EVENTS events per transaction, and pauses between two passes.
+  COSTS were measured with the publishers on the same server; `--round-trip` is added for each statement.
 """
 
 import argparse
@@ -20,192 +21,238 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from benchmarks.placing import Placement, loads_of, zipf
-from benchmarks.queueing import Arrivals, Hold, Relay, RelayCosts, Relayed, quantiles, waits_for_rows
-from benchmarks.reckoning import Assumed, Measured, needed
-from domain.changes.usecases.network import AT_ONCE
+from benchmarks.capacity_estimate import Assumptions, MeasuredCosts, estimate_capacity
+from benchmarks.queue_simulation import (
+    RelayCosts,
+    RelayResult,
+    RowHoldTime,
+    SimulatedRelay,
+    TransactionArrivals,
+    compute_quantiles,
+    simulate_row_waits,
+)
+from benchmarks.shard_placement import Placement, compute_zipf_shares, draw_loads
+from domain.changes.usecases.network import MAX_BATCH_EVENTS
 
 NODES = 3
 EXPONENTS = (0.6, 0.8, 1.0, 1.2)
 SHARDS = (32, 64, 256)
 DRAWS = 20
-"""Sets of tenants: what comes of hashing is luck."""
-ISOLATED = (1, 3, 10)
-HOLD = Hold(transaction=0.0010, event=0.000008)
-COSTS = RelayCosts(transaction=0.0032, owner=0.00043, event=0.00005, known=0.000004)
-WRITES = (300, 1_000, 3_000)
-"""Transactions a second of all tenants; one in twenty is a chunk of a run."""
-BULK, CHUNK = 0.05, 500
-CLASSES = {
-    "the hottest": range(1),
-    "the next 9": range(1, 10),
-    "the next 90": range(10, 100),
-    "the others": range(100, 10**9),
+"""Number of random sets of tenants, because the result of hashing is random."""
+ISOLATED_COUNTS = (1, 3, 10)
+HOLD = RowHoldTime(transaction=0.0010, event=0.000008)
+COSTS = RelayCosts(transaction=0.0032, owner=0.00043, event=0.00005, sweep_per_publisher=0.000004)
+TRANSACTION_RATES = (300, 1_000, 3_000)
+"""Transactions a second of all tenants; the share BULK_SHARE of them are chunks of runs."""
+BULK_SHARE, CHUNK_EVENTS = 0.05, 500
+RANK_RANGES = {
+    "busiest tenant": range(1),
+    "next 9 tenants": range(1, 10),
+    "next 90 tenants": range(10, 100),
+    "other tenants": range(100, 10**9),
 }
-PUBLISHED = (20, 200, 500, 1_000, 2_000, 4_000, 8_000)
+PUBLISHED_RATES = (20, 200, 500, 1_000, 2_000, 4_000, 8_000)
 """Published events a second of all publishers."""
-PUBLISHERS = (10, 100, 1_000, 10_000)
-OFFERS = (1e6, 1e8, 1e10)
+PUBLISHER_COUNTS = (10, 100, 1_000, 10_000)
+OFFER_COUNTS = (1e6, 1e8, 1e10)
 SEED = 9
-STATEMENTS = 3
-"""Of a look and its commit, aside from those for each publisher: the question, the insert, the commit."""
+STATEMENTS_PER_PASS = 3
+"""Statements of the relay per transaction, except those per publisher: query for new events, insert and commit."""
 
 
-def line(name: str, figure: str) -> None:
-    """One figure."""
+def print_figure(name: str, figure: str) -> None:
+    """Print one measurement."""
     print(f"{name:<58} {figure}", flush=True)
 
 
-def placement_figures(count: int) -> None:
-    """How even it is by hash alone, what isolating the hottest brings, and moving shards by what they hold."""
+def simulate_placement(count: int) -> None:
+    """Print how evenly data and load are distributed by hash, after isolating the busiest tenants, and rebalanced."""
     for exponent in EXPONENTS:
-        found: dict[str, list[tuple[float, float, float]]] = {}
+        peaks_by_method: dict[str, list[tuple[float, float, float]]] = {}
         for draw in range(DRAWS):
-            for name, placed in _draw(count, exponent, draw).items():
-                found.setdefault(name, []).append(placed)
-        line(f"exponent {exponent}: the largest tenant's data", f"{zipf(count, exponent)[0]:8.1%}")
-        for name, peaks in found.items():
-            data, load, moved = zip(*peaks, strict=True)
-            also = f"   moved {statistics.median(moved):.1%} of the data" if any(moved) else ""
-            line(f"  {name}", f"data {_spread(data)}   load {_spread(load)}{also}")
+            for method, peaks in _place_tenants(count, exponent, draw).items():
+                peaks_by_method.setdefault(method, []).append(peaks)
+        print_figure(
+            f"exponent {exponent}: data of the largest tenant", f"{compute_zipf_shares(count, exponent)[0]:8.1%}"
+        )
+        for method, method_peaks in peaks_by_method.items():
+            data, load, moved = zip(*method_peaks, strict=True)
+            note = f"   moved {statistics.median(moved):.1%} of the data" if any(moved) else ""
+            print_figure(f"  {method}", f"data {_format_peaks(data)}   load {_format_peaks(load)}{note}")
 
 
-def _spread(peaks: Sequence[float]) -> str:
-    """The heaviest node beside the average."""
-    return f"peak {statistics.median(peaks):.2f}, at worst {max(peaks):.2f}"
+def _format_peaks(peaks: Sequence[float]) -> str:
+    """Format the weights of the heaviest node in relation to the mean."""
+    return f"peak ratio median {statistics.median(peaks):.2f}, max {max(peaks):.2f}"
 
 
-def _draw(count: int, exponent: float, draw: int) -> dict[str, tuple[float, float, float]]:
-    """For one set of tenants: by each way of placing them, the peaks of data and load, and what was moved."""
-    sizes, tenants = zipf(count, exponent), [f"org_{draw}_{number:020d}" for number in range(count)]
-    loads = loads_of(sizes, 1.0, random.Random(SEED + draw))
-    hottest = sorted(range(count), key=lambda tenant: -loads[tenant])
-    found = {}
+def _place_tenants(count: int, exponent: float, draw: int) -> dict[str, tuple[float, float, float]]:
+    """Place one random set of tenants by each method; return the peak ratios of data and load, and the moved share."""
+    sizes, tenants = compute_zipf_shares(count, exponent), [f"org_{draw}_{number:020d}" for number in range(count)]
+    loads = draw_loads(sizes, 1.0, random.Random(SEED + draw))
+    busiest_tenants = sorted(range(count), key=lambda tenant: -loads[tenant])
+    placements = {}
     for shards in SHARDS:
-        placement = Placement.hashed(tenants, shards, NODES)
-        found[f"{shards} shards, by hash"] = (placement, 0.0)
-    placement = found["64 shards, by hash"][0]
-    for some in ISOLATED:
-        isolated = placement.isolated(hottest[:some], loads)
-        found[f"64 shards, {some} hottest isolated"] = (isolated, sum(sizes[tenant] for tenant in hottest[:some]))
-    for told, weights in (("size", sizes), ("load", loads)):
-        made, moves = placement.rebalanced(weights)
-        by_shard = placement.by_shard(sizes)
-        found[f"64 shards, rebalanced by {told}"] = (made, sum(by_shard[shard] for shard in moves))
-    return {name: (made.peak(sizes), made.peak(loads), moved) for name, (made, moved) in found.items()}
+        placement = Placement.create_by_hash(tenants, shards, NODES)
+        placements[f"{shards} shards, by hash"] = (placement, 0.0)
+    placement = placements["64 shards, by hash"][0]
+    for isolated_count in ISOLATED_COUNTS:
+        isolated = placement.isolate(busiest_tenants[:isolated_count], loads)
+        placements[f"64 shards, {isolated_count} busiest tenants isolated"] = (
+            isolated,
+            sum(sizes[tenant] for tenant in busiest_tenants[:isolated_count]),
+        )
+    for measure, weights in (("size", sizes), ("load", loads)):
+        new_placement, moves = placement.rebalance(weights)
+        by_shard = placement.sum_by_shard(sizes)
+        placements[f"64 shards, rebalanced by {measure}"] = (new_placement, sum(by_shard[shard] for shard in moves))
+    return {
+        name: (new_placement.compute_peak_ratio(sizes), new_placement.compute_peak_ratio(loads), moved_share)
+        for name, (new_placement, moved_share) in placements.items()
+    }
 
 
-def row_figures(count: int, hold: Hold, transactions: int) -> None:
-    """What a transaction waits for its log's row, by how hot its tenant is."""
+def simulate_waits(count: int, hold: RowHoldTime, transactions: int) -> None:
+    """Print how long transactions wait for the row of their event log, by the tenant's rank in load."""
     for events in (1, 100, 1_000):
-        most = 1 / hold.of(events)
-        line(
-            f"most of one organisation, {events:,} events each",
-            f"{most:8,.0f} transactions/s   {most * events:,.0f} events/s",
+        max_rate = 1 / hold.compute_seconds(events)
+        print_figure(
+            f"maximum of one organisation, {events:,} events each",
+            f"{max_rate:8,.0f} transactions/s   {max_rate * events:,.0f} events/s",
         )
     for exponent in EXPONENTS[1:]:
-        shares = zipf(count, exponent)
-        for rate in WRITES:
-            arrivals = Arrivals(rate, shares, BULK, CHUNK)
-            waits = waits_for_rows(arrivals.draw(transactions, random.Random(SEED)), hold)
-            busy = rate * shares[0] * (hold.of(1) * (1 - BULK) + hold.of(CHUNK) * BULK)
-            line(
-                f"exponent {exponent}, {rate:,} transactions/s",
-                f"the hottest row is held {min(busy, 1):.0%} of the time",
+        shares = compute_zipf_shares(count, exponent)
+        for rate in TRANSACTION_RATES:
+            arrivals = TransactionArrivals(rate, shares, BULK_SHARE, CHUNK_EVENTS)
+            waits = simulate_row_waits(arrivals.draw(transactions, random.Random(SEED)), hold)
+            busy = (
+                rate
+                * shares[0]
+                * (hold.compute_seconds(1) * (1 - BULK_SHARE) + hold.compute_seconds(CHUNK_EVENTS) * BULK_SHARE)
             )
-            for name, some in CLASSES.items():
-                _waited(f"  wait for the row, {name}", waits, some)
+            print_figure(
+                f"exponent {exponent}, {rate:,} transactions/s",
+                f"busiest row locked {min(busy, 1):.0%} of the time",
+            )
+            for label, ranks in RANK_RANGES.items():
+                _print_waits(f"  wait for the row lock, {label}", waits, ranks)
 
 
-def _waited(name: str, waits: Mapping[int, Sequence[float]], some: range) -> None:
-    found = [wait for tenant, each in waits.items() if tenant in some for wait in each]
-    line(name, f"{_told(found)}   of {len(found):,}")
+def _print_waits(name: str, waits: Mapping[int, Sequence[float]], ranks: range) -> None:
+    selected_waits = [wait for tenant, tenant_waits in waits.items() if tenant in ranks for wait in tenant_waits]
+    print_figure(name, f"{_format_quantiles(selected_waits)}   {len(selected_waits):,} transactions")
 
 
-def _told(seconds: Sequence[float]) -> str:
-    shares = (50, 95, 99)
-    found = quantiles(seconds, *(share / 100 for share in shares))
-    return "  ".join(f"p{share} {value * 1000:9.1f} ms" for share, value in zip(shares, found, strict=True))
+def _format_quantiles(seconds: Sequence[float]) -> str:
+    percentages = (50, 95, 99)
+    values = compute_quantiles(seconds, *(percentage / 100 for percentage in percentages))
+    return "  ".join(
+        f"p{percentage} {value * 1000:9.1f} ms" for percentage, value in zip(percentages, values, strict=True)
+    )
 
 
-def relay_figures(costs: RelayCosts, events: int) -> None:
-    """From commit to the network's log, by how much is published and by how many; and where one relay is at its end."""
-    for count in PUBLISHERS:
-        shares = zipf(count, 1.0)
-        for rate in PUBLISHED:
-            found = Relay(costs, count).run(Arrivals(rate, shares).draw(events, random.Random(SEED)))
-            _relayed(f"{count:,} publishers, {rate:,} events/s", found)
-    found = Relay(costs, 1_000).run(Arrivals(20, zipf(1_000, 1.0), 0.02, CHUNK).draw(events // 4, random.Random(SEED)))
-    _relayed(f"1,000 publishers, 20 transactions/s, 2% of {CHUNK} events", found)
-    for count in (1, 10, AT_ONCE):
-        most = AT_ONCE / (costs.transaction + costs.owner * count + costs.event * AT_ONCE)
-        line(f"most that one relay copies, {AT_ONCE // count} events a publisher", f"{most:8,.0f} events/s")
+def simulate_relay(costs: RelayCosts, events: int) -> None:
+    """Print the delays up to the network log by number of publishers and rate, and the maximum rate of one relay."""
+    for publisher_count in PUBLISHER_COUNTS:
+        shares = compute_zipf_shares(publisher_count, 1.0)
+        for rate in PUBLISHED_RATES:
+            result = SimulatedRelay(costs, publisher_count).run(
+                TransactionArrivals(rate, shares).draw(events, random.Random(SEED))
+            )
+            _print_relay_result(f"{publisher_count:,} publishers, {rate:,} events/s", result)
+    result = SimulatedRelay(costs, 1_000).run(
+        TransactionArrivals(20, compute_zipf_shares(1_000, 1.0), 0.02, CHUNK_EVENTS).draw(
+            events // 4, random.Random(SEED)
+        )
+    )
+    _print_relay_result(f"1,000 publishers, 20 transactions/s, 2% of {CHUNK_EVENTS} events", result)
+    for publisher_count in (1, 10, MAX_BATCH_EVENTS):
+        max_rate = MAX_BATCH_EVENTS / (
+            costs.transaction + costs.owner * publisher_count + costs.event * MAX_BATCH_EVENTS
+        )
+        print_figure(
+            f"maximum rate of one relay, {MAX_BATCH_EVENTS // publisher_count} events per publisher",
+            f"{max_rate:8,.0f} events/s",
+        )
 
 
-def _relayed(name: str, found: Relayed) -> None:
-    end = "   AT ITS END" if found.utilisation > 0.97 else ""
-    line(name, f"{_told(found.lags)}   busy {found.utilisation:4.0%}   most waiting {found.most_waiting:,}{end}")
+def _print_relay_result(name: str, result: RelayResult) -> None:
+    warning = "   OVERLOADED" if result.utilisation > 0.97 else ""
+    print_figure(
+        name,
+        f"{_format_quantiles(result.lags)}   busy {result.utilisation:4.0%}   max waiting {result.max_waiting:,}{warning}",
+    )
 
 
-def size_figures() -> None:
-    """What a million, a hundred million and ten billion offers need (reckoning.py)."""
-    measured, assumed = Measured(), Assumed()
-    for offers in OFFERS:
-        need = needed(offers, measured, assumed)
+def print_capacity() -> None:
+    """Print the capacity for a million, a hundred million and ten billion offers (capacity_estimate.py)."""
+    costs, assumed = MeasuredCosts(), Assumptions()
+    for offers in OFFER_COUNTS:
+        need = estimate_capacity(offers, costs, assumed)
         name = f"{offers / 1e6:,.0f} million offers"
-        parts = (need.catalogue, need.events, need.network, need.request_logs, need.deliveries)
-        line(
+        tables = (need.catalogue, need.events, need.network_events, need.request_logs, need.deliveries)
+        print_figure(
             f"{name}: data, GiB",
             f"{need.data:12,.0f}   catalogue, events, network, request logs, deliveries "
-            + " ".join(f"{part:,.0f}" for part in parts),
+            + " ".join(f"{size:,.0f}" for size in tables),
         )
-        line("  snapshots in the object store, GiB", f"{need.snapshots:12,.0f}")
-        line("  memory that is wanted, GiB", f"{need.memory:12,.0f}")
-        line(
-            "  events a second, at the peak",
-            f"{need.event_rate:12,.0f}   published {need.event_rate * assumed.published:,.0f}",
+        print_figure("  snapshots in the object store, GiB", f"{need.snapshots:12,.0f}")
+        print_figure("  memory required, GiB", f"{need.memory:12,.0f}")
+        print_figure(
+            "  events a second at the peak",
+            f"{need.event_rate:12,.0f}   published {need.event_rate * assumed.published_share:,.0f}",
         )
-        line(
+        print_figure(
             "  cores at the peak",
-            f"{need.database:12,.1f} PostgreSQL   {need.workers:,.1f} workers   {need.api:,.1f} API",
+            f"{need.database_cores:12,.1f} PostgreSQL   {need.worker_cores:,.1f} workers   {need.api_cores:,.1f} API",
         )
-        line(
+        print_figure(
             "  nodes",
-            f"{need.nodes:12,}   of {need.node[0]:.0f} cores, {need.node[1]:.0f} GiB, for {need.by}; with standbys {need.nodes * assumed.copies:,.0f}",
+            f"{need.nodes:12,}   of {need.node[0]:.0f} cores, {need.node[1]:.0f} GiB, limited by {need.limiting_resource}; with standbys {need.nodes * assumed.copies_per_node:,.0f}",
         )
-        line(
-            "  processes, connections to each node",
-            f"{need.processes:12,}   {need.open:,.0f} of {assumed.connections:,.0f}",
+        print_figure(
+            "  processes, and connections to each node",
+            f"{need.processes:12,}   {need.connections_per_node:,.0f} of {assumed.max_connections:,.0f}",
         )
-        line("  money a month, US dollars", f"{need.money:12,.0f}")
+        print_figure("  price per month, US dollars", f"{need.monthly_price:12,.0f}")
 
 
-def main(told: argparse.Namespace) -> None:
-    """Every figure of the command."""
-    began = time.perf_counter()
-    placement_figures(told.tenants)
-    row_figures(told.tenants, Hold(told.hold / 1e3, told.hold_event / 1e6), told.transactions)
-    trip = told.round_trip / 1e3
+def main(arguments: argparse.Namespace) -> None:
+    """Run all simulations."""
+    started = time.perf_counter()
+    simulate_placement(arguments.tenants)
+    simulate_waits(
+        arguments.tenants, RowHoldTime(arguments.hold / 1e3, arguments.hold_event / 1e6), arguments.transactions
+    )
+    round_trip = arguments.round_trip / 1e3
     costs = replace(
         COSTS,
-        transaction=told.relay / 1e3 + trip * STATEMENTS,
-        owner=told.relay_owner / 1e3 + trip,
-        event=told.relay_event / 1e6,
+        transaction=arguments.relay / 1e3 + round_trip * STATEMENTS_PER_PASS,
+        owner=arguments.relay_owner / 1e3 + round_trip,
+        event=arguments.relay_event / 1e6,
     )
-    relay_figures(costs, told.events)
-    size_figures()
-    line("the simulation took", f"{time.perf_counter() - began:8.1f} s")
+    simulate_relay(costs, arguments.events)
+    print_capacity()
+    print_figure("duration of the simulation", f"{time.perf_counter() - started:8.1f} s")
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--tenants", type=int, default=10_000)
-    options.add_argument("--transactions", type=int, default=100_000, help="of each figure (default: 100,000)")
-    options.add_argument("--events", type=int, default=40_000, help="published, of each figure (default: 40,000)")
-    options.add_argument("--hold", type=float, default=HOLD.transaction * 1e3, help="ms that a row is held")
-    options.add_argument("--hold-event", type=float, default=HOLD.event * 1e6, help="µs more for each event")
-    options.add_argument("--relay", type=float, default=COSTS.transaction * 1e3, help="ms of a look and its commit")
-    options.add_argument("--relay-owner", type=float, default=COSTS.owner * 1e3, help="ms more for each publisher")
-    options.add_argument("--relay-event", type=float, default=COSTS.event * 1e6, help="µs more for each event")
-    options.add_argument("--round-trip", type=float, default=0.0, help="ms to the publishers' nodes (default: 0)")
+    options.add_argument(
+        "--transactions", type=int, default=100_000, help="transactions per simulation (default: 100,000)"
+    )
+    options.add_argument("--events", type=int, default=40_000, help="published events per simulation (default: 40,000)")
+    options.add_argument(
+        "--hold", type=float, default=HOLD.transaction * 1e3, help="ms for which a transaction locks the row"
+    )
+    options.add_argument("--hold-event", type=float, default=HOLD.event * 1e6, help="additional µs per event")
+    options.add_argument(
+        "--relay", type=float, default=COSTS.transaction * 1e3, help="ms of a transaction of the relay"
+    )
+    options.add_argument("--relay-owner", type=float, default=COSTS.owner * 1e3, help="additional ms per publisher")
+    options.add_argument("--relay-event", type=float, default=COSTS.event * 1e6, help="additional µs per event")
+    options.add_argument(
+        "--round-trip", type=float, default=0.0, help="network round trip to the publishers' nodes in ms (default: 0)"
+    )
     main(options.parse_args())

@@ -1,4 +1,4 @@
-"""How long `joinery up` takes to its first good answer, and what it costs to do nothing (`make bench-start`)."""
+"""Time from `joinery up` to the first successful response, memory, and load without requests (`make bench-start`)."""
 
 import argparse
 import contextlib
@@ -21,26 +21,26 @@ PORT = 18_997
 STARTS = 5
 
 
-def line(name: str, figure: str) -> None:
-    """One figure."""
+def print_figure(name: str, figure: str) -> None:
+    """Print one measurement."""
     print(f"{name:<50} {figure}", flush=True)
 
 
 @contextlib.contextmanager
-def up(data: Path) -> Iterator[tuple["subprocess.Popen[bytes]", float]]:
-    """`joinery up`, ready, and the seconds that this took; stopped afterwards."""
-    began = time.perf_counter()
+def running_service(data_dir: Path) -> Iterator[tuple["subprocess.Popen[bytes]", float]]:
+    """Run `joinery up`; yield the process and the seconds until it was ready."""
+    started = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "entrypoints.cli.main", "up", "--data-dir", str(data), "--port", str(PORT)],
+        [sys.executable, "-P", "-m", "entrypoints.cli.main", "up", "--data-dir", str(data_dir), "--port", str(PORT)],
         stdout=subprocess.DEVNULL,
         env={name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")},
     )
     try:
-        while not _answers():
-            if process.poll() is not None or time.perf_counter() - began > 60:
-                raise RuntimeError("it does not start")
+        while not _is_ready():
+            if process.poll() is not None or time.perf_counter() - started > 60:
+                raise RuntimeError("`joinery up` did not become ready")
             time.sleep(0.005)
-        yield process, time.perf_counter() - began
+        yield process, time.perf_counter() - started
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -49,8 +49,8 @@ def up(data: Path) -> Iterator[tuple["subprocess.Popen[bytes]", float]]:
             process.kill()
 
 
-def _answers() -> bool:
-    """Whether /readyz answers 200."""
+def _is_ready() -> bool:
+    """Return whether GET /readyz responds with 200."""
     try:
         with socket.create_connection(("127.0.0.1", PORT), timeout=5) as connection:
             connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -59,33 +59,43 @@ def _answers() -> bool:
         return False
 
 
-def idle(data: Path, seconds: float) -> None:
-    """Statements and transactions of the database, and commands of Valkey, a second, while nobody asks for anything."""
-    told = json.loads((data / "run.json").read_text("utf-8"))["environment"]
-    owner = told["JOINERY_DATABASE_URL"].replace("joinery@", "postgres@", 1)
-    log, valkey = data / "log" / "postgres.log", redis.Redis(unix_socket_path=told["JOINERY_REDIS_URL"][7:])
-    with psycopg.connect(owner, autocommit=True) as connection:
+def measure_idle_load(data_dir: Path, seconds: float) -> None:
+    """Print the statements and transactions of the database and the commands of Valkey a second, without requests."""
+    environment = json.loads((data_dir / "run.json").read_text("utf-8"))["environment"]
+    owner_url = environment["JOINERY_DATABASE_URL"].replace("joinery@", "postgres@", 1)
+    log, valkey = data_dir / "log" / "postgres.log", redis.Redis(unix_socket_path=environment["JOINERY_REDIS_URL"][7:])
+    with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET log_statement = 'all'")
         connection.execute("SELECT pg_reload_conf()")
         time.sleep(2)
-        size, transactions, commands = log.stat().st_size, _transactions(connection), _commands(valkey)
+        log_size, transactions_before, commands_before = (
+            log.stat().st_size,
+            _count_transactions(connection),
+            _count_commands(valkey),
+        )
         time.sleep(seconds)
         with log.open("rb") as file:
-            file.seek(size)
+            file.seek(log_size)
             logged = file.read().splitlines()
-        spent, asked = _transactions(connection) - transactions, _commands(valkey) - commands
+        transaction_count, command_count = (
+            _count_transactions(connection) - transactions_before,
+            _count_commands(valkey) - commands_before,
+        )
         connection.execute("ALTER SYSTEM RESET log_statement")
         connection.execute("SELECT pg_reload_conf()")
-    ours = [entry for entry in logged if b"pg_stat_database" not in entry and b"pg_stat_clear" not in entry]
-    count = sum(1 for entry in ours if b"LOG:  statement:" in entry or b"LOG:  execute " in entry)
-    line("idle: statements a second (log_statement = all)", f"{count / seconds:8.2f}")
-    line(
-        "idle: transactions a second (pg_stat_database)", f"{spent / seconds:8.2f}   autovacuum and this look included"
+    service_statements = [
+        entry for entry in logged if b"pg_stat_database" not in entry and b"pg_stat_clear" not in entry
+    ]
+    count = sum(1 for entry in service_statements if b"LOG:  statement:" in entry or b"LOG:  execute " in entry)
+    print_figure("idle: statements a second (log_statement = all)", f"{count / seconds:8.2f}")
+    print_figure(
+        "idle: transactions a second (pg_stat_database)",
+        f"{transaction_count / seconds:8.2f}   includes autovacuum and this measurement",
     )
-    line("idle: Valkey commands a second (INFO stats)", f"{(asked - 1) / seconds:8.2f}")
+    print_figure("idle: Valkey commands a second (INFO stats)", f"{(command_count - 1) / seconds:8.2f}")
 
 
-def _transactions(connection: psycopg.Connection[tuple[object, ...]]) -> int:
+def _count_transactions(connection: psycopg.Connection[tuple[object, ...]]) -> int:
     connection.execute("SELECT pg_stat_clear_snapshot()")
     row = connection.execute(
         "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
@@ -93,38 +103,38 @@ def _transactions(connection: psycopg.Connection[tuple[object, ...]]) -> int:
     return int(str(row[0])) if row else 0
 
 
-def _commands(valkey: "redis.Redis") -> int:
-    found = valkey.info("stats")
-    assert isinstance(found, dict)
-    return int(found["total_commands_processed"])
+def _count_commands(valkey: "redis.Redis") -> int:
+    statistics_section = valkey.info("stats")
+    assert isinstance(statistics_section, dict)
+    return int(statistics_section["total_commands_processed"])
 
 
-def memory(root: int) -> None:
-    """The memory of each part: its proportional share (PSS) in MiB."""
-    parts: dict[str, float] = {}
-    for pid in _family(root):
-        name = _name(pid, root)
-        parts[name] = parts.get(name, 0.0) + _pss(pid)
-    for name, mebibytes in sorted(parts.items()):
-        line(f"memory: {name} (PSS)", f"{mebibytes:8.1f} MiB")
-    line("memory: all parts (PSS)", f"{sum(parts.values()):8.1f} MiB")
+def print_memory(root: int) -> None:
+    """Print the memory of each component: its proportional set size (PSS) in MiB."""
+    memory_by_component: dict[str, float] = {}
+    for pid in _find_process_tree(root):
+        component = _find_component(pid, root)
+        memory_by_component[component] = memory_by_component.get(component, 0.0) + _read_pss(pid)
+    for component, mebibytes in sorted(memory_by_component.items()):
+        print_figure(f"memory: {component} (PSS)", f"{mebibytes:8.1f} MiB")
+    print_figure("memory: all components (PSS)", f"{sum(memory_by_component.values()):8.1f} MiB")
 
 
-def _family(root: int) -> list[int]:
-    """The process and everything below it."""
-    parents: dict[int, list[int]] = {}
+def _find_process_tree(root: int) -> list[int]:
+    """Return the process and all its descendants."""
+    children_by_parent: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 fields = (entry / "stat").read_text("ascii", errors="replace").rpartition(")")[2].split()
-                parents.setdefault(int(fields[1]), []).append(int(entry.name))
-    family = [root]
-    for pid in family:
-        family += parents.get(pid, [])
-    return family
+                children_by_parent.setdefault(int(fields[1]), []).append(int(entry.name))
+    process_tree = [root]
+    for pid in process_tree:
+        process_tree += children_by_parent.get(pid, [])
+    return process_tree
 
 
-def _name(pid: int, root: int) -> str:
+def _find_component(pid: int, root: int) -> str:
     words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     if pid == root:
         return "supervisor"
@@ -133,7 +143,7 @@ def _name(pid: int, root: int) -> str:
     return "valkey" if b"valkey" in words[0] else words[-2].decode()
 
 
-def _pss(pid: int) -> float:
+def _read_pss(pid: int) -> float:
     with contextlib.suppress(OSError):
         for entry in Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines():
             if entry.startswith("Pss:"):
@@ -142,27 +152,27 @@ def _pss(pid: int) -> float:
 
 
 def main(seconds: float) -> None:
-    """Every figure of the command."""
-    with tempfile.TemporaryDirectory(prefix="jb") as name:
-        data = Path(name)
-        data.chmod(0o755)
-        with up(data) as (_, took):
-            line("the first start, making everything", f"{took:8.2f} s")
+    """Run all measurements."""
+    with tempfile.TemporaryDirectory(prefix="jb") as folder:
+        data_dir = Path(folder)
+        data_dir.chmod(0o755)
+        with running_service(data_dir) as (_, seconds_to_ready):
+            print_figure("first start, with a new database", f"{seconds_to_ready:8.2f} s")
         times = []
         for _ in range(STARTS):
-            with up(data) as (_, took):
-                times.append(took)
-        line(
-            f"start on data that is there, {STARTS} times",
-            f"best {min(times):.2f} s   median {statistics.median(times):.2f} s",
+            with running_service(data_dir) as (_, seconds_to_ready):
+                times.append(seconds_to_ready)
+        print_figure(
+            f"start with existing data, {STARTS} times",
+            f"minimum {min(times):.2f} s   median {statistics.median(times):.2f} s",
         )
-        with up(data) as (process, _):
+        with running_service(data_dir) as (process, _):
             time.sleep(6)
-            memory(process.pid)
-            idle(data, seconds)
+            print_memory(process.pid)
+            measure_idle_load(data_dir, seconds)
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seconds", type=float, default=20.0, help="of idling (default: 20)")
+    options.add_argument("--seconds", type=float, default=20.0, help="seconds without requests (default: 20)")
     main(options.parse_args().seconds)

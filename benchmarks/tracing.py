@@ -1,7 +1,7 @@
-"""What tracing costs a request: the CPU of one that does nothing else, without a collector, with one, and with one that hangs.
+"""CPU time of tracing per request: without a collector, with one, and with one that does not respond.
 
-`python -m benchmarks.tracing [ROUNDS]`; needs the extra `otlp`. The application is in memory and called without a network; the
-collector is in the same process, so that what it takes to read what it is told is counted, too.
+`python -m benchmarks.tracing [ROUNDS]`; requires the extra `otlp`. The application is in memory and called without a
+network. The collector is in the same process, so that its CPU time is included.
 """
 
 import asyncio
@@ -14,38 +14,40 @@ from ports.telemetry import Tracing
 from tests.http.fakes import running
 from tests.support.collector import collecting
 
-AT_ONCE = 500
+REQUESTS_PER_ROUND = 500
 
 
-async def seconds(tracing: Tracing | None) -> float:
-    """CPU seconds a request, those of the exporting thread included."""
+async def measure_request_seconds(tracing: Tracing | None) -> float:
+    """Return the mean CPU seconds of a request, including the thread that exports spans."""
     async with running(areas=(), tracing=tracing) as world:
         client = await world.client("Elm")
         for _ in range(50):
             await client.get("/v1/nothing")
-        began = time.process_time()
-        for _ in range(AT_ONCE):
+        cpu_before = time.process_time()
+        for _ in range(REQUESTS_PER_ROUND):
             await client.get("/v1/nothing")
-        return (time.process_time() - began) / AT_ONCE
+        return (time.process_time() - cpu_before) / REQUESTS_PER_ROUND
 
 
 async def main(rounds: int) -> None:
-    """A line a figure: the median of rounds in turn, in microseconds."""
-    with collecting() as taking, collecting() as hanging:
-        hanging.hangs.set()
-        telemetry = [OtlpTelemetry(one.url, "joinery-bench", "0") for one in (taking, hanging)]
-        ways: dict[str, Tracing | None] = {
-            "no collector": None,
-            "a collector": telemetry[0].tracing,
-            "one that hangs": telemetry[1].tracing,
+    """Print the CPU microseconds of a request for each kind of collector: the median of alternating rounds."""
+    with collecting() as working_collector, collecting() as hanging_collector:
+        hanging_collector.hangs.set()
+        telemetry = [OtlpTelemetry(item.url, "joinery-bench", "0") for item in (working_collector, hanging_collector)]
+        tracing_by_label: dict[str, Tracing | None] = {
+            "without a collector": None,
+            "with a collector": telemetry[0].tracing,
+            "with a collector that does not respond": telemetry[1].tracing,
         }
-        found: dict[str, list[float]] = {way: [] for way in ways}
+        durations: dict[str, list[float]] = {label: [] for label in tracing_by_label}
         for _ in range(rounds):
-            for way, tracing in ways.items():
-                found[way].append(await seconds(tracing))
-        for way, values in found.items():
-            print(f"{statistics.median(values) * 1e6:8.1f} µs a request, {way} (least {min(values) * 1e6:.1f})")
-        await asyncio.gather(*(one.close() for one in telemetry))
+            for label, tracing in tracing_by_label.items():
+                durations[label].append(await measure_request_seconds(tracing))
+        for label, label_durations in durations.items():
+            print(
+                f"{statistics.median(label_durations) * 1e6:8.1f} µs per request {label} (minimum {min(label_durations) * 1e6:.1f})"
+            )
+        await asyncio.gather(*(item.close() for item in telemetry))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What counting usage costs, beside not counting (`make bench-usage`)."""
+"""Cost of counting usage for quotas (`make bench-usage`)."""
 
 import argparse
 import asyncio
@@ -9,49 +9,49 @@ from unittest.mock import patch
 
 from adapters.postgres.locks import PostgresShards
 from adapters.postgres.webhook_deliveries import _Outcomes
-from benchmarks.ingest import line
-from benchmarks.stack import CALL, Stack, stack
+from benchmarks.ingest import print_figure
+from benchmarks.stack import AUDIT_CONTEXT, Stack, running_stack
 from domain.changes.model import FeedPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.usage.meters import RECORDS, month_of
+from domain.usage.meters import RECORDS, find_month_start
 from domain.usage.ports import UsageMeters
 from domain.usage.usecases import quota
 from domain.webhooks.model import (
-    Attempt,
     AttemptStatus,
     Delivery,
+    DeliveryAttempt,
     DeliveryStatus,
+    EncryptedSecrets,
     Endpoint,
-    SealedSecrets,
 )
-from domain.webhooks.ports import DeliveryLog, Progress, WebhookStore
+from domain.webhooks.ports import DeliveryProgress, DeliveryStore, WebhookStore
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 
-BATCH = 200
-"""Deliveries of one transaction: what a worker under load records at once."""
+BATCH_SIZE = 200
+"""Deliveries per transaction, as a busy worker records them."""
 
 
-def _delivery(parts: Stack, endpoint: str, position: int) -> Delivery:
-    now = parts.container[Clock].now()
-    attempt = Attempt(now, AttemptStatus.SUCCEEDED, 12, response_status=200)
+def _build_delivery(stack: Stack, endpoint: str, position: int) -> Delivery:
+    now = stack.dependencies[Clock].now()
+    attempt = DeliveryAttempt(now, AttemptStatus.SUCCEEDED, 12, response_status=200)
     return Delivery(
         new_id("dlv"), endpoint, new_id("evt"), "offer.changed", new_id("ofr"), (position,), DeliveryStatus.SUCCEEDED, now,
-        body=b"{}" * 400, attempts=(attempt,), tries=1, made=1, completed_at=now,
+        body=b"{}" * 400, attempts=(attempt,), tries=1, attempts_made=1, completed_at=now,
     )  # fmt: skip
 
 
-async def _recorded(log: DeliveryLog, tenant: Tenant, deliveries: list[Delivery]) -> float:
-    progress = Progress(deliveries=[(tenant, one) for one in deliveries])
-    begun = time.perf_counter()
-    await log.record(progress)
-    return (time.perf_counter() - begun) / len(deliveries)
+async def _record_deliveries(log: DeliveryStore, tenant: Tenant, deliveries: list[Delivery]) -> float:
+    progress = DeliveryProgress(deliveries=[(tenant, delivery) for delivery in deliveries])
+    started = time.perf_counter()
+    await log.record_progress(progress)
+    return (time.perf_counter() - started) / len(deliveries)
 
 
-async def deliveries(parts: Stack, tenant: Tenant, rounds: int) -> None:
-    """Recording batches with counting and without, in turns."""
-    now = parts.container[Clock].now()
+async def measure_delivery_counting(stack: Stack, tenant: Tenant, rounds: int) -> None:
+    """Print the time to record a delivery with and without counting, in alternating batches."""
+    now = stack.dependencies[Clock].now()
     endpoint = Endpoint(
         id=new_id("whe"),
         url="https://bench.example/",
@@ -61,55 +61,55 @@ async def deliveries(parts: Stack, tenant: Tenant, rounds: int) -> None:
         created_at=now,
         updated_at=now,
     )
-    async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
-        await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
-    await parts.container[PostgresShards].rebalance()
-    log, position = parts.container[DeliveryLog], 0
-    found: dict[bool, list[float]] = {True: [], False: []}
+    async with stack.dependencies[UnitOfWork].begin(tenant, AUDIT_CONTEXT) as tx:
+        await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), FeedPosition())
+    await stack.dependencies[PostgresShards].rebalance()
+    log, position = stack.dependencies[DeliveryStore], 0
+    durations_by_counting: dict[bool, list[float]] = {True: [], False: []}
 
-    def nothing(_: _Outcomes, __: Collection[str]) -> list[str]:
+    def skip_counting(_: _Outcomes, __: Collection[str]) -> list[str]:
         return []
 
     for number in range(2 * rounds):
-        made = [_delivery(parts, endpoint.id, position + one) for one in range(BATCH)]
-        position += BATCH
+        deliveries = [_build_delivery(stack, endpoint.id, position + index) for index in range(BATCH_SIZE)]
+        position += BATCH_SIZE
         if number % 2:
-            with patch.object(_Outcomes, "succeeded", nothing):
-                found[False].append(await _recorded(log, tenant, made))
+            with patch.object(_Outcomes, "succeeded", skip_counting):
+                durations_by_counting[False].append(await _record_deliveries(log, tenant, deliveries))
         else:
-            found[True].append(await _recorded(log, tenant, made))
-    counted, bare = (statistics.median(found[way]) * 1e6 for way in (True, False))
-    line(
-        f"recording a delivery, {BATCH} at once",
-        f"{counted:7.1f} µs counted, {bare:7.1f} µs not: {counted - bare:+.1f} µs",
+            durations_by_counting[True].append(await _record_deliveries(log, tenant, deliveries))
+    counted, uncounted = (statistics.median(durations_by_counting[is_counted]) * 1e6 for is_counted in (True, False))
+    print_figure(
+        f"recording a delivery, in batches of {BATCH_SIZE}",
+        f"{counted:7.1f} µs with counting, {uncounted:7.1f} µs without: {counted - uncounted:+.1f} µs",
     )
-    async with parts.container[UnitOfWork].read(tenant) as tx:
-        used = await tx[UsageMeters].used(month_of(now.date()))
-    line("deliveries counted", f"{used['deliveries']:,} of {rounds * BATCH:,}")
+    async with stack.dependencies[UnitOfWork].begin_reading(tenant) as tx:
+        used = await tx[UsageMeters].get_month_usage(find_month_start(now.date()))
+    print_figure("counted deliveries", f"{used['deliveries']:,} of {rounds * BATCH_SIZE:,}")
 
 
-async def runs(parts: Stack, tenant: Tenant, rounds: int) -> None:
-    """What a run's beginning and each of its portions pay."""
-    reserved, counted = [], []
+async def measure_run_counting(stack: Stack, tenant: Tenant, rounds: int) -> None:
+    """Print the time to reserve a quota at the start of a run, and to count the rows of a chunk."""
+    reservation_times, counting_times = [], []
     for number in range(rounds):
-        begun = time.perf_counter()
-        async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
-            await quota.reserve(tx, RECORDS, 20_000, f"run_{number}")
-        reserved.append(time.perf_counter() - begun)
-        async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
-            begun = time.perf_counter()
-            await tx[UsageMeters].count(RECORDS, 20_000, f"run_{number}")
-            counted.append(time.perf_counter() - begun)
-    line("keeping room, once a run", f"{statistics.median(reserved) * 1e6:7.0f} µs")
-    line("counting, once a portion (some 20,000 rows)", f"{statistics.median(counted) * 1e6:7.0f} µs")
+        started = time.perf_counter()
+        async with stack.dependencies[UnitOfWork].begin(tenant, AUDIT_CONTEXT) as tx:
+            await quota.reserve_quota(tx, RECORDS, 20_000, f"run_{number}")
+        reservation_times.append(time.perf_counter() - started)
+        async with stack.dependencies[UnitOfWork].begin(tenant, AUDIT_CONTEXT) as tx:
+            started = time.perf_counter()
+            await tx[UsageMeters].add_usage(RECORDS, 20_000, f"run_{number}")
+            counting_times.append(time.perf_counter() - started)
+    print_figure("reserving quota, once per run", f"{statistics.median(reservation_times) * 1e6:7.0f} µs")
+    print_figure("counting, once per chunk of about 20,000 rows", f"{statistics.median(counting_times) * 1e6:7.0f} µs")
 
 
 async def main(rounds: int) -> None:
-    """On a database of its own."""
-    async with stack() as parts:
-        tenant = Tenant((await parts.organisation()).id, True)
-        await deliveries(parts, tenant, rounds)
-        await runs(parts, tenant, rounds)
+    """Run all measurements with a new database."""
+    async with running_stack() as stack:
+        tenant = Tenant((await stack.create_organisation()).id, True)
+        await measure_delivery_counting(stack, tenant, rounds)
+        await measure_run_counting(stack, tenant, rounds)
 
 
 if __name__ == "__main__":

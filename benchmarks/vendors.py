@@ -1,11 +1,11 @@
-"""Vendors whose catalogues are published, and shops that hold licences to them, for measuring the network's log."""
+"""Vendors with published catalogues, and organisations with licences for them, for benchmarks of the network log."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adapters.postgres.nodes.pool import Pool
-from benchmarks.publishing import Publisher
-from benchmarks.stack import CALL, Stack
+from benchmarks.event_publisher import Publisher
+from benchmarks.stack import AUDIT_CONTEXT, Stack
 from domain.access.usecases import AccessService, KeyRequest
 from domain.events.model import Event
 from domain.events.ports import EventLog
@@ -13,64 +13,64 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 
-SUBJECTS = 5
-MAKE = """
+OFFERS_PER_VENDOR = 5
+INSERT_VENDORS_SQL = """
 INSERT INTO organisations (id, name, kind, plan, live_catalogue, test_catalogue, created_at)
 SELECT id, 'Vendor', 'vendor', 'max', live, test, now()
 FROM unnest(%s::text[], %s::text[], %s::text[]) AS made (id, live, test)
 """
-GRANT = """
+GRANT_LICENCES_SQL = """
 INSERT INTO licences (org, livemode, catalogue, holder, groups)
 SELECT org, %s, catalogue, %s, '{base,retail}' FROM unnest(%s::text[], %s::text[]) AS granted (org, catalogue)
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Shop:
-    """Who holds licences; `secret` is a key of its live data, or of its sandbox."""
+class LicenceHolder:
+    """Organisation that holds licences; `secret` is an API key for the mode of the tenant."""
 
     tenant: Tenant
     secret: str
 
 
-async def vendors(parts: Stack, count: int, livemode: bool = True) -> list[Publisher]:
-    """New organisations, each with a few offers; they are made in one go, for there may be ten thousand."""
-    made = [(new_id("org"), new_id("cat"), new_id("cat")) for _ in range(count)]
-    async with parts.container[Pool].owner() as link:
-        await link.connection.execute(MAKE, [list(column) for column in zip(*made, strict=True)])
+async def create_vendors(stack: Stack, count: int, livemode: bool = True) -> list[Publisher]:
+    """Create organisations with a few offers each, in a single statement because there may be ten thousand."""
+    ids = [(new_id("org"), new_id("cat"), new_id("cat")) for _ in range(count)]
+    async with stack.dependencies[Pool].connect_as_owner() as pooled:
+        await pooled.driver_connection.execute(INSERT_VENDORS_SQL, [list(column) for column in zip(*ids, strict=True)])
     return [
         Publisher(
             Tenant(org, livemode),
-            live if livemode else test,
-            subjects=[(new_id("ofr"), new_id("var"), new_id("prod")) for _ in range(SUBJECTS)],
+            live_catalogue if livemode else test_catalogue,
+            subjects=[(new_id("ofr"), new_id("var"), new_id("prod")) for _ in range(OFFERS_PER_VENDOR)],
         )
-        for org, live, test in made
+        for org, live_catalogue, test_catalogue in ids
     ]
 
 
-async def shop(parts: Stack, name: str, licensors: Sequence[Publisher]) -> Shop:
-    """An organisation with licences to all of these, in their mode."""
-    organisation = await parts.organisation(name)
+async def create_licence_holder(stack: Stack, name: str, licensors: Sequence[Publisher]) -> LicenceHolder:
+    """Create an organisation with licences for all given vendors, in their mode."""
+    organisation = await stack.create_organisation(name)
     tenant = Tenant(organisation.id, licensors[0].tenant.livemode)
-    columns = [one.tenant.org for one in licensors], [one.catalogue for one in licensors]
-    async with parts.container[Pool].owner() as link:
-        await link.connection.execute(GRANT, [tenant.livemode, tenant.org, *columns])
-    async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
-        _, secret = await parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
-    return Shop(tenant, secret)
+    columns = [licensor.tenant.org for licensor in licensors], [licensor.catalogue for licensor in licensors]
+    async with stack.dependencies[Pool].connect_as_owner() as pooled:
+        await pooled.driver_connection.execute(GRANT_LICENCES_SQL, [tenant.livemode, tenant.org, *columns])
+    async with stack.dependencies[UnitOfWork].begin(tenant, AUDIT_CONTEXT) as tx:
+        _, secret = await stack.dependencies[AccessService].create_key(tx, KeyRequest("bench"))
+    return LicenceHolder(tenant, secret)
 
 
-def published(publisher: Publisher, count: int) -> list[Event]:
-    """The vendor's next changes, for everybody who holds a licence."""
-    events = publisher.next(count)
+def generate_published_events(publisher: Publisher, count: int) -> list[Event]:
+    """Return the next changes of a vendor as events that are published to licence holders."""
+    events = publisher.generate_events(count)
     for event in events:
         event.network = True
     return events
 
 
-async def publish(parts: Stack, publisher: Publisher, count: int) -> list[str]:
-    """Commit so many of them in one transaction; answers their ids."""
-    events = published(publisher, count)
-    async with parts.container[UnitOfWork].begin(publisher.tenant, CALL) as tx:
+async def publish(stack: Stack, publisher: Publisher, count: int) -> list[str]:
+    """Append published events in one transaction and return their IDs."""
+    events = generate_published_events(publisher, count)
+    async with stack.dependencies[UnitOfWork].begin(publisher.tenant, AUDIT_CONTEXT) as tx:
         await tx[EventLog].append(events)
     return [event.id for event in events]

@@ -1,4 +1,4 @@
-"""What delivering costs and how long it takes, by a real worker and a receiver that verifies all (`make bench-webhooks`)."""
+"""Throughput and latency of webhook deliveries with a real worker and a verifying receiver (`make bench-webhooks`)."""
 
 import argparse
 import asyncio
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.idle import watched
-from benchmarks.ingest import line
-from benchmarks.publishing import Publisher
-from benchmarks.receiving import Receiving, free_port, receiving
-from benchmarks.reconciling import reconcile
-from benchmarks.stack import CALL, Stack, cpu_seconds, stack
+from benchmarks.delivery_reconciliation import reconcile
+from benchmarks.event_publisher import Publisher
+from benchmarks.idle_usage import measure_idle_usage
+from benchmarks.ingest import print_figure
+from benchmarks.receiver_client import ReceiverClient, find_free_port, running_receiver
+from benchmarks.stack import AUDIT_CONTEXT, Stack, read_cpu_seconds, running_stack
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -22,15 +22,21 @@ from domain.webhooks.usecases.service import WebhookService
 from entrypoints.areas import webhooks
 from ports.unit_of_work import UnitOfWork
 
-ORGANISATIONS, EACH = 20, 5
-PARTS = ("idle", "rate", "latency", "bad")
-OUTSTANDING = 4_000
-VERSION = "2026-10-04"
+ORGANISATIONS, ENDPOINTS_PER_ORGANISATION = 20, 5
+MEASUREMENTS = ("idle", "rate", "latency", "bad")
+MAX_OUTSTANDING = 4_000
+API_VERSION = "2026-10-04"
 
 
 @dataclass(slots=True)
-class Shop:
-    """One endpoint, and the publisher of what it alone wants."""
+class EndpointSetup:
+    """Endpoint with a publisher whose events only this endpoint receives.
+
+    Attributes:
+        path: Path at the receiver.
+        id: ID of the endpoint.
+        publisher: Publisher of the events.
+    """
 
     path: str
     id: str
@@ -38,199 +44,237 @@ class Shop:
 
 
 @dataclass
-class Bench:
-    """A stack with one worker, and a receiver. `published` is when each event was committed, seconds since 1970."""
+class WebhookBench:
+    """Service with one worker, a receiver, and a set of endpoints.
 
-    parts: Stack
-    receiver: Receiving
+    Attributes:
+        stack: Settings and dependencies.
+        receiver: Client of the receiver.
+        pids: Process IDs, by name.
+        round: Number of the current set of endpoints.
+        endpoints: Current endpoints.
+        committed_at: Unix time at which each event was committed, by ID.
+        expected_ids: IDs of the expected events, by path.
+    """
+
+    stack: Stack
+    receiver: ReceiverClient
     pids: dict[str, int]
     round: int = 0
-    shops: list[Shop] = field(default_factory=list)
-    published: dict[str, float] = field(default_factory=dict)
-    wanted: dict[str, list[str]] = field(default_factory=dict)
+    endpoints: list[EndpointSetup] = field(default_factory=list)
+    committed_at: dict[str, float] = field(default_factory=dict)
+    expected_ids: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def service(self) -> WebhookService:
-        """The use cases of endpoints."""
-        return self.parts.container.call(webhooks.service)
+        """Service that manages endpoints."""
+        return self.stack.dependencies.call(webhooks.create_webhook_service)
 
-    async def open(self, urls: dict[int, str] | None = None) -> None:
-        """A hundred new endpoints in place of those before; `urls` are those of some, by number, that misbehave."""
-        await self._disable()
+    async def create_endpoints(self, urls: dict[int, str] | None = None) -> None:
+        """Disable the previous endpoints and create a hundred new ones.
+
+        Args:
+            urls: URLs of misbehaving endpoints, by number.
+        """
+        await self._disable_endpoints()
         self.round += 1
-        self.shops, self.published, self.wanted = [], {}, {}
-        self.receiver.forget()
+        self.endpoints, self.committed_at, self.expected_ids = [], {}, {}
+        self.receiver.clear_deliveries()
         for number in range(ORGANISATIONS):
-            organisation = await self.parts.organisation(f"Shops {self.round}.{number}")
-            for _ in range(EACH):
-                await self._add(Tenant(organisation.id, False), (urls or {}).get(len(self.shops)))
+            organisation = await self.stack.create_organisation(f"Shops {self.round}.{number}")
+            for _ in range(ENDPOINTS_PER_ORGANISATION):
+                await self._create_endpoint(Tenant(organisation.id, False), (urls or {}).get(len(self.endpoints)))
         await asyncio.sleep(1)
 
-    async def _add(self, tenant: Tenant, url: str | None) -> None:
-        path, catalogue = f"/{self.round}-{len(self.shops)}", new_id("cat")
-        given = {
+    async def _create_endpoint(self, tenant: Tenant, url: str | None) -> None:
+        path, catalogue = f"/{self.round}-{len(self.endpoints)}", new_id("cat")
+        fields = {
             "url": url or self.receiver.url(path),
             "event_types": ("*",),
             "filters": Filters(catalogues=(catalogue,)),
         }
-        async with self.parts.container[UnitOfWork].begin(tenant, CALL) as tx:
-            endpoint, secret = await self.service.create_with_secret(tx, given, VERSION)
-        self.receiver.trust({path: [secret]})
-        self.shops.append(Shop(path, endpoint.id, Publisher(tenant, catalogue)))
-        self.wanted[path] = []
+        async with self.stack.dependencies[UnitOfWork].begin(tenant, AUDIT_CONTEXT) as tx:
+            created, secret = await self.service.create_with_secret(tx, fields, API_VERSION)
+        self.receiver.set_secrets({path: [secret]})
+        self.endpoints.append(EndpointSetup(path, created.id, Publisher(tenant, catalogue)))
+        self.expected_ids[path] = []
 
-    async def _disable(self) -> None:
-        for shop in self.shops:
-            async with self.parts.container[UnitOfWork].begin(shop.publisher.tenant, CALL) as tx:
-                await self.service.update(tx, shop.id, {"status": EndpointStatus.DISABLED}, None)
+    async def _disable_endpoints(self) -> None:
+        for endpoint in self.endpoints:
+            async with self.stack.dependencies[UnitOfWork].begin(endpoint.publisher.tenant, AUDIT_CONTEXT) as tx:
+                await self.service.update(tx, endpoint.id, {"status": EndpointStatus.DISABLED}, None)
 
-    async def publish(self, shop: Shop, count: int) -> None:
-        """So many events that the shop wants, in one transaction."""
-        events = shop.publisher.next(count)
-        async with self.parts.container[UnitOfWork].begin(shop.publisher.tenant, CALL) as tx:
+    async def publish(self, endpoint: EndpointSetup, count: int) -> None:
+        """Commit events for the endpoint in one transaction."""
+        events = endpoint.publisher.generate_events(count)
+        async with self.stack.dependencies[UnitOfWork].begin(endpoint.publisher.tenant, AUDIT_CONTEXT) as tx:
             await tx[EventLog].append(events)
-        now = time.time()
-        self.published.update((event.id, now) for event in events)
-        self.wanted[shop.path] += [event.id for event in events]
+        commit_time = time.time()
+        self.committed_at.update((event.id, commit_time) for event in events)
+        self.expected_ids[endpoint.path] += [event.id for event in events]
 
-    async def paced(self, rate: float, seconds: float) -> float:
-        """Publish one event at a time, each shop in turn, at an even pace; answers the rate that came of it."""
+    async def publish_at_rate(self, rate: float, seconds: float) -> float:
+        """Publish single events for all endpoints in turn at an even rate; return the rate that was achieved."""
         started, count = time.perf_counter(), 0
         while (elapsed := time.perf_counter() - started) < seconds:
             if count > elapsed * rate:
                 await asyncio.sleep(count / rate - elapsed)
-            await self.publish(self.shops[count % len(self.shops)], 1)
+            await self.publish(self.endpoints[count % len(self.endpoints)], 1)
             count += 1
         return count / elapsed
 
-    async def drained(self, count: int, within: float = 30.0) -> None:
-        """Until so many were received, or nothing more comes."""
-        until = time.monotonic() + within
-        while self.receiver.count() < count and time.monotonic() < until:
+    async def wait_for_deliveries(self, count: int, max_wait_seconds: float = 30.0) -> None:
+        """Wait until `count` deliveries were received, for at most `max_wait_seconds`."""
+        deadline = time.monotonic() + max_wait_seconds
+        while self.receiver.count_deliveries() < count and time.monotonic() < deadline:
             await asyncio.sleep(0.1)
 
-    def latencies(self, skip: Sequence[int] = ()) -> list[float]:
-        """Milliseconds from commit to first receipt, sorted."""
-        looked_at = {shop.path for number, shop in enumerate(self.shops) if number not in skip}
-        seen: dict[str, float] = {}
-        for one in self.receiver.deliveries():
-            if one.endpoint in looked_at and one.id in self.published:
-                seen.setdefault(one.id, (one.received - self.published[one.id]) * 1000)
-        return sorted(seen.values())
+    def compute_latencies(self, ignored_endpoints: Sequence[int] = ()) -> list[float]:
+        """Return the sorted milliseconds from the commit of each event to its first receipt, without the ignored endpoints."""
+        paths = {endpoint.path for number, endpoint in enumerate(self.endpoints) if number not in ignored_endpoints}
+        latencies: dict[str, float] = {}
+        for delivery in self.receiver.deliveries():
+            if delivery.endpoint in paths and delivery.id in self.committed_at:
+                latencies.setdefault(delivery.id, (delivery.received - self.committed_at[delivery.id]) * 1000)
+        return sorted(latencies.values())
 
-    def check(self, name: str, skip: Sequence[int] = ()) -> None:
-        """Tell whether all was received, in order and signed."""
-        left_out = {self.shops[number].path for number in skip}
-        wanted = {path: ids for path, ids in self.wanted.items() if path not in left_out}
-        received = [one for one in self.receiver.deliveries() if one.endpoint in wanted]
-        line(f"{name}: reconciled", str(reconcile(wanted, received)))
+    def print_reconciliation(self, name: str, ignored_endpoints: Sequence[int] = ()) -> None:
+        """Print whether all events were received, in order and with valid signatures, without the ignored endpoints."""
+        ignored_paths = {self.endpoints[number].path for number in ignored_endpoints}
+        expected_ids = {path: ids for path, ids in self.expected_ids.items() if path not in ignored_paths}
+        received = [delivery for delivery in self.receiver.deliveries() if delivery.endpoint in expected_ids]
+        print_figure(f"{name}: reconciliation", str(reconcile(expected_ids, received)))
 
 
-def quantile(values: Sequence[float], share: float) -> float:
-    """Of sorted values."""
+def compute_quantile(values: Sequence[float], share: float) -> float:
+    """Return a quantile of sorted values; nan without values."""
     return values[min(len(values) - 1, int(len(values) * share))] if values else float("nan")
 
 
-async def rate_figures(bench: Bench, seconds: float) -> None:
-    """As many as one worker delivers: there is always enough to send, and never much more."""
-    await bench.open()
-    await bench.publish(bench.shops[0], 1)
-    await bench.drained(1)
-    before = {name: cpu_seconds(pid) for name, pid in bench.pids.items()}
-    started, turn = time.perf_counter(), 0
-    base, count = 1, 1
-    while (took := time.perf_counter() - started) < seconds:
-        count = bench.receiver.count()
-        if len(bench.published) - count > OUTSTANDING:
+async def measure_rate(bench: WebhookBench, seconds: float) -> None:
+    """Print the deliveries a second of one worker that always has up to MAX_OUTSTANDING events to deliver."""
+    await bench.create_endpoints()
+    await bench.publish(bench.endpoints[0], 1)
+    await bench.wait_for_deliveries(1)
+    cpu_before = {name: read_cpu_seconds(pid) for name, pid in bench.pids.items()}
+    started, batch_number = time.perf_counter(), 0
+    warm_up_count, received_count = 1, 1
+    while (elapsed := time.perf_counter() - started) < seconds:
+        received_count = bench.receiver.count_deliveries()
+        if len(bench.committed_at) - received_count > MAX_OUTSTANDING:
             await asyncio.sleep(0.02)
             continue
         for _ in range(10):
-            await bench.publish(bench.shops[turn % len(bench.shops)], 20)
-            turn += 1
-    done = bench.receiver.count() - base
-    spent = {name: (cpu_seconds(pid) - before[name]) * 1e6 / done for name, pid in bench.pids.items()}
-    cpu = "   ".join(f"{name} {micro:.0f}" for name, micro in spent.items())
-    line(f"one worker, {len(bench.shops)} endpoints, {seconds:.0f} s", f"{done / took:9,.0f} deliveries/s")
-    line("  CPU µs a delivery", cpu)
-    await bench.drained(len(bench.published))
-    bench.check("  sustained")
-
-
-async def latency_figures(bench: Bench, rate: float, seconds: float, name: str = "") -> list[float]:
-    """From commit to receipt at an even pace."""
-    if not name:
-        await bench.open()
-    before = {part: cpu_seconds(pid) for part, pid in bench.pids.items()}
-    paced = await bench.paced(rate, seconds)
-    spent = {part: (cpu_seconds(pid) - before[part]) / seconds for part, pid in bench.pids.items()}
-    await bench.drained(len(bench.published), 5.0 if name else 30.0)
-    bad = BAD if name else ()
-    found = bench.latencies(bad)
-    line(
-        f"publish to receipt{name or f' at {paced:.0f}/s'}",
-        f"p50 {quantile(found, 0.5):7.1f} ms   p95 {quantile(found, 0.95):7.1f} ms   p99 {quantile(found, 0.99):7.1f} ms"
-        f"   max {quantile(found, 1):7.1f} ms   over 1 s: {sum(one > 1000 for one in found)}",
+            await bench.publish(bench.endpoints[batch_number % len(bench.endpoints)], 20)
+            batch_number += 1
+    delivery_count = bench.receiver.count_deliveries() - warm_up_count
+    cpu_used = {
+        name: (read_cpu_seconds(pid) - cpu_before[name]) * 1e6 / delivery_count for name, pid in bench.pids.items()
+    }
+    cpu = "   ".join(f"{name} {microseconds:.0f}" for name, microseconds in cpu_used.items())
+    print_figure(
+        f"one worker, {len(bench.endpoints)} endpoints, {seconds:.0f} s",
+        f"{delivery_count / elapsed:9,.0f} deliveries/s",
     )
-    line("  % of a core", "   ".join(f"{part} {100 * share:.0f}" for part, share in spent.items()))
-    bench.check("  published", bad)
-    return found
+    print_figure("  CPU µs per delivery", cpu)
+    await bench.wait_for_deliveries(len(bench.committed_at))
+    bench.print_reconciliation("  at maximum rate")
 
 
-BAD = (0, 7)
-"""Numbers of the shops that misbehave in the comparisons: of different organisations."""
+async def measure_latencies(bench: WebhookBench, rate: float, seconds: float, name: str = "") -> list[float]:
+    """Publish events at an even rate and print the latencies from commit to receipt.
+
+    Args:
+        bench: Benchmark.
+        rate: Events a second.
+        seconds: Duration.
+        name: Label of a comparison, for which the caller has created the endpoints; new endpoints are created without
+            it.
+
+    Returns:
+        The sorted latencies in milliseconds.
+    """
+    if not name:
+        await bench.create_endpoints()
+    cpu_before = {process: read_cpu_seconds(pid) for process, pid in bench.pids.items()}
+    actual_rate = await bench.publish_at_rate(rate, seconds)
+    cpu_used = {process: (read_cpu_seconds(pid) - cpu_before[process]) / seconds for process, pid in bench.pids.items()}
+    await bench.wait_for_deliveries(len(bench.committed_at), 5.0 if name else 30.0)
+    ignored_endpoints = MISBEHAVING_ENDPOINTS if name else ()
+    latencies = bench.compute_latencies(ignored_endpoints)
+    print_figure(
+        f"commit to receipt{name or f' at {actual_rate:.0f}/s'}",
+        f"p50 {compute_quantile(latencies, 0.5):7.1f} ms   p95 {compute_quantile(latencies, 0.95):7.1f} ms   p99 {compute_quantile(latencies, 0.99):7.1f} ms"
+        f"   max {compute_quantile(latencies, 1):7.1f} ms   over 1 s: {sum(latency > 1000 for latency in latencies)}",
+    )
+    print_figure("  % of a core", "   ".join(f"{process} {100 * share:.0f}" for process, share in cpu_used.items()))
+    bench.print_reconciliation("  at an even rate", ignored_endpoints)
+    return latencies
 
 
-async def bad_figures(bench: Bench, rate: float, seconds: float, rounds: int) -> None:
-    """What the other 98 endpoints notice of a dead or hanging one, and of one that takes 14 seconds."""
-    dead = f"http://127.0.0.1:{free_port()}/dead"
-    slow = bench.receiver.url("/slow", after=14)
-    hanging = bench.receiver.url("/hanging", do="hang")
-    for name, urls in (("refusing", {0: dead, 7: slow}), ("hanging", {0: hanging, 7: slow})):
+MISBEHAVING_ENDPOINTS = (0, 7)
+"""Numbers of the endpoints that misbehave in the comparisons; they belong to different organisations."""
+
+
+async def compare_misbehaving_receivers(bench: WebhookBench, rate: float, seconds: float, rounds: int) -> None:
+    """Print how the latencies of 98 endpoints change if one endpoint is dead or hangs, and another takes 14 seconds."""
+    dead_url = f"http://127.0.0.1:{find_free_port()}/dead"
+    slow_url = bench.receiver.url("/slow", after=14)
+    hanging_url = bench.receiver.url("/hanging", do="hang")
+    for name, urls in (("refusing", {0: dead_url, 7: slow_url}), ("hanging", {0: hanging_url, 7: slow_url})):
         ratios = []
         for _ in range(rounds):
-            await bench.open()
-            calm = await latency_figures(bench, rate, seconds, ", 98 among good ones")
-            await bench.open(urls)
-            found = await latency_figures(bench, rate, seconds, f", 98 beside {name}, slow")
-            ratios.append(quantile(found, 0.95) / quantile(calm, 0.95))
-        told = " ".join(f"{ratio:.2f}" for ratio in ratios)
-        line(f"  p95 of the 98: beside one {name} and one slow", f"{statistics.median(ratios):9.2f} times  {told}")
+            await bench.create_endpoints()
+            normal_latencies = await measure_latencies(bench, rate, seconds, ", 98 endpoints, no misbehaving ones")
+            await bench.create_endpoints(urls)
+            disturbed_latencies = await measure_latencies(
+                bench, rate, seconds, f", 98 endpoints, one {name} and one slow"
+            )
+            ratios.append(compute_quantile(disturbed_latencies, 0.95) / compute_quantile(normal_latencies, 0.95))
+        ratio_texts = " ".join(f"{ratio:.2f}" for ratio in ratios)
+        print_figure(
+            f"  ratio of p95, one {name} and one slow", f"{statistics.median(ratios):9.2f}   rounds {ratio_texts}"
+        )
 
 
-async def idle_figures(bench: Bench, seconds: float) -> None:
-    """A hundred endpoints and nothing to send."""
-    await bench.open()
-    await asyncio.sleep(12)  # connections tell their statistics within 10 s
+async def measure_idle_worker(bench: WebhookBench, seconds: float) -> None:
+    """Print the load of the worker and the database with a hundred endpoints and no events."""
+    await bench.create_endpoints()
+    await asyncio.sleep(12)  # connections report their statistics within 10 s
     pids = {name: pid for name, pid in bench.pids.items() if name != "receiver"}
-    (await watched(bench.parts, pids, seconds)).tell("idle, 100 endpoints")
+    (await measure_idle_usage(bench.stack, pids, seconds)).print_report("100 endpoints without events")
 
 
-async def main(told: argparse.Namespace) -> None:
-    """Every figure of the command, or those that are named."""
-    with receiving() as (receiver, pid):
-        async with stack(JOINERY_ALLOW_PRIVATE_HOSTS="127.0.0.1") as parts:
-            worker = parts.process("worker")
+async def main(arguments: argparse.Namespace) -> None:
+    """Run the selected measurements."""
+    with running_receiver() as (receiver, pid):
+        async with running_stack(JOINERY_ALLOW_PRIVATE_HOSTS="127.0.0.1") as stack:
+            worker = stack.start_process("worker")
             try:
-                bench = Bench(parts, receiver, {"worker": worker.pid, "postgres": parts.postgres, "receiver": pid})
-                if "idle" in told.only:
-                    await idle_figures(bench, told.seconds)
-                if "rate" in told.only:
-                    await rate_figures(bench, told.seconds)
-                if "latency" in told.only:
-                    await latency_figures(bench, told.rate, told.seconds)
-                if "bad" in told.only:
-                    await bad_figures(bench, told.rate, told.seconds, told.rounds)
+                bench = WebhookBench(
+                    stack, receiver, {"worker": worker.pid, "postgres": stack.postgres_pid, "receiver": pid}
+                )
+                if "idle" in arguments.only:
+                    await measure_idle_worker(bench, arguments.seconds)
+                if "rate" in arguments.only:
+                    await measure_rate(bench, arguments.seconds)
+                if "latency" in arguments.only:
+                    await measure_latencies(bench, arguments.rate, arguments.seconds)
+                if "bad" in arguments.only:
+                    await compare_misbehaving_receivers(bench, arguments.rate, arguments.seconds, arguments.rounds)
             finally:
                 worker.terminate()
                 worker.wait(30)
-                if log := (Path(parts.env["BENCH_HOME"]) / "worker.log").read_text("utf-8"):
-                    line("the worker's log ends with", log[-2000:])
+                if log := (Path(stack.env["BENCH_HOME"]) / "worker.log").read_text("utf-8"):
+                    print_figure("end of the worker's log", log[-2000:])
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--only", nargs="+", default=list(PARTS), choices=PARTS)
-    options.add_argument("--seconds", type=float, default=60.0, help="of each figure (default: 60)")
-    options.add_argument("--rate", type=float, default=200.0, help="events a second for latencies (default: 200)")
-    options.add_argument("--rounds", type=int, default=1, help="of each comparison (default: 1)")
+    options.add_argument("--only", nargs="+", default=list(MEASUREMENTS), choices=MEASUREMENTS)
+    options.add_argument("--seconds", type=float, default=60.0, help="seconds per measurement (default: 60)")
+    options.add_argument(
+        "--rate", type=float, default=200.0, help="events a second for the measurement of latencies (default: 200)"
+    )
+    options.add_argument("--rounds", type=int, default=1, help="rounds per comparison (default: 1)")
     asyncio.run(main(options.parse_args()))

@@ -1,6 +1,6 @@
-"""What a change costs through the real API process, and where in the pipeline the time goes (`make bench-write`)."""
+"""Cost of a change through a real API process, and the time of each step of the pipeline (`make bench-write`)."""
 
-# ruff: noqa: SLF001  it measures the pipeline from the inside
+# ruff: noqa: SLF001  wraps private attributes of the pipeline
 
 import argparse
 import asyncio
@@ -14,36 +14,36 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks.load import load
-from benchmarks.stack import CALL, Stack, stack
+from benchmarks.http_load import run_load
+from benchmarks.stack import AUDIT_CONTEXT, Stack, running_stack
 from domain.access.usecases import AccessService, KeyRequest
 from domain.kernel.tenancy import Tenant
 from entrypoints.api.app import create_app
-from entrypoints.http.exchange import from_scope
+from entrypoints.http.exchange import build_request
 from entrypoints.http.pipeline import Pipeline
 from ports.unit_of_work import UnitOfWork
 
 PORT = 18_995
 ORGANISATIONS = 4
-"""Budgets are an organisation's (400 writes a second on the plan max): the load is spread over a few."""
-IN_PROCESS = 600
+"""Number of organisations; rate limits apply to an organisation (400 writes a second on the plan max)."""
+IN_PROCESS_REQUESTS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A pushed source and a key to its organisation."""
+    """Source that receives pushes, and an API key of its organisation."""
 
     source: str
     secret: str
 
 
-def line(name: str, figure: str) -> None:
-    """One figure."""
+def print_figure(name: str, figure: str) -> None:
+    """Print one measurement."""
     print(f"{name:<50} {figure}", flush=True)
 
 
-def record(number: int) -> bytes:
-    """A call with one record."""
+def build_push_body(number: int) -> bytes:
+    """Return the body of a push with one record."""
     offer = {"price": {"amount": "499.00", "currency": "usd"}, "quantity": number % 50}
     variant = {"external_id": f"LM-{number}-OAK", "sku": f"LM-{number}-OAK", "colour": "natural", "offers": [offer]}
     product = {"external_id": f"LM-{number}", "title": f"Oak dining table {number}", "brand": "Lindgren"}
@@ -51,8 +51,8 @@ def record(number: int) -> bytes:
 
 
 @dataclass
-class Writes(Sequence[bytes]):
-    """Requests that are all different, whatever the index: each with a key and a body of its own."""
+class WriteRequests(Sequence[bytes]):
+    """Endless sequence of different requests; each has another body and idempotency key."""
 
     targets: Sequence[Target]
     method: str
@@ -64,62 +64,68 @@ class Writes(Sequence[bytes]):
     def __getitem__(self, index: Any) -> Any:
         number = next(self.numbers)
         target = self.targets[number % len(self.targets)]
-        path, headers, body = self.request(target, number)
-        told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return f"{self.method} {path} HTTP/1.1\r\n{told}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        path, headers, body = self.build_request(target, number)
+        header_lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"{self.method} {path} HTTP/1.1\r\n{header_lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
-    def request(self, target: Target, number: int) -> tuple[str, dict[str, str], bytes]:
-        """Path, headers and body of one request."""
+    def build_request(self, target: Target, number: int) -> tuple[str, dict[str, str], bytes]:
+        """Return path, headers and body of a request."""
         headers = {"Host": "127.0.0.1", "Authorization": f"Bearer {target.secret}", "Content-Type": "application/json"}
         path = f"/v1/sources/{target.source}"
         if self.method == "PATCH":
             return path, headers | {"If-Match": "*"}, json.dumps({"name": f"Renamed {number}"}).encode()
-        return path + "/records", headers | {"Idempotency-Key": f"{self.method}-{id(self)}-{number}"}, record(number)
+        return (
+            path + "/records",
+            headers | {"Idempotency-Key": f"{self.method}-{id(self)}-{number}"},
+            build_push_body(number),
+        )
 
 
-async def targets_of(parts: Stack) -> list[Target]:
-    """One pushed source in each of a few organisations."""
-    made = []
+async def create_targets(stack: Stack) -> list[Target]:
+    """Create a source for pushes in each of several organisations."""
+    targets = []
     for number in range(ORGANISATIONS):
-        organisation = await parts.organisation(f"Writer {number}")
-        source = await parts.source(organisation, connector="push", kind="push")
-        async with parts.container[UnitOfWork].begin(Tenant(organisation.id, True), CALL) as tx:
-            _, secret = await parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
-        made.append(Target(source.id, secret))
-    return made
+        organisation = await stack.create_organisation(f"Writer {number}")
+        source = await stack.create_source(organisation, connector="push", kind="push")
+        async with stack.dependencies[UnitOfWork].begin(Tenant(organisation.id, True), AUDIT_CONTEXT) as tx:
+            _, secret = await stack.dependencies[AccessService].create_key(tx, KeyRequest("bench"))
+        targets.append(Target(source.id, secret))
+    return targets
 
 
-async def ready(port: int, within: float = 30.0) -> None:
-    """Until the API answers /readyz."""
-    until = time.monotonic() + within
+async def wait_until_ready(port: int, max_wait_seconds: float = 30.0) -> None:
+    """Wait until GET /readyz responds with 200. Raises TimeoutError."""
+    deadline = time.monotonic() + max_wait_seconds
     async with aiohttp.ClientSession() as session:
-        while time.monotonic() < until:
+        while time.monotonic() < deadline:
             try:
-                async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:
-                    if answer.status == 200:
+                async with session.get(f"http://127.0.0.1:{port}/readyz") as response:
+                    if response.status == 200:
                         return
             except aiohttp.ClientError:
                 pass
             await asyncio.sleep(0.05)
-    raise TimeoutError("the API does not come up")
+    raise TimeoutError("the API did not become ready")
 
 
-async def through_the_server(parts: Stack, targets: Sequence[Target], seconds: float) -> None:
-    """Figures from outside."""
-    api = parts.process("api")
+async def measure_server(stack: Stack, targets: Sequence[Target], seconds: float) -> None:
+    """Print throughput, latency and CPU of requests to a real API process."""
+    api = stack.start_process("api")
     try:
-        await ready(PORT)
-        pids = {"server": api.pid, "postgres": parts.postgres}
-        for name, method in (("POST …/records, one record, idempotent", "POST"), ("PATCH /v1/sources/{id}", "PATCH")):
+        await wait_until_ready(PORT)
+        pids = {"server": api.pid, "postgres": stack.postgres_pid}
+        for name, method in (("POST …/records, one record", "POST"), ("PATCH /v1/sources/{id}", "PATCH")):
             for connections in (1, 8):
-                requests = Writes(targets, method)
-                await load(PORT, requests, connections=connections, seconds=0.5, pids=pids)
-                got = await load(PORT, requests, connections=connections, seconds=seconds, pids=pids)
-                cpu = "   ".join(f"{part} {microseconds:5.0f}" for part, microseconds in got.cpu.items())
-                line(
-                    f"{name}, {connections} at a time",
-                    f"{got.requests / got.seconds:6.0f}/s   p50 {got.p50:6.2f} ms   p99 {got.p99:6.2f} ms   "
-                    f"CPU µs a request: {cpu}   together {got.total:5.0f}",
+                requests = WriteRequests(targets, method)
+                await run_load(PORT, requests, connections=connections, seconds=0.5, pids=pids)
+                result = await run_load(PORT, requests, connections=connections, seconds=seconds, pids=pids)
+                cpu = "   ".join(
+                    f"{process} {microseconds:5.0f}" for process, microseconds in result.cpu_by_process.items()
+                )
+                print_figure(
+                    f"{name}, {connections} concurrent",
+                    f"{result.requests / result.seconds:6.0f}/s   p50 {result.p50:6.2f} ms   p99 {result.p99:6.2f} ms   "
+                    f"CPU µs per request: {cpu}   total {result.total_cpu:5.0f}",
                 )
     finally:
         api.terminate()
@@ -127,31 +133,31 @@ async def through_the_server(parts: Stack, targets: Sequence[Target], seconds: f
 
 
 class Stopwatch:
-    """Seconds by name."""
+    """Elapsed seconds, by name of the step."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}
 
     def add(self, name: str, since: float) -> None:
-        """Count the time since then."""
+        """Add the time since `since` (`time.perf_counter()`) to a step."""
         self.spent[name] = self.spent.get(name, 0.0) + time.perf_counter() - since
 
-    def step(self, inner: Any) -> Any:
-        """The step, timed under its own name."""
-        name = getattr(inner, "__name__", type(inner).__name__)
+    def wrap_step(self, step: Any) -> Any:
+        """Return the step of the pipeline with a measurement of its time."""
+        name = getattr(step, "__name__", type(step).__name__)
 
-        async def timed(visit: Any) -> None:
-            began = time.perf_counter()
-            pending = inner(visit)
+        async def run_timed(state: Any) -> None:
+            started = time.perf_counter()
+            pending = step(state)
             if pending is not None:
                 await pending
-            self.add(name, began)
+            self.add(name, started)
 
-        return timed
+        return run_timed
 
 
-class TimedUnits:
-    """Units of work whose beginning and commit are timed apart from the work itself."""
+class TimedUnitOfWork:
+    """Unit of work that measures the beginning, the work and the commit of transactions separately."""
 
     def __init__(self, inner: Any, watch: Stopwatch) -> None:
         self._inner, self._watch = inner, watch
@@ -160,45 +166,45 @@ class TimedUnits:
         return getattr(self._inner, name)
 
     @asynccontextmanager
-    async def begin(self, *given: Any) -> AsyncIterator[Any]:
-        """Begin, work, commit."""
-        entering, began = self._inner.begin(*given), time.perf_counter()
-        tx = await entering.__aenter__()
-        self._watch.add("perform: begin", began)
-        began = time.perf_counter()
+    async def begin(self, *arguments: Any) -> AsyncIterator[Any]:
+        """Begin a transaction; measure its phases."""
+        transaction, started = self._inner.begin(*arguments), time.perf_counter()
+        tx = await transaction.__aenter__()
+        self._watch.add("perform: begin", started)
+        started = time.perf_counter()
         try:
             yield tx
         except BaseException as error:
-            await entering.__aexit__(type(error), error, error.__traceback__)
+            await transaction.__aexit__(type(error), error, error.__traceback__)
             raise
-        self._watch.add("perform: statements, handler and answer", began)
-        began = time.perf_counter()
-        await entering.__aexit__(None, None, None)
-        self._watch.add("perform: commit", began)
+        self._watch.add("perform: statements, handler and response", started)
+        started = time.perf_counter()
+        await transaction.__aexit__(None, None, None)
+        self._watch.add("perform: commit", started)
 
 
-async def inside(parts: Stack, targets: Sequence[Target], method: str) -> None:
-    """The share of each step, measured in this process one request after the other."""
-    app = create_app(parts.container)
+async def measure_pipeline(stack: Stack, targets: Sequence[Target], method: str) -> None:
+    """Print the share of each step in the time of requests, sent one after the other in this process."""
+    app = create_app(stack.dependencies)
     async with app.test_app():
         pipeline: Pipeline = app.asgi_app._pipeline  # type: ignore[attr-defined]
-        for rounds, warm in ((60, True), (IN_PROCESS, False)):
+        for request_count, is_warm_up in ((60, True), (IN_PROCESS_REQUESTS, False)):
             watch = Stopwatch()
-            steps, units = pipeline._checks, pipeline._execute._uow
-            pipeline._checks = tuple(map(watch.step, steps))
-            pipeline._execute._uow = TimedUnits(units, watch)
-            began = time.perf_counter()
-            await _send(pipeline, targets, method, rounds)
-            total = time.perf_counter() - began
-            pipeline._checks, pipeline._execute._uow = steps, units
-            if not warm:
-                _tell(watch, total, method)
+            steps, unit_of_work = pipeline._checks, pipeline._execute._uow
+            pipeline._checks = tuple(map(watch.wrap_step, steps))
+            pipeline._execute._uow = TimedUnitOfWork(unit_of_work, watch)
+            started = time.perf_counter()
+            await _send_requests(pipeline, targets, method, request_count)
+            total = time.perf_counter() - started
+            pipeline._checks, pipeline._execute._uow = steps, unit_of_work
+            if not is_warm_up:
+                _print_shares(watch, total, method)
 
 
-async def _send(pipeline: Pipeline, targets: Sequence[Target], method: str, rounds: int) -> None:
-    writes = Writes(targets, method)
-    for number in range(rounds):
-        path, headers, body = writes.request(targets[number % len(targets)], number)
+async def _send_requests(pipeline: Pipeline, targets: Sequence[Target], method: str, request_count: int) -> None:
+    writes = WriteRequests(targets, method)
+    for number in range(request_count):
+        path, headers, body = writes.build_request(targets[number % len(targets)], number)
         scope = {
             "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b"",
             "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
@@ -208,27 +214,27 @@ async def _send(pipeline: Pipeline, targets: Sequence[Target], method: str, roun
         async def read(limit: int, body: bytes = body) -> bytes:
             return body
 
-        response = await pipeline.answer(from_scope(scope, read))
+        response = await pipeline.process_request(build_request(scope, read))
         if response.status >= 300:
             raise RuntimeError(response.body.decode())
 
 
-def _tell(watch: Stopwatch, total: float, method: str) -> None:
-    told = sum(watch.spent.values())
-    for name, seconds in (*watch.spent.items(), ("everything else", total - told)):
-        line(f"  {method}: {name}", f"{seconds / IN_PROCESS * 1e6:8.1f} µs   {seconds / total:6.1%}")
+def _print_shares(watch: Stopwatch, total: float, method: str) -> None:
+    measured = sum(watch.spent.values())
+    for name, seconds in (*watch.spent.items(), ("everything else", total - measured)):
+        print_figure(f"  {method}: {name}", f"{seconds / IN_PROCESS_REQUESTS * 1e6:8.1f} µs   {seconds / total:6.1%}")
 
 
 async def main(seconds: float) -> None:
-    """Every figure of the command."""
-    async with stack(PORT) as parts:
-        targets = await targets_of(parts)
-        await through_the_server(parts, targets, seconds)
+    """Run all measurements."""
+    async with running_stack(PORT) as stack:
+        targets = await create_targets(stack)
+        await measure_server(stack, targets, seconds)
         for method in ("POST", "PATCH"):
-            await inside(parts, targets, method)
+            await measure_pipeline(stack, targets, method)
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seconds", type=float, default=5.0, help="of load for each figure (default: 5)")
+    options.add_argument("--seconds", type=float, default=5.0, help="seconds of load per measurement (default: 5)")
     asyncio.run(main(options.parse_args().seconds))

@@ -1,1 +1,1 @@
-"""Built-in connectors, registered by the same hook as those of third parties."""
+"""Built-in connectors, which are registered by the same hook as connectors of third parties."""

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from adapters.aesgcm import AesGcmVault
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.codec import JsonCodec
+from adapters.api_json.events import JsonEventRendering
+from adapters.api_json.webhooks import JsonPayloadRendering
 from adapters.argon2 import Argon2Passwords
-from adapters.authlib.rules import AuthlibRules
+from adapters.authlib.grant_rules import AuthlibGrantRules
 from adapters.dns import DnsRecords
 from adapters.files.workspaces import FileWorkspaces
 from adapters.http.client import GuardedClient
@@ -17,14 +21,13 @@ from adapters.http.images import HttpImages
 from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
-from adapters.pluggy.host import connect
+from adapters.pluggy.host import load_connectors
+from adapters.postgres.event_log import PostgresNetworkLog
 from adapters.postgres.event_reader import PostgresEventReader
-from adapters.postgres.events import PostgresNetworkLog
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.locks import PostgresShards
 from adapters.postgres.maintenance import PostgresMaintenance, PostgresPurgeGuard
 from adapters.postgres.matching import PostgresMatchBacklog
-from adapters.postgres.migrate import PostgresSchemaCheck
 from adapters.postgres.oauth import PostgresTokenStore
 from adapters.postgres.orgs import PostgresCredentials, PostgresMemberships, PostgresOrgRegistry, PostgresSsoDirectory
 from adapters.postgres.people import (
@@ -38,180 +41,191 @@ from adapters.postgres.people import (
 from adapters.postgres.platform import (
     PostgresIncidents,
     PostgresInstances,
-    PostgresOperatingFigures,
     PostgresPlatformChecks,
     PostgresWorkload,
+    PostgresWorkloadMetrics,
 )
 from adapters.postgres.request_logs import PostgresRequestLogSink
-from adapters.postgres.runs import PostgresExportUpkeep
-from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
+from adapters.postgres.runs import PostgresExportMaintenance
+from adapters.postgres.schema_migrations import PostgresSchemaCheck
+from adapters.postgres.secrets import PostgresEncryptedValues, PostgresKeyRingStore
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresInboundAddresses, PostgresSourceSchedule
-from adapters.postgres.storage import PostgresStorageUpkeep
+from adapters.postgres.storage import PostgresStorageMaintenance
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.postgres.usage import PostgresUsageUpkeep
-from adapters.postgres.webhook_deliveries import PostgresDeliveryLog, PostgresDeliveryPlaces
-from adapters.processes.calls import ProcessCalls, ProcessImages
+from adapters.postgres.usage import PostgresUsageMaintenance
+from adapters.postgres.webhook_deliveries import PostgresDeliveryNodes, PostgresDeliveryStore
+from adapters.processes.calls import ProcessCalls, ProcessImageConverter
 from adapters.processes.feed_readers import ProcessFeedReaders
 from adapters.totp import TotpCodes
 from adapters.webauthn import WebauthnCeremonies
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.codec import JsonCodec
-from adapters.wire.events import WireEventRendering
-from adapters.wire.webhooks import WirePayloadRendering
-from adapters.zxcvbn import ZxcvbnGuesses
+from adapters.zxcvbn import ZxcvbnEstimator
 from connectors.sdk.context import HttpClient
-from domain.access.ports import Credentials
-from domain.catalogue.ports import Rendering
+from domain.access.ports import CredentialLookup
+from domain.catalogue.ports import CatalogueRenderer
 from domain.changes.ports import EventReader, EventRendering, NetworkLog
 from domain.exports.ports import ExportUpkeep
-from domain.ingestion.ports import Connectors, FeedReaders
-from domain.jobs.ports import Dispatch
+from domain.ingestion.ports import Connectors, FeedReaderFactory
+from domain.jobs.ports import JobDispatcher
 from domain.kernel.clock import CLOCK
 from domain.mail.ports import InboundAddresses
-from domain.matching.ports import MatchBacklog
+from domain.matching.ports import MatchBacklogReader
 from domain.media.ports import ImageConverter, ImageFetcher
-from domain.oauth.ports import GrantRules, TokenStore
+from domain.oauth.ports import OAuthProtocol, TokenStore
 from domain.orgs.ports import Memberships, OrgRegistry
 from domain.outbox.ports import Outbox
 from domain.people.ports import (
-    Ceremonies,
     Factors,
+    GuessEstimator,
     OneTimeCodes,
     OneTimeLinks,
+    PasskeyCeremonies,
     Passkeys,
-    PasswordGuesses,
-    Passwords,
+    PasswordHasher,
     People,
     Sessions,
     SignInRules,
 )
 from domain.people.usecases.invitations import InvitationService
-from domain.people.usecases.notices import Notices
+from domain.people.usecases.notices import SecurityNotifier
 from domain.people.usecases.passwords import PasswordService
-from domain.platform.ports import Incidents, Instances, OperatingFiguresReader, PlatformChecks, SchemaCheck, Workload
-from domain.probes.ports import Documents, Web
+from domain.platform.ports import Incidents, Instances, PlatformChecks, SchemaCheck, Workload, WorkloadMetricsReader
+from domain.probes.ports import DocumentParser, WebClient
 from domain.request_logs.ports import RequestLogSink
-from domain.secrets.keys import WorkingKeys
-from domain.secrets.ports import KeyRings, SealedValues, Vault
-from domain.secrets.usecases.keyring import Keyring, SecretUnknown
+from domain.secrets.keys import ActiveKeys
+from domain.secrets.ports import EncryptedValues, KeyRingStore, Vault
+from domain.secrets.usecases.keyring import KeyRingKeeper, SecretUnknown
 from domain.sources.ports import SourceSchedule
-from domain.sso.ports import NameRecords, SsoDirectory
+from domain.sso.ports import DnsResolver, SsoDirectory
 from domain.sso.usecases.rules import SsoRules
-from domain.sso.usecases.signing_in import SsoSignIn
+from domain.sso.usecases.sso_sign_in import SsoSignIn
 from domain.storage.ports import StorageUpkeep
 from domain.usage.ports import UsageUpkeep
-from domain.webhooks.model import SHARDS
-from domain.webhooks.ports import DeliveryLog, DeliveryPlaces, PayloadRendering, Sender
+from domain.webhooks.model import SHARD_COUNT
+from domain.webhooks.ports import DeliveryDatabases, DeliveryStore, PayloadRendering, Sender
 from entrypoints import factories
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.addresses import Proxies
-from entrypoints.operations.validation import SchemaFaults
+from entrypoints.http.addresses import TrustedProxies
+from entrypoints.operations.validation import JsonSchemaValidator
 from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.codec import Codec
 from ports.maintenance import Maintenance
 from ports.parsing import ParserRunner
-from ports.schemas import Schemas
+from ports.schemas import SchemaValidator
 from ports.signals import Signals
 from ports.telemetry import Telemetry
 from ports.unit_of_work import UnitOfWork
 from ports.workspaces import Workspaces
 
 LOG = logging.getLogger("joinery.secrets")
-FACTORIES = [factory for name, factory in vars(factories).items() if name.endswith("_of") and not name.startswith("_")]
-"""Functions that create what their return annotation names."""
+FACTORIES = [factory for name, factory in vars(factories).items() if name.startswith("create_")]
+"""The functions `create_…` of entrypoints.factories; each creates an instance of the type that its return annotation names."""
 
 
-def dependencies_of(settings: Settings, process: str = "command") -> Dependencies:
-    """Return the dependencies of a process, not yet created. `process` is its name for telemetry."""
+def create_dependencies(settings: Settings, process_name: str = "command") -> Dependencies:
+    """Create the dependency container of a process, whose instances are created at first use.
+
+    Args:
+        settings: The settings of the process.
+        process_name: The name of the process in telemetry, such as `api`.
+    """
     hosts, base_url = settings.allow_private_hosts, settings.base_url
-    makers: dict[Any, Callable[..., Any]] = {
+    factory_by_type: dict[Any, Callable[..., Any]] = {
         AesGcmVault: partial(AesGcmVault, settings.secret, settings.former_secrets),
-        Ceremonies: partial(WebauthnCeremonies, base_url),
+        PasskeyCeremonies: partial(WebauthnCeremonies, base_url),
         Codec: JsonCodec,
-        Connectors: partial(connect, Path(settings.plugins_file), product_version=factories.product_version()),
-        Credentials: PostgresCredentials,
-        DeliveryLog: PostgresDeliveryLog,
-        DeliveryPlaces: partial(PostgresDeliveryPlaces, shards=SHARDS),
-        Dispatch: PostgresDispatch,
-        Documents: MarkupDocuments,
+        Connectors: partial(
+            load_connectors, Path(settings.plugins_file), release_version=factories.get_release_version()
+        ),
+        CredentialLookup: PostgresCredentials,
+        DeliveryStore: PostgresDeliveryStore,
+        DeliveryDatabases: partial(PostgresDeliveryNodes, shards=SHARD_COUNT),
+        JobDispatcher: PostgresDispatch,
+        DocumentParser: MarkupDocuments,
         EventReader: PostgresEventReader,
-        EventRendering: WireEventRendering,
-        ExportUpkeep: PostgresExportUpkeep,
+        EventRendering: JsonEventRendering,
+        ExportUpkeep: PostgresExportMaintenance,
         Factors: PostgresFactors,
-        FeedReaders: ProcessFeedReaders,
+        FeedReaderFactory: ProcessFeedReaders,
         ParserRunner: ProcessCalls,
-        ImageConverter: ProcessImages,
+        ImageConverter: ProcessImageConverter,
         FileWorkspaces: partial(FileWorkspaces, settings.work_dir),
-        GuardedClient: partial(GuardedClient, allowed_hosts=hosts, version=factories.product_version()),
-        GrantRules: partial(AuthlibRules, base_url),
+        GuardedClient: partial(GuardedClient, allowed_hosts=hosts, version=factories.get_release_version()),
+        OAuthProtocol: partial(AuthlibGrantRules, base_url),
         HttpClient: GuardedClient,
         ImageFetcher: HttpImages,
         InboundAddresses: PostgresInboundAddresses,
         InvitationService: partial(InvitationService, base_url=base_url),
         Incidents: PostgresIncidents,
         Instances: PostgresInstances,
-        KeyRings: PostgresKeyRings,
+        KeyRingStore: PostgresKeyRingStore,
         Maintenance: PostgresMaintenance,
-        MatchBacklog: PostgresMatchBacklog,
+        MatchBacklogReader: PostgresMatchBacklog,
         Memberships: PostgresMemberships,
-        NameRecords: partial(DnsRecords, settings.resolver),
+        DnsResolver: partial(DnsRecords, settings.resolver),
         NetworkLog: PostgresNetworkLog,
-        Notices: partial(Notices, base_url=base_url),
+        SecurityNotifier: partial(SecurityNotifier, base_url=base_url),
         OneTimeCodes: TotpCodes,
         OneTimeLinks: PostgresOneTimeLinks,
-        OperatingFiguresReader: PostgresOperatingFigures,
+        WorkloadMetricsReader: PostgresWorkloadMetrics,
         OrgRegistry: PostgresOrgRegistry,
         Outbox: PostgresOutbox,
         Passkeys: PostgresPasskeys,
-        PasswordGuesses: ZxcvbnGuesses,
+        GuessEstimator: ZxcvbnEstimator,
         PasswordService: partial(PasswordService, base_url=base_url),
-        Passwords: Argon2Passwords,
-        PayloadRendering: WirePayloadRendering,
+        PasswordHasher: Argon2Passwords,
+        PayloadRendering: JsonPayloadRendering,
         People: PostgresPeople,
         PlatformChecks: PostgresPlatformChecks,
-        PostgresShards: partial(PostgresShards, shards=SHARDS),
+        PostgresShards: partial(PostgresShards, shards=SHARD_COUNT),
         PostgresPurgeGuard | None: PostgresPurgeGuard,
-        Rendering: partial(WireRendering, base_url),
-        Proxies: partial(Proxies, settings.trusted_proxies),
+        CatalogueRenderer: partial(JsonCatalogueRendering, base_url),
+        TrustedProxies: partial(TrustedProxies, settings.trusted_proxies),
         RequestLogSink: PostgresRequestLogSink,
         SchemaCheck: PostgresSchemaCheck,
-        Schemas: SchemaFaults,
-        SealedValues: PostgresSealedValues,
+        SchemaValidator: JsonSchemaValidator,
+        EncryptedValues: PostgresEncryptedValues,
         Sender: partial(HttpSender, allowed_hosts=hosts),
         Sessions: PostgresSessions,
         SignInRules | None: SsoRules,
         Signals: PostgresSignals,
         SourceSchedule: PostgresSourceSchedule,
         SsoDirectory: PostgresSsoDirectory,
-        SsoSignIn: partial(SsoSignIn, callback=f"{base_url}/console/sso/callback/"),
-        StorageUpkeep: PostgresStorageUpkeep,
+        SsoSignIn: partial(SsoSignIn, redirect_uri_prefix=f"{base_url}/console/sso/callback/"),
+        StorageUpkeep: PostgresStorageMaintenance,
         TokenStore: PostgresTokenStore,
         UnitOfWork: PostgresUnitOfWork,
-        UsageUpkeep: PostgresUsageUpkeep,
+        UsageUpkeep: PostgresUsageMaintenance,
         Vault: AesGcmVault,
-        Web: HttpWeb,
+        WebClient: HttpWeb,
         Workload: PostgresWorkload,
         Workspaces: FileWorkspaces,
-        WorkingKeys: partial(WorkingKeys, settings.secrets),
+        ActiveKeys: partial(ActiveKeys, settings.secrets),
     }
-    dependencies = Dependencies(makers, FACTORIES)
-    dependencies[Settings], dependencies[factories.Process], dependencies[Clock] = settings, process, CLOCK
+    dependencies = Dependencies(factory_by_type, FACTORIES)
+    dependencies[Settings], dependencies[factories.ProcessName], dependencies[Clock] = settings, process_name, CLOCK
     return dependencies
 
 
 @asynccontextmanager
-async def opened(settings: Settings, process: str = "command") -> AsyncIterator[Dependencies]:
-    """Open the dependencies of a process with its key ring, and close them at the end. Raises SecretUnknown.
+async def open_dependencies(settings: Settings, process_name: str = "command") -> AsyncIterator[Dependencies]:
+    """Open the dependency container of a process, load the key ring, and close all instances at the end of the context.
 
-    If the database is unavailable or not migrated, they are opened nevertheless; access to the keys raises Unavailable.
+    If the key ring cannot be loaded, for example without a database, the context is entered; using the keys then raises Unavailable.
+
+    Args:
+        settings: The settings of the process.
+        process_name: The name of the process in telemetry, such as `api`.
+
+    Raises:
+        SecretUnknown: The settings do not contain the secret with which the key ring is encrypted.
     """
-    dependencies = dependencies_of(settings, process)
-    dependencies.find(Telemetry)  # created first, closed last
+    dependencies = create_dependencies(settings, process_name)
+    dependencies.find_optional(Telemetry)  # created first, closed last
     try:
         try:
-            await dependencies[Keyring].load()
+            await dependencies[KeyRingKeeper].load()
         except SecretUnknown:
             raise
         except Exception as error:  # a process also starts without its database

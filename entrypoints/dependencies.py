@@ -1,65 +1,71 @@
-"""Dependency injection: every part of a process is found by its type and created at first use."""
+"""Dependency injection: instances are found by type and created at first use."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from inspect import Parameter, isawaitable, signature
 from typing import Any, Protocol, TypeVar, cast
 
-P = TypeVar("P")
+T = TypeVar("T")
 
 
-class Readiness(dict[str, Callable[[], Awaitable[bool]]]):
-    """Checks of /readyz by name: whether a dependency responds; an exception counts as no."""
+class ReadinessChecks(dict[str, Callable[[], Awaitable[bool]]]):
+    """Checks of /readyz by name. A check returns whether a dependency, such as the database, is available; an error also means False."""
 
 
-class Waiting(Protocol):
-    """Number of requests waiting for a database connection."""
+class WaitingRequestCounter(Protocol):
+    """Function that counts the requests that wait for a database connection."""
 
     def __call__(self) -> int:
-        """Return the number."""
+        """Return the number of waiting requests."""
         ...
 
 
 class Dependencies:
-    """The parts of one process by type, mostly a port.
+    """Container of one process's instances, each found by its type (usually a port) and created once, at first use.
 
-    `dependencies[T]` is the first of: the part set by `dependencies[T] = part`; the result of `makers[T]`, or, if that is a class
-    (`FeedReaders: ProcessFeedReaders`), the part of that class; the result of the function annotated to return T; an instance of T.
-    A maker is called with the parts of its parameters' annotations; a parameter with a default keeps it if its type is not listed.
-    A `partial` keeps its arguments. An optional part is listed as `X | None`. Each part is created once.
+    `dependencies[T]` is the first of:
+
+    1. the instance that was set by `dependencies[T] = instance`
+    2. the result of the factory of T; if that is a class (`FeedReaderFactory: ProcessFeedReaders`), the instance of that class
+    3. the result of the function whose return annotation is T
+    4. the result of T()
+
+    A factory is called with the instances of its parameters' types. A parameter with a default keeps the default, unless its type
+    has a factory. A `partial` keeps its arguments. An instance that may be missing is annotated as `X | None`.
 
     Args:
-        makers: The maker of each type; a class is itself a part, created once.
-        functions: Makers of the types that they are annotated to return.
-
+        factory_by_type: The factories by type.
+        factories: Further factories, each for the type of its return annotation.
     """
 
-    def __init__(self, makers: Mapping[Any, Callable[..., Any]], functions: Iterable[Callable[..., Any]] = ()) -> None:
-        self._makers = {
-            signature(function, eval_str=True).return_annotation: function for function in functions
-        } | dict(makers)
-        self._parts: dict[Any, Any] = {Dependencies: self}
+    def __init__(
+        self, factory_by_type: Mapping[Any, Callable[..., Any]], factories: Iterable[Callable[..., Any]] = ()
+    ) -> None:
+        self._factories = {
+            signature(function, eval_str=True).return_annotation: function for function in factories
+        } | dict(factory_by_type)
+        self._instances: dict[Any, Any] = {Dependencies: self}
 
-    def __getitem__(self, wanted: type[P]) -> P:
-        """Return the part of a type. Raises TypeError or ValueError if it cannot be created."""
-        if wanted not in self._parts:
-            maker = self._makers.get(wanted, wanted)
-            is_alias = maker is not wanted and isinstance(maker, type)
-            self._parts[wanted] = self[cast("type[P]", maker)] if is_alias else self.call(maker)
-        return cast("P", self._parts[wanted])
+    def __getitem__(self, instance_type: type[T]) -> T:
+        """Return the instance of a type. Raises TypeError or ValueError if the instance cannot be created."""
+        if instance_type not in self._instances:
+            factory = self._factories.get(instance_type, instance_type)
+            is_alias = factory is not instance_type and isinstance(factory, type)
+            self._instances[instance_type] = self[cast("type[T]", factory)] if is_alias else self.call(factory)
+        return cast("T", self._instances[instance_type])
 
-    def __setitem__(self, wanted: Any, part: Any) -> None:
-        """Set a part, which is used by everything created afterwards."""
-        self._parts[wanted] = part
+    def __setitem__(self, instance_type: Any, instance: Any) -> None:
+        """Set the instance of a type, for everything that is created afterwards."""
+        self._instances[instance_type] = instance
 
-    def find(self, wanted: type[P]) -> P | None:
-        """Return the part of a type, or None if it is optional and missing."""
-        return self[cast("type[P]", wanted | None)]
+    def find_optional(self, instance_type: type[T]) -> T | None:
+        """Return the instance of an optional type `X | None`; None if there is no instance."""
+        return self[cast("type[T]", instance_type | None)]
 
-    def call(self, maker: Callable[..., P]) -> P:
-        """Call a function or class with the parts that its parameters name."""
-        parameters, bound = signature(maker, eval_str=True).parameters.values(), getattr(maker, "keywords", {})
-        return maker(
+    def call(self, factory: Callable[..., T]) -> T:
+        """Call a function or class, passing for each parameter the instance of the parameter's type."""
+        parameters, bound = signature(factory, eval_str=True).parameters.values(), getattr(factory, "keywords", {})
+        return factory(
             **{
                 parameter.name: self[parameter.annotation]
                 for parameter in parameters
@@ -68,16 +74,20 @@ class Dependencies:
         )
 
     async def close(self) -> None:
-        """Close all created parts, the latest first; an error does not prevent closing the others."""
+        """Close all created instances, the latest first. If closing an instance fails, the others are closed nevertheless."""
         async with AsyncExitStack() as closing:
-            for part in {id(part): part for part in self._parts.values() if part is not self}.values():
-                if close := getattr(part, "close", None):
-                    closing.push_async_callback(_close_part, close)
+            for instance in {id(value): value for value in self._instances.values() if value is not self}.values():
+                if close := getattr(instance, "close", None):
+                    closing.push_async_callback(_close_instance, close)
 
-    def _is_injected(self, given: Parameter) -> bool:
-        return given.default is given.empty or given.annotation in self._makers or given.annotation in self._parts
+    def _is_injected(self, parameter: Parameter) -> bool:
+        return (
+            parameter.default is parameter.empty
+            or parameter.annotation in self._factories
+            or parameter.annotation in self._instances
+        )
 
 
-async def _close_part(close: Callable[[], Any]) -> None:
+async def _close_instance(close: Callable[[], Any]) -> None:
     if isawaitable(closing := close()):
         await closing

@@ -1,17 +1,17 @@
-"""Errors for operators, whose message names the reason and the remedy."""
+"""Errors whose messages tell operators the reason and the remedy."""
 
 
 class OperatorError(Exception):
-    """Base class of errors for operators."""
+    """Base class of errors whose messages are shown to operators."""
 
 
 class CommandError(OperatorError):
-    """A command failed."""
+    """Failure of a command."""
 
 
 class UpError(OperatorError):
-    """`joinery up` failed to start."""
+    """Failure of `joinery up` to start."""
 
 
 class SettingsError(OperatorError):
-    """A setting is missing or invalid; the message names the variable."""
+    """Missing or invalid setting; the message names the environment variable."""

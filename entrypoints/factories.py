@@ -10,151 +10,181 @@ from typing import Any, Final, NewType
 from urllib.parse import unquote, urlsplit
 
 from adapters.aesgcm import AesGcmVault
+from adapters.api_json.cursors import FeedCursorSigner
 from adapters.files.objects import FileObjects
 from adapters.http.client import GuardedClient
-from adapters.http.outbound import MODELS, HttpOutbound
-from adapters.llm.anthropic import AnthropicDialect
-from adapters.llm.dialect import Dialect
+from adapters.http.outbound import MODEL_BOUNDS, HttpOutbound
+from adapters.llm.anthropic import AnthropicFormat
+from adapters.llm.dialect import ModelApiFormat
 from adapters.llm.models import ProviderModels
-from adapters.llm.openai import OpenAiDialect
-from adapters.llm.pricing import Price
-from adapters.memory import MemoryLimits
+from adapters.llm.openai import OpenAiFormat
+from adapters.llm.pricing import TokenPrice
+from adapters.memory_limits import MemoryLimits
 from adapters.mime.reader import READER_ERRORS
 from adapters.oidc.provider import OidcProviders
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.oauth import PostgresTokenStore
-from adapters.processes.calls import ProcessCalls, ProcessImages
+from adapters.processes.calls import ProcessCalls, ProcessImageConverter
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
-from adapters.scripted import BadScript, ScriptedModels
-from adapters.smtp import Relay, SmtpMailer
-from adapters.wire.cursors import FeedCursors
+from adapters.scripted_models import InvalidScript, ScriptedModels
+from adapters.smtp import MailServer, SmtpMailer
 from connectors.sdk.context import Limits as FileLimits
-from domain.access.ports import Credentials
+from domain.access.ports import CredentialLookup
 from domain.access.usecases import AccessService
 from domain.ingestion.ports import Connectors
-from domain.oauth.ports import TokenDigest
+from domain.oauth.ports import TokenHasher
 from domain.outbox.ports import Mailer
 from domain.people.ports import Sessions
 from domain.platform.ports import SchemaCheck
-from domain.secrets.keys import WorkingKeys
-from domain.secrets.ports import SealedValues, Vault
-from domain.secrets.usecases.keyring import Keyring
-from domain.secrets.usecases.resealing import Resealing
+from domain.secrets.keys import ActiveKeys
+from domain.secrets.ports import EncryptedValues, Vault
+from domain.secrets.usecases.keyring import KeyRingKeeper
+from domain.secrets.usecases.reencryption import ValueReencrypter
 from domain.sso.ports import IdentityProviders
-from entrypoints.dependencies import Readiness, Waiting
+from entrypoints.dependencies import ReadinessChecks, WaitingRequestCounter
 from entrypoints.errors import SettingsError
 from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.codec import Codec
-from ports.limits import Limits
-from ports.models import Models
-from ports.objects import Objects
-from ports.schemas import Schemas
+from ports.language_models import LanguageModels
+from ports.limits import RateLimits
+from ports.objects import ObjectStore
+from ports.schemas import SchemaValidator
 from ports.telemetry import Telemetry, Tracing
 
 FILE_LIMITS = FileLimits()
+"""Default limits of a feed file."""
 ModelClient = NewType("ModelClient", GuardedClient)
-Process = NewType("Process", str)
-DIALECTS: Final[Mapping[str, type[Dialect]]] = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}
+"""HTTP client that is used only for requests to the model provider."""
+ProcessName = NewType("ProcessName", str)
+"""Name of a process in telemetry, such as `api`."""
+API_FORMATS: Final[Mapping[str, type[ModelApiFormat]]] = {"openai": OpenAiFormat, "anthropic": AnthropicFormat}
+"""Request and response formats by the kind of model API in JOINERY_MODELS."""
 
 
-def product_version() -> str:
-    """Return the version of this release."""
+def get_release_version() -> str:
+    """Return the version of this release of Joinery; `0` if Joinery is not installed as a package."""
     try:
         return version("joinery")
     except PackageNotFoundError:
         return "0"
 
 
-def access_of(
-    credentials: Credentials, keys: WorkingKeys, sessions: Sessions, tokens: PostgresTokenStore
+def create_access_service(
+    credentials: CredentialLookup, keys: ActiveKeys, sessions: Sessions, tokens: PostgresTokenStore
 ) -> AccessService:
-    """Create the verification of API keys, sessions and OAuth tokens."""
+    """Create the service that verifies API keys, sessions and OAuth tokens."""
     return AccessService(credentials, keys, {b"p": sessions, b"a": tokens})
 
 
-def digest_of(access: AccessService) -> TokenDigest:
-    """Create the hash function of tokens."""
-    return access.digest
+def create_token_hasher(access: AccessService) -> TokenHasher:
+    """Return the function that hashes OAuth tokens and app secrets for storage."""
+    return access.compute_digest
 
 
-def feed_cursors_of(keys: WorkingKeys) -> FeedCursors:
+def create_feed_cursor_signer(keys: ActiveKeys) -> FeedCursorSigner:
     """Create the signer of feed cursors."""
-    return FeedCursors(keys.cursors)
+    return FeedCursorSigner(keys.cursor_keys)
 
 
-def identity_providers_of(settings: Settings, http: GuardedClient) -> IdentityProviders:
+def create_identity_providers(settings: Settings, http: GuardedClient) -> IdentityProviders:
     """Create the client of organisations' identity providers."""
     return OidcProviders(HttpOutbound(http, settings.allow_private_hosts))
 
 
-def pool_of(settings: Settings, vault: AesGcmVault) -> Pool:
-    """Create the connection pool, whose connections report the process's known secrets."""
-    return Pool(settings.database_url, size=settings.pool_size, known=vault.keys, owner=settings.owner_url)
+def create_pool(settings: Settings, vault: AesGcmVault) -> Pool:
+    """Create the pool of database connections.
+
+    Each connection holds advisory locks, which show other processes the operator's secrets that this process has loaded.
+    """
+    return Pool(
+        settings.database_url,
+        size=settings.pool_size,
+        loaded_key_ids=vault.secret_ids,
+        owner_conninfo=settings.owner_url,
+    )
 
 
-def objects_of(settings: Settings, keys: WorkingKeys) -> Objects:
-    """Create the object store of JOINERY_OBJECTS_URL: a folder, or a bucket."""
+def create_object_store(settings: Settings, keys: ActiveKeys) -> ObjectStore:
+    """Create the object store at JOINERY_OBJECTS_URL, in a folder or in an S3 bucket."""
     if settings.objects_url.startswith("s3://"):
         return S3Objects(settings.objects_url)
-    return FileObjects(Path(unquote(urlsplit(settings.objects_url).path)), settings.base_url, keys.links)
+    return FileObjects(Path(unquote(urlsplit(settings.objects_url).path)), settings.base_url, keys.link_keys)
 
 
-def limits_of(settings: Settings) -> Limits:
-    """Create rate budgets, in Redis if configured, else in each process."""
+def create_rate_limits(settings: Settings) -> RateLimits:
+    """Create the rate limits: shared through Redis if JOINERY_REDIS_URL is set, else separate in each process."""
     return RedisLimits(settings.redis_url) if settings.redis_url else MemoryLimits()
 
 
-def _command(module: str, settings: Settings, *more: str) -> list[str]:
-    """Return the command line of a fork server, which ends with this process and limits its children's memory."""
+def _build_fork_server_command(module: str, settings: Settings, *arguments: str) -> list[str]:
+    """Build the command line of the fork server in the module `entrypoints.<module>`.
+
+    The fork server ends when this process ends, and limits the memory of its children.
+    """
     started_by = (str(os.getpid()), str(settings.reader_memory))
-    return [sys.executable, "-P", "-m", f"entrypoints.{module}", *started_by, *more]
+    return [sys.executable, "-P", "-m", f"entrypoints.{module}", *started_by, *arguments]
 
 
-def feed_readers_of(settings: Settings, codec: Codec, limits: FileLimits = FILE_LIMITS) -> ProcessFeedReaders:
-    """Create feed readers in separate processes, which limit a file by `limits`."""
-    arguments = (product_version(), str(Path(settings.plugins_file).resolve()), codec.encode(asdict(limits)).decode())
-    command, bounds = _command("reader", settings, *arguments), ReaderLimits(memory=settings.reader_memory)
-    return ProcessFeedReaders(command, codec, most=settings.worker_readers, limits=bounds)
+def create_feed_readers(settings: Settings, codec: Codec, file_limits: FileLimits = FILE_LIMITS) -> ProcessFeedReaders:
+    """Create the feed readers, which run in separate processes; `file_limits` apply to each feed file."""
+    arguments = (
+        get_release_version(),
+        str(Path(settings.plugins_file).resolve()),
+        codec.encode(asdict(file_limits)).decode(),
+    )
+    command, bounds = (
+        _build_fork_server_command("reader", settings, *arguments),
+        ReaderLimits(memory_mib=settings.reader_memory),
+    )
+    return ProcessFeedReaders(command, codec, max_readers=settings.worker_readers, limits=bounds)
 
 
-def image_converter_of(settings: Settings) -> ProcessImages:
-    """Create the image converter in processes with the memory limit of feed readers."""
-    return ProcessImages(_command("imager", settings), most=max(1, settings.worker_readers // 2))
+def create_image_converter(settings: Settings) -> ProcessImageConverter:
+    """Create the image converter, which runs in separate processes with the memory limit of feed readers."""
+    return ProcessImageConverter(
+        _build_fork_server_command("imager", settings), max_conversions=max(1, settings.worker_readers // 2)
+    )
 
 
-def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
-    """Create the processes that parse web documents, mail and dense bodies, and list categories, with feed readers' memory limit.
+def create_parser_processes(settings: Settings, max_processes: int | None = None) -> ProcessCalls:
+    """Create the processes that parse web documents, mail and request bodies with many values, and that render category lists.
 
     Args:
-        settings: The settings of this process.
-        most: Maximum concurrent processes; by default as many as feed readers.
-
+        settings: The settings of this process, which contain the memory limit of feed readers and parsers.
+        max_processes: Maximum concurrent processes; by default as many as feed readers.
     """
-    return ProcessCalls(_command("parser", settings), most=most or settings.worker_readers, raises=READER_ERRORS)
+    return ProcessCalls(
+        _build_fork_server_command("parser", settings),
+        max_calls=max_processes or settings.worker_readers,
+        raises=READER_ERRORS,
+    )
 
 
-def model_client_of(settings: Settings) -> ModelClient:
-    """Create the HTTP client of the model provider, at the operator's URL in any network."""
-    return ModelClient(GuardedClient(allowed_hosts=_model_hosts(settings), version=product_version(), any_port=True))
+def create_model_client(settings: Settings) -> ModelClient:
+    """Create the HTTP client of the model provider, which may also be in a private network."""
+    return ModelClient(
+        GuardedClient(allowed_hosts=_find_model_hosts(settings), version=get_release_version(), any_port=True)
+    )
 
 
-def _model_hosts(settings: Settings) -> frozenset[str]:
+def _find_model_hosts(settings: Settings) -> frozenset[str]:
+    """Return the host and port of the model provider; an empty set without a provider."""
     return frozenset({urlsplit(settings.provider.url).netloc}) if settings.provider is not None else frozenset()
 
 
-def models_of(settings: Settings, schemas: Schemas, client: ModelClient) -> Models | None:
-    """Create the models of JOINERY_MODELS; None if there are none. Raises SettingsError."""
+def create_language_models(settings: Settings, schemas: SchemaValidator, client: ModelClient) -> LanguageModels | None:
+    """Create the client of the language models in JOINERY_MODELS; return None if the setting is empty. Raises SettingsError."""
     if settings.models is None:
         return None
     if (server_settings := settings.provider) is not None:
-        prices = {name: Price(*price) for name, price in server_settings.prices.items()}
-        outbound = HttpOutbound(client, _model_hosts(settings), MODELS)
+        prices = {name: TokenPrice(*price) for name, price in server_settings.prices.items()}
+        outbound = HttpOutbound(client, _find_model_hosts(settings), MODEL_BOUNDS)
         return ProviderModels(
             outbound,
-            DIALECTS[server_settings.api](),
+            API_FORMATS[server_settings.api](),
             schemas,
             server_settings.url,
             server_settings.model,
@@ -162,17 +192,17 @@ def models_of(settings: Settings, schemas: Schemas, client: ModelClient) -> Mode
             server_settings.key,
         )
     try:
-        return ScriptedModels.of_file(Path(unquote(urlsplit(settings.models).path)), schemas)
-    except BadScript as error:
+        return ScriptedModels.from_file(Path(unquote(urlsplit(settings.models).path)), schemas)
+    except InvalidScript as error:
         raise SettingsError(f"The script in JOINERY_MODELS is unreadable: {error}") from error
 
 
-def mailer_of(settings: Settings, clock: Clock) -> Mailer | None:
-    """Create the SMTP client of JOINERY_SMTP_URL; None if mail stays in the outbox."""
+def create_mailer(settings: Settings, clock: Clock) -> Mailer | None:
+    """Create the SMTP client for JOINERY_SMTP_URL; return None if the setting is empty. Mail then stays in the outbox."""
     server_settings = settings.smtp
     if server_settings is None:
         return None
-    relay = Relay(
+    relay = MailServer(
         server_settings.host,
         server_settings.port,
         server_settings.sender,
@@ -184,31 +214,34 @@ def mailer_of(settings: Settings, clock: Clock) -> Mailer | None:
     return SmtpMailer(relay, clock)
 
 
-def waiting_of(pool: Pool) -> Waiting:
-    """Return a function that counts requests waiting for a connection."""
-    return lambda: pool.waiting
+def create_waiting_request_counter(pool: Pool) -> WaitingRequestCounter:
+    """Return a function that counts the requests that wait for a database connection."""
+    return lambda: pool.waiting_count
 
 
-def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Readiness:
-    """Create the checks of /readyz."""
+def create_readiness_checks(pool: Pool, schema: SchemaCheck, keys: ActiveKeys) -> ReadinessChecks:
+    """Create the checks of /readyz by name."""
 
-    async def database() -> bool:
-        async with pool.coordinator() as link:
+    async def is_database_available() -> bool:
+        async with pool.connect_to_coordinator() as link:
             await link.cursor.execute("SELECT 1")
         return True
 
-    async def schema_fits() -> bool:
+    async def is_schema_compatible() -> bool:
         return await schema.check() is None
 
     async def has_keys() -> bool:
-        return bool(keys.api_keys)
+        return bool(keys.api_key_hash_key)
 
-    return Readiness(database=database, schema=schema_fits, keys=has_keys)
+    return ReadinessChecks(database=is_database_available, schema=is_schema_compatible, keys=has_keys)
 
 
-def telemetry_of(settings: Settings, process: Process) -> Telemetry | None:
-    """Create the exporter to JOINERY_OTLP_URL; None without one, and nothing is imported. Raises SettingsError."""
-    if settings.watching.otlp_url is None:
+def create_telemetry(settings: Settings, process: ProcessName) -> Telemetry | None:
+    """Create the exporter to JOINERY_OTLP_URL, or return None if the setting is empty.
+
+    Without the setting, the exporter's package is not imported. Raises SettingsError if it is not installed.
+    """
+    if settings.monitoring.otlp_url is None:
         return None
     try:
         from adapters.otlp.telemetry import OtlpTelemetry  # noqa: PLC0415  an extra, and slow to import
@@ -216,21 +249,21 @@ def telemetry_of(settings: Settings, process: Process) -> Telemetry | None:
         raise SettingsError(
             "JOINERY_OTLP_URL is set, but the OTLP exporter is not installed. Run pip install 'joinery[otlp]'."
         ) from error
-    return OtlpTelemetry(settings.watching.otlp_url, f"joinery-{process}", product_version())
+    return OtlpTelemetry(settings.monitoring.otlp_url, f"joinery-{process}", get_release_version())
 
 
-def resealing_of(
-    keyring: Keyring, vault: Vault, values: SealedValues, connectors: Connectors, clock: Clock
-) -> Resealing:
-    """Create the re-encryption of all values after a change of the secret."""
+def create_value_reencrypter(
+    keyring: KeyRingKeeper, vault: Vault, values: EncryptedValues, connectors: Connectors, clock: Clock
+) -> ValueReencrypter:
+    """Create the component that encrypts all stored values again after a change of the secret."""
 
     def destination(connector: str, config: Mapping[str, Any]) -> str | None:
-        info = connectors.info(connector)
-        return info.destination(config) if info else None
+        info = connectors.find_connector(connector)
+        return info.describe_credential_destination(config) if info else None
 
-    return Resealing(keyring, vault, values, destination, clock)
+    return ValueReencrypter(keyring, vault, values, destination, clock)
 
 
-def tracing_of(telemetry: Telemetry | None) -> Tracing | None:
-    """Return the tracing of the telemetry; None without a collector."""
+def create_tracing(telemetry: Telemetry | None) -> Tracing | None:
+    """Return the exporter of spans; None without a telemetry exporter."""
     return telemetry.tracing if telemetry is not None else None

@@ -1,21 +1,35 @@
-"""`python -m entrypoints.imager`: forks a process, without secret and store, for each image."""
+"""`python -m entrypoints.imager`: converts images, each in its own child process.
+
+The child processes have no access to the service's secret or the object store.
+"""
 
 import sys
 from pathlib import Path
 
-from adapters.images import webp_of
-from adapters.processes.calls import CONVERT
-from adapters.processes.fork_server import ForkServer, inherit_control_socket
+from adapters.images import convert_to_webp
+from adapters.processes.calls import CONVERT_FUNCTION
+from adapters.processes.fork_server import ForkServer, exit_with_parent_and_inherit_socket
 
 
-def main(parent: str, memory: str) -> None:
-    """Serve the socket on standard input. `memory` limits each child's address space, in MiB."""
-    ForkServer(inherit_control_socket(parent), lambda: {CONVERT: convert}, int(memory) << 20).run()
+def main(parent_id: str, memory_mib: str) -> None:
+    """Serve requests on the socket at standard input.
+
+    Args:
+        parent_id: The ID of the process that started this one.
+        memory_mib: The limit of each child's address space in MiB.
+    """
+    ForkServer(
+        exit_with_parent_and_inherit_socket(parent_id), lambda: {CONVERT_FUNCTION: convert_image}, int(memory_mib) << 20
+    ).run()
 
 
-def convert(source: str, target: str) -> list[tuple[str, int, int]]:
-    """Convert the image `source` to `target` and smaller images next to it."""
-    return webp_of(Path(source), Path(target))
+def convert_image(source: str, target: str) -> list[tuple[str, int, int]]:
+    """Convert the image file `source` to WebP at `target`, with smaller renditions in the same folder.
+
+    Returns:
+        File name, width and height in pixels of each written file, the largest first.
+    """
+    return convert_to_webp(Path(source), Path(target))
 
 
 if __name__ == "__main__":

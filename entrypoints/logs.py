@@ -1,4 +1,4 @@
-"""Logging as JSON lines, without secrets; repeated records are counted instead of logged."""
+"""Logging as JSON lines; repeated records are counted instead of logged."""
 
 import json
 import logging
@@ -10,31 +10,30 @@ import psycopg
 from domain.kernel.clock import now
 from domain.kernel.errors import Unavailable
 
-_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "brief"}
+_STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "brief"}
+"""Attributes of a log record that are not fields of `extra`."""
 _DEPENDENCY_ERRORS = (Unavailable, ConnectionError, psycopg.OperationalError)
-"""Expected failures of dependencies, which are logged without a traceback."""
-WINDOW = 60.0
-"""Seconds for which repeated records are counted instead of logged."""
-BURST = 5
-"""Warnings of one template that are logged within a window."""
-MOST_TEMPLATES = 500
+"""Errors that mean that a dependency such as the database is unavailable; they are logged without a traceback."""
+WINDOW_SECONDS = 60.0
+"""Length of a window in seconds, within which repeated records are counted instead of logged."""
+MAX_WARNINGS_PER_WINDOW = 5
+"""Maximum warnings with the same message template that are logged within a window."""
+MAX_TEMPLATES = 500
+"""Maximum message templates that are counted at the same time."""
 
 
-class JsonLines(logging.Formatter):
-    """Formatter of one JSON object per line: time, level, logger, message, the fields of `extra`, and any exception.
-
-    Times are those of domain.kernel.clock, as in the access log.
-    """
+class JsonLineFormatter(logging.Formatter):
+    """Formatter that writes one JSON object per line: time, level, logger, message, the fields of `extra`, and any exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as a line."""
+        """Format the record as one line of JSON."""
         line: dict[str, object] = {
             "time": now().isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
+        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
         if record.exc_info:
             brief = getattr(record, "brief", False)
             error = record.exc_info[1]
@@ -43,10 +42,11 @@ class JsonLines(logging.Formatter):
 
 
 class RepetitionFilter(logging.Filter):
-    """Filter that logs the first records of a message template and counts the others (docs/decisions/0063).
+    """Filter that passes the first records with the same message template and counts the others (docs/decisions/0063).
 
-    Within a window, a failure of a dependency is logged once, without a traceback, and any other warning BURST times. An
-    unexpected error is always logged, because its request id is recorded nowhere else, with one traceback per window.
+    Within WINDOW_SECONDS, the failure of a dependency passes once, without a traceback, and any other warning
+    MAX_WARNINGS_PER_WINDOW times. An unexpected error always passes, because its request ID is recorded nowhere else, but its
+    traceback only once.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -55,47 +55,47 @@ class RepetitionFilter(logging.Filter):
         self._seen: dict[tuple[object, ...], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the record is logged."""
+        """Return whether the record is logged; add the number of previous records that were not logged."""
         if record.levelno < logging.WARNING:
             return True
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and not isinstance(error, _DEPENDENCY_ERRORS):
-            record.brief = self._count((type(error), *_raised_at(error))) > 1
+            record.brief = self._count_occurrence((type(error), *_find_raise_location(error))) > 1
             return True
         record.brief = True
         key = (record.name, record.levelno, record.msg)
         started_at, before = self._seen.get(key, (0.0, 0))
-        allowed = 1 if error is not None else BURST
-        count = self._count(key)
+        allowed = 1 if error is not None else MAX_WARNINGS_PER_WINDOW
+        count = self._count_occurrence(key)
         if count == 1 and before > allowed:
             record.repeated = before - allowed
             record.repeated_since = round(self._clock() - started_at, 1)
         return count <= allowed
 
-    def _count(self, key: tuple[object, ...]) -> int:
-        """Return the record's number within its window."""
+    def _count_occurrence(self, key: tuple[object, ...]) -> int:
+        """Count an occurrence of the key; return the number of occurrences within the current window."""
         moment = self._clock()
         started_at, count = self._seen.pop(key, (moment, 0))
-        if moment - started_at >= WINDOW:
+        if moment - started_at >= WINDOW_SECONDS:
             started_at, count = moment, 0
-        while len(self._seen) >= MOST_TEMPLATES:
+        while len(self._seen) >= MAX_TEMPLATES:
             del self._seen[next(iter(self._seen))]
         self._seen[key] = (started_at, count + 1)
         return count + 1
 
 
-def _raised_at(error: BaseException) -> tuple[str, int]:
-    """Return file and line that raised the error."""
+def _find_raise_location(error: BaseException) -> tuple[str, int]:
+    """Return the file and the line in which the error was raised."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace is not None else ("", 0)
 
 
-def configure(level: str) -> None:
+def configure_logging(level: str) -> None:
     """Send all logs to standard error as JSON lines."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLineFormatter())
     handler.addFilter(RepetitionFilter())
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -8,17 +8,15 @@ from pathlib import Path
 from entrypoints.errors import OperatorError
 
 PACKAGES = ("domain", "ports", "adapters", "connectors", "entrypoints")
+"""Joinery's top-level packages."""
 
 
 class PreflightError(OperatorError):
-    """A foreign package shadows one of Joinery's."""
+    """Import of another distribution's package instead of Joinery's, because both have the same name."""
 
 
-def refuse_foreign_packages() -> None:
-    """Check that all of Joinery's packages are next to this one, because other packages may have the same names.
-
-    Raises PreflightError with the name of the foreign package.
-    """
+def check_packages() -> None:
+    """Raise PreflightError if one of Joinery's package names leads to a package of another distribution."""
     home = Path(__file__).resolve().parent.parent
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)
@@ -29,8 +27,9 @@ def refuse_foreign_packages() -> None:
             )
 
 
-def allow_many_files() -> None:
-    """Raise the limit of open files to the maximum, because every follower and receiver needs a socket."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+def raise_file_limit() -> None:
+    """Raise this process's limit of open files to the permitted maximum."""
+    # each event stream and each delivery needs a socket
+    _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # macOS rejects "unlimited"
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))

@@ -13,24 +13,32 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from entrypoints.errors import SettingsError
 
-SHORTEST_SECRET = 32
+MIN_SECRET_LENGTH = 32
 """Minimum characters of the operator's secret."""
-LARGEST_FILE = 64 << 10
+MAX_FILE_BYTES = 64 << 10
 """Maximum bytes of a file that contains a setting."""
 
 
-PROVIDERS: Final[Mapping[str, str]] = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
-"""Supported model APIs and their default URLs."""
+PROVIDER_URLS: Final[Mapping[str, str]] = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+}
+"""Default URLs of the supported model APIs."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MAILBOX = re.compile(r"[^@\s<>,;]{1,64}@[^@\s<>,;]{1,253}")
 _PRICE = re.compile(r"([!-~]{1,100})=([0-9]{1,12})/([0-9]{1,12})")
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
-    """Model provider: the `api` at `url`, and the default `model`.
+class ModelProvider:
+    """Provider of language models.
 
-    `prices` are micro-dollars per million input and output tokens by model; a model without a price is not used.
+    Attributes:
+        api: The kind of API, a key of PROVIDER_URLS.
+        url: The API's URL.
+        model: The default model.
+        prices: Micro-dollars per million input and output tokens by model. A model without a price is not used.
+        key: The API key.
     """
 
     api: str
@@ -41,25 +49,38 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
-    """Metrics ports of the kinds of process at `host`; 0 for none.
+class Monitoring:
+    """Addresses at which metrics are served and to which telemetry is sent.
 
-    `webhooks` is for workers that only deliver. `otlp_url` is the collector of spans and metrics.
+    Attributes:
+        host: The address on which /metrics is served.
+        api_port: The port of /metrics of the API; 0 disables it, as for the other ports.
+        worker_port: The port of /metrics of workers.
+        webhooks_port: The port of /metrics of workers that only deliver webhooks.
+        scheduler_port: The port of /metrics of the scheduler.
+        otlp_url: The URL of an OTLP collector of spans and metrics.
     """
 
     host: str = "127.0.0.1"
-    api: int = 0
-    worker: int = 0
-    webhooks: int = 0
-    scheduler: int = 0
+    api_port: int = 0
+    worker_port: int = 0
+    webhooks_port: int = 0
+    scheduler_port: int = 0
     otlp_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SmtpServer:
-    """SMTP server for outgoing mail, with the address `sender`.
+    """SMTP server for outgoing mail.
 
-    `implicit_tls`: TLS from the first byte. `start_tls`: required, except for a local server.
+    Attributes:
+        host: The server's host name.
+        port: The server's port.
+        sender: The address from which mail is sent.
+        implicit_tls: Whether the connection uses TLS from its first byte.
+        start_tls: Whether STARTTLS is required.
+        user: The user name.
+        password: The password.
     """
 
     host: str
@@ -73,22 +94,22 @@ class SmtpServer:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a process (variables `JOINERY_…`)."""
+    """Settings of a process, from the environment variables `JOINERY_…`."""
 
     database_url: str
     redis_url: str | None
     objects_url: str
     secret: str
-    """Secret for encrypted values, cursors and signed links; from the data directory or the operator."""
+    """Operator's secret, from which the keys for encrypted values, cursors and signed links are derived."""
     base_url: str
     docs_url: str
     status_url: str = ""
-    """URL at which the service checks its own API, as clients reach it."""
+    """URL of the API that the scheduler requests to measure the API's availability for the status page."""
     owner_url: str = field(default="", repr=False)
-    """The database with the login of the schema owner: for migrations, operators' commands and the scheduler."""
+    """Database URL with the login of the schema owner: for migrations, operators' commands and the scheduler."""
     host: str = "127.0.0.1"
     port: int = 8080
-    watching: Watching = Watching()
+    monitoring: Monitoring = Monitoring()
     operators_port: int = 0
     """Port of the operators' page on the loopback address; 0 for none."""
     plugins_file: str = "plugins.toml"
@@ -101,44 +122,43 @@ class Settings:
     reader_memory: int = 1024
     """Memory limit of a feed reader in MiB."""
     degraded_after: int = 3
-    """Consecutive failed runs after which a source is degraded."""
+    """Consecutive failed runs after which the status of a source becomes degraded."""
     blocked_after: int = 10
-    """Consecutive failed runs after which a source is blocked."""
+    """Consecutive failed runs after which the status of a source becomes blocked."""
     work_dir: Path | None = None
-    """Working directory for snapshots; by default the system's temporary folder."""
+    """Folder for temporary files, such as copies of stored files while they are read; None for the system's temporary folder."""
     log_level: str = "info"
     access_log: bool = True
-    """Whether the API logs a line for each request."""
+    """True if the API logs a line for each request."""
     drain_seconds: int = 5
     """Seconds for which the API keeps serving after a stop signal, while /readyz fails."""
     resolver: str | None = None
-    """Name server instead of the system's, `address` or `address:port`."""
+    """Name server, as `address` or `address:port`; None for those of the machine."""
     http2: bool = False
-    """Whether HTTP/2 is supported in plain text, by upgrade or prior knowledge."""
+    """True if the API accepts HTTP/2 without TLS, by upgrade or prior knowledge."""
     models: str | None = None
-    """Model for unrecognised columns and match judgement; None for none."""
-    provider: Provider | None = None
-    """Provider, if `models` is `openai` or `anthropic`."""
+    """JOINERY_MODELS: the API or script of the language models for unrecognised columns and the judge; None for no models."""
+    provider: ModelProvider | None = None
+    """Model provider if `models` is `openai` or `anthropic`, else None."""
     smtp: SmtpServer | None = None
-    """Server for mail to people; without one, mail stays in the outbox."""
+    """SMTP server for outgoing mail; if None, mail stays in the outbox."""
     former_secrets: tuple[str, ...] = ()
-    """Secrets before the current one that may still be in use."""
+    """Previous secrets, with which stored values may still be encrypted."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """All known secrets, the current one first."""
+        """The current secret, then the former ones."""
         return self.secret, *self.former_secrets
 
 
-def read_file_settings(env: Mapping[str, str]) -> dict[str, str]:
-    """Replace each `JOINERY_X_FILE` by `JOINERY_X`, with the stripped text of the file, in a copy of the environment.
+def resolve_file_settings(env: Mapping[str, str]) -> dict[str, str]:
+    """Return a copy of the environment in which each `JOINERY_X_FILE` is replaced by `JOINERY_X` with the file's content.
 
-    An empty file leaves the setting empty, as an empty variable does.
+    Surrounding white space is removed. An empty file has the effect of an empty variable.
 
     Raises:
-        SettingsError: Both are set, or the file cannot be read, is larger than LARGEST_FILE, or has more than one line or
-            control characters. Messages never contain the value.
-
+        SettingsError: Both variables are set, or the file cannot be read, is larger than MAX_FILE_BYTES, or has several lines
+            or control characters. The message never contains the value.
     """
     found = dict(env)
     for name in [name for name in env if name.startswith("JOINERY_") and name.endswith("_FILE")]:
@@ -148,40 +168,41 @@ def read_file_settings(env: Mapping[str, str]) -> dict[str, str]:
         if env.get(target):
             raise SettingsError(f"{target} and {name} are both set; set only one of them.")
         try:
-            found[target] = _text_of(Path(path))
+            found[target] = _read_value(Path(path))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not one line of UTF-8 text"
             raise SettingsError(f"The file {path!r} in {name} is unreadable: {reason}.") from None
     return found
 
 
-def _text_of(path: Path) -> str:
-    """Read a value. Raises OSError or ValueError."""
+def _read_value(path: Path) -> str:
+    """Return the setting's value in the file. Raises OSError or ValueError."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):  # opening a pipe would wait for its writer
         raise OSError(errno.EINVAL, "it is not a regular file")
-    if found.st_size > LARGEST_FILE:
-        raise OSError(errno.EFBIG, f"it is larger than {LARGEST_FILE >> 10} KiB")
+    if found.st_size > MAX_FILE_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {MAX_FILE_BYTES >> 10} KiB")
     with path.open("rb") as file:
-        text = file.read(LARGEST_FILE).decode("utf-8-sig").strip()
+        text = file.read(MAX_FILE_BYTES).decode("utf-8-sig").strip()
     if any(unicodedata.category(one) == "Cc" for one in text):
         raise ValueError("control characters")
     return text
 
 
-def plugins_path(env: Mapping[str, str]) -> Path:
-    """Return the path of the plugin allowlist. Raises SettingsError if JOINERY_PLUGINS names a missing file.
+def read_plugins_path(env: Mapping[str, str]) -> Path:
+    """Return the path of the plugin allowlist: JOINERY_PLUGINS, or plugins.toml, which may be missing.
 
-    Without the default file, only built-in connectors load. Ignoring a missing named file would remove its restrictions.
+    Raises SettingsError if the file in JOINERY_PLUGINS does not exist.
     """
     named = env.get("JOINERY_PLUGINS", "")
+    # ignoring a missing file would remove its restrictions
     if named and not Path(named).is_file():
         raise SettingsError(f"The file {named} in JOINERY_PLUGINS does not exist.")
     return Path(named or "plugins.toml")
 
 
-def integer(env: Mapping[str, str], name: str, default: int) -> int:
-    """Return a non-negative whole number. Raises SettingsError."""
+def read_integer(env: Mapping[str, str], name: str, default: int) -> int:
+    """Return the variable's value as a non-negative integer; `default` if the variable is empty. Raises SettingsError."""
     text = env.get(name, "")
     if not text:
         return default
@@ -190,76 +211,77 @@ def integer(env: Mapping[str, str], name: str, default: int) -> int:
     return int(text)
 
 
-def _integers(env: Mapping[str, str]) -> dict[str, Any]:
-    """Read the integer settings: `JOINERY_…` in capitals, or the field's default. Raises SettingsError."""
+def _read_integers(env: Mapping[str, str]) -> dict[str, Any]:
+    """Return the integer settings by field name, from the variables `JOINERY_…` or the fields' defaults. Raises SettingsError."""
     whole: list[Any] = [row for row in fields(Settings) if row.type is int]
-    found = {row.name: integer(env, f"JOINERY_{row.name.upper()}", row.default) for row in whole}
+    found = {row.name: read_integer(env, f"JOINERY_{row.name.upper()}", row.default) for row in whole}
     if not 1 <= found["degraded_after"] <= found["blocked_after"]:
         raise SettingsError("JOINERY_DEGRADED_AFTER must be at least 1, and JOINERY_BLOCKED_AFTER at least as large.")
     return found
 
 
-def _switch(env: Mapping[str, str], name: str, *, default: str = "off") -> bool:
+def _read_switch(env: Mapping[str, str], name: str, *, default: str = "off") -> bool:
     text = env.get(name, "").strip().lower() or default
     if text not in ("on", "off"):
         raise SettingsError(f"{name} must be `on` or `off`, not {text!r}.")
     return text == "on"
 
 
-def _names(env: Mapping[str, str], name: str) -> frozenset[str]:
+def _read_name_list(env: Mapping[str, str], name: str) -> frozenset[str]:
+    """Return the comma-separated names in the variable, in lower case."""
     return frozenset(part.strip().lower() for part in env.get(name, "").split(",") if part.strip())
 
 
-def _secret(env: Mapping[str, str]) -> str:
+def _read_secret(env: Mapping[str, str]) -> str:
     secret = env.get("JOINERY_SECRET", "")
-    if len(secret) < SHORTEST_SECRET:
+    if len(secret) < MIN_SECRET_LENGTH:
         raise SettingsError(
-            f"JOINERY_SECRET must have at least {SHORTEST_SECRET} characters. Create one with `openssl rand -hex 32`."
+            f"JOINERY_SECRET must have at least {MIN_SECRET_LENGTH} characters. Create one with `openssl rand -hex 32`."
         )
     return secret
 
 
-def _former_secrets(env: Mapping[str, str], current: str) -> tuple[str, ...]:
+def _read_former_secrets(env: Mapping[str, str], current: str) -> tuple[str, ...]:
     parts = [part.strip() for part in env.get("JOINERY_SECRET_FORMER", "").split(",")]
     former = tuple(dict.fromkeys(part for part in parts if part and part != current))
-    if any(len(part) < SHORTEST_SECRET for part in former):
+    if any(len(part) < MIN_SECRET_LENGTH for part in former):
         raise SettingsError(
-            f"JOINERY_SECRET_FORMER must be a comma-separated list of secrets of at least {SHORTEST_SECRET} characters."
+            f"JOINERY_SECRET_FORMER must be a comma-separated list of secrets of at least {MIN_SECRET_LENGTH} characters."
         )
     return former
 
 
-def _models(env: Mapping[str, str]) -> str | None:
+def _read_models(env: Mapping[str, str]) -> str | None:
     named = env.get("JOINERY_MODELS", "").strip()
-    if named and named not in PROVIDERS and not named.startswith("scripted:/"):
+    if named and named not in PROVIDER_URLS and not named.startswith("scripted:/"):
         raise SettingsError(
             f"JOINERY_MODELS must be `openai`, `anthropic` or `scripted:///path/to/script.json`, not {named!r}."
         )
     return named or None
 
 
-def _provider(env: Mapping[str, str]) -> Provider | None:
-    """Return the provider in JOINERY_MODELS, if it is one. Messages never contain the key."""
-    api = _models(env)
-    if api is None or api not in PROVIDERS:
+def _read_provider(env: Mapping[str, str]) -> ModelProvider | None:
+    """Return the model provider if JOINERY_MODELS names its API, else None. Error messages never contain the API key."""
+    api = _read_models(env)
+    if api is None or api not in PROVIDER_URLS:
         return None
-    url = env.get("JOINERY_MODELS_URL", "").strip().rstrip("/") or PROVIDERS[api]
+    url = env.get("JOINERY_MODELS_URL", "").strip().rstrip("/") or PROVIDER_URLS[api]
     model, key = env.get("JOINERY_MODEL", "").strip(), env.get("JOINERY_MODELS_KEY", "").strip() or None
-    _check_models_url(url, private_hosts_of(env))
-    if key is None and (api == "anthropic" or url == PROVIDERS[api]):
+    _check_models_url(url, read_private_hosts(env))
+    if key is None and (api == "anthropic" or url == PROVIDER_URLS[api]):
         raise SettingsError("JOINERY_MODELS_KEY is not set. The provider requires a key.")
     if key is not None and not (key.isascii() and key.isprintable()):
         raise SettingsError("JOINERY_MODELS_KEY must have printable ASCII characters only.")
-    prices = _prices(env)
+    prices = _read_prices(env)
     if model not in prices:
         raise SettingsError(
             "JOINERY_MODEL must name a model that has a price in JOINERY_MODEL_PRICES, such as `small-1=250000/2000000`."
         )
-    return Provider(api, url, model, prices, key)
+    return ModelProvider(api, url, model, prices, key)
 
 
 def _check_models_url(url: str, allowed: frozenset[str]) -> None:
-    """Raise SettingsError for a URL over which the key and customers' data would be sent unencrypted."""
+    """Raise SettingsError if the URL is invalid, or http to a host that is neither this machine nor in `allowed`."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port
@@ -272,7 +294,7 @@ def _check_models_url(url: str, allowed: frozenset[str]) -> None:
         raise SettingsError("JOINERY_MODELS_URL must be https, unless JOINERY_ALLOW_PRIVATE_HOSTS names its host.")
 
 
-def _prices(env: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
+def _read_prices(env: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
     given = [part.strip() for part in env.get("JOINERY_MODEL_PRICES", "").split(",") if part.strip()]
     found = [_PRICE.fullmatch(part) for part in given]
     if not all(found):
@@ -282,8 +304,8 @@ def _prices(env: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
     return {one[1]: (int(one[2]), int(one[3])) for one in found if one}
 
 
-def _otlp_url(env: Mapping[str, str]) -> str | None:
-    """Return the collector's URL, or None. Messages never contain the value, which may include a password."""
+def _read_otlp_url(env: Mapping[str, str]) -> str | None:
+    """Return the URL of the OTLP collector, or None. Error messages never contain the URL, which may include a password."""
     url = env.get("JOINERY_OTLP_URL", "").strip().rstrip("/")
     if not url:
         return None
@@ -300,8 +322,8 @@ def _otlp_url(env: Mapping[str, str]) -> str | None:
     return url
 
 
-def _smtp(env: Mapping[str, str], base_url: str) -> SmtpServer | None:
-    """Return the SMTP server, or None. Messages never contain the value, which includes a password."""
+def _read_smtp(env: Mapping[str, str], base_url: str) -> SmtpServer | None:
+    """Return the SMTP server, or None. Error messages never contain the URL, which includes a password."""
     url = env.get("JOINERY_SMTP_URL", "").strip()
     if not url:
         return None
@@ -329,70 +351,70 @@ def _smtp(env: Mapping[str, str], base_url: str) -> SmtpServer | None:
     )
 
 
-def _watching(env: Mapping[str, str]) -> Watching:
-    return Watching(
+def _read_monitoring(env: Mapping[str, str]) -> Monitoring:
+    return Monitoring(
         host=env.get("JOINERY_METRICS_HOST", "").strip() or "127.0.0.1",
-        api=integer(env, "JOINERY_METRICS_PORT", 0),
-        worker=integer(env, "JOINERY_WORKER_METRICS_PORT", 0),
-        webhooks=integer(env, "JOINERY_WEBHOOKS_METRICS_PORT", 0),
-        scheduler=integer(env, "JOINERY_SCHEDULER_METRICS_PORT", 0),
-        otlp_url=_otlp_url(env),
+        api_port=read_integer(env, "JOINERY_METRICS_PORT", 0),
+        worker_port=read_integer(env, "JOINERY_WORKER_METRICS_PORT", 0),
+        webhooks_port=read_integer(env, "JOINERY_WEBHOOKS_METRICS_PORT", 0),
+        scheduler_port=read_integer(env, "JOINERY_SCHEDULER_METRICS_PORT", 0),
+        otlp_url=_read_otlp_url(env),
     )
 
 
-def owner_url(env: Mapping[str, str]) -> str:
-    """Return the database URL of the schema's owner. Raises SettingsError."""
+def read_owner_url(env: Mapping[str, str]) -> str:
+    """Return the database URL with the login of the schema owner. Raises SettingsError."""
     url = env.get("JOINERY_MIGRATE_DATABASE_URL") or env.get("JOINERY_DATABASE_URL", "")
     if not url:
         raise SettingsError("JOINERY_DATABASE_URL is not set. Set it to the URL of the PostgreSQL database.")
     return url
 
 
-def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the secrets in the environment, the current one first. Raises SettingsError."""
+def read_environment_secrets(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the secrets in the environment, the current one first; empty if none is set. Raises SettingsError."""
     current = env.get("JOINERY_SECRET", "")
-    return (current, *_former_secrets(env, current)) if current else ()
+    return (current, *_read_former_secrets(env, current)) if current else ()
 
 
-def private_hosts_of(env: Mapping[str, str]) -> frozenset[str]:
-    """Return the hosts that the operator allows although they are not public."""
-    return _names(env, "JOINERY_ALLOW_PRIVATE_HOSTS")
+def read_private_hosts(env: Mapping[str, str]) -> frozenset[str]:
+    """Return the hosts with private addresses to which JOINERY_ALLOW_PRIVATE_HOSTS permits requests."""
+    return _read_name_list(env, "JOINERY_ALLOW_PRIVATE_HOSTS")
 
 
-def from_environment(env: Mapping[str, str] | None = None) -> Settings:
-    """Read `JOINERY_…` variables. Raises SettingsError."""
-    env = read_file_settings(os.environ if env is None else env)
+def read_settings(env: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings from `env`, by default the environment of this process. Raises SettingsError."""
+    env = resolve_file_settings(os.environ if env is None else env)
     database_url = env.get("JOINERY_DATABASE_URL", "")
     if not database_url:
         raise SettingsError(
             "JOINERY_DATABASE_URL is not set. Set it to the URL of a PostgreSQL database, or use `joinery up`."
         )
-    secret = _secret(env)
-    host, integers = env.get("JOINERY_HOST", "127.0.0.1"), _integers(env)
+    secret = _read_secret(env)
+    host, integers = env.get("JOINERY_HOST", "127.0.0.1"), _read_integers(env)
     base_url = env.get("JOINERY_BASE_URL", f"http://{host}:{integers['port']}").rstrip("/")
     return Settings(
         database_url=database_url,
-        owner_url=owner_url(env),
+        owner_url=read_owner_url(env),
         redis_url=env.get("JOINERY_REDIS_URL") or None,
         objects_url=env.get("JOINERY_OBJECTS_URL") or f"file://{Path.cwd() / '.joinery' / 'objects'}",
         secret=secret,
-        former_secrets=_former_secrets(env, secret),
+        former_secrets=_read_former_secrets(env, secret),
         base_url=base_url,
         status_url=(env.get("JOINERY_STATUS_URL") or base_url).rstrip("/"),
         docs_url=env.get("JOINERY_DOCS_URL", base_url).rstrip("/"),
         host=host,
         **integers,
-        watching=_watching(env),
-        plugins_file=str(plugins_path(env)),
-        allow_private_hosts=private_hosts_of(env),
-        trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),
+        monitoring=_read_monitoring(env),
+        plugins_file=str(read_plugins_path(env)),
+        allow_private_hosts=read_private_hosts(env),
+        trusted_proxies=_read_name_list(env, "JOINERY_TRUSTED_PROXIES"),
         mail_domain=env.get("JOINERY_MAIL_DOMAIN", "").strip().lower() or None,
         work_dir=Path(env["JOINERY_WORK_DIR"]) if env.get("JOINERY_WORK_DIR") else None,
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
-        access_log=_switch(env, "JOINERY_ACCESS_LOG", default="on"),
+        access_log=_read_switch(env, "JOINERY_ACCESS_LOG", default="on"),
         resolver=env.get("JOINERY_RESOLVER", "").strip() or None,
-        http2=_switch(env, "JOINERY_HTTP2"),
-        models=_models(env),
-        provider=_provider(env),
-        smtp=_smtp(env, base_url),
+        http2=_read_switch(env, "JOINERY_HTTP2"),
+        models=_read_models(env),
+        provider=_read_provider(env),
+        smtp=_read_smtp(env, base_url),
     )

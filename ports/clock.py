@@ -1,4 +1,4 @@
-"""Clock port, which tests replace."""
+"""The current time, as a port, so that tests can set it."""
 
 from datetime import datetime
 from typing import Protocol

@@ -4,10 +4,10 @@ from typing import Any, Protocol
 
 
 class Codec(Protocol):
-    """Codec with a stable encoding: equal values give equal bytes, without line breaks."""
+    """Encoder and decoder of values; equal values have equal encodings, and encodings contain no line breaks."""
 
     def encode(self, value: Any) -> bytes:
-        """Encode text, exact numbers, None, or lists and mappings (with text keys) of them."""
+        """Encode texts, exact numbers, None, and lists and mappings (with text keys) of these."""
         ...
 
     def decode(self, data: bytes) -> Any:

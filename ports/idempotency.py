@@ -1,12 +1,12 @@
-"""Responses stored for retries (docs/conventions.md#idempotency)."""
+"""Responses stored for repeated requests with the same Idempotency-Key (docs/conventions.md#idempotency)."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    """Status, replayed headers and body of a response, with the fingerprint of its request."""
+class StoredResponse:
+    """A response that is returned again for a repeated request; `fingerprint` identifies the content of the request."""
 
     fingerprint: bytes
     status: int
@@ -15,16 +15,19 @@ class StoredAnswer:
 
 
 class IdempotencyStore(Protocol):
-    """Responses by idempotency key, in a tenant's transaction; a lock on a key ends with the transaction, even by a crash."""
+    """Storage of responses by idempotency key, in a tenant's transaction.
 
-    async def hold(self, key: str) -> StoredAnswer | None:
-        """Lock the key and return the response stored under it. Raises RequestInProgress if another request holds the lock."""
+    A lock on a key ends with the transaction, even if the process crashes.
+    """
+
+    async def lock(self, key: str) -> StoredResponse | None:
+        """Lock the key; return its stored response, or None. Raises RequestInProgress if another request has locked it."""
         ...
 
-    async def keep(self, key: str, answer: StoredAnswer) -> None:
-        """Store the response for 24 hours, in this transaction."""
+    async def store(self, key: str, response: StoredResponse) -> None:
+        """Store the response for the key, for 24 hours."""
         ...
 
-    async def revise(self, key: str, body: bytes) -> None:
+    async def replace_body(self, key: str, body: bytes) -> None:
         """Replace the body of the stored response; do nothing if none is stored."""
         ...

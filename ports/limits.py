@@ -1,12 +1,12 @@
-"""Rate budgets: token buckets shared by all processes."""
+"""Rate limits: token buckets that all processes share."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """Token bucket: `key` names organisation, mode and rate class; `rate` tokens a second refill it up to `burst`."""
+class RateLimitBucket:
+    """A rate limit: the token bucket `key`, with at most `burst` tokens, refilled with `rate` tokens per second."""
 
     key: str
     burst: int
@@ -14,18 +14,25 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
-    """Result of taking a token: `left` tokens remain; `full_in` and `next_in` are seconds until the bucket is full and until the next token."""
+class TakeResult:
+    """The result of taking a token from a token bucket.
+
+    Attributes:
+        allowed: Whether the bucket had a token.
+        tokens_left: Number of tokens that are left.
+        seconds_to_full: Seconds until the bucket is full.
+        seconds_to_next: Seconds until the bucket has a token.
+    """
 
     allowed: bool
-    left: int
-    full_in: float
-    next_in: float
+    tokens_left: int
+    seconds_to_full: float
+    seconds_to_next: float
 
 
-class Limits(Protocol):
-    """Shared rate limits; while the shared store is unavailable, each process limits by itself."""
+class RateLimits(Protocol):
+    """Token buckets that all processes share; while the shared store is unavailable, each process uses separate buckets."""
 
-    async def take(self, budget: Budget) -> Take:
-        """Take one token if there is one."""
+    async def take_token(self, limit: RateLimitBucket) -> TakeResult:
+        """Remove one token from the bucket, if the bucket has one."""
         ...

@@ -1,35 +1,35 @@
-"""Maintenance of the store: partitions, statistics and retention."""
+"""Maintenance of the database: partitions, statistics, and deletion of old rows."""
 
 from typing import Protocol
 
 
 class Maintenance(Protocol):
-    """Maintenance across all tenants; each call may take minutes."""
+    """Maintenance for all tenants; each call may take minutes."""
 
-    async def partitions(self) -> None:
-        """Create the partitions of the next days and drop those older than the retention."""
+    async def maintain_partitions(self) -> None:
+        """Create the partitions of the next days, and drop the partitions that are older than the retention."""
         ...
 
-    async def statistics(self) -> None:
-        """Update the planner statistics, so that tables that have just grown are not planned for as small ones."""
+    async def update_statistics(self) -> None:
+        """Update the statistics of the query planner, so that it knows which tables have grown."""
         ...
 
     async def purge_request_logs(self) -> int:
-        """Delete request logs older than each organisation's plan keeps them; return their number."""
+        """Delete request logs that are older than the organisation's plan permits; return their number."""
         ...
 
-    async def purge_answers(self) -> int:
-        """Delete responses older than they are kept for retries; return their number."""
+    async def purge_stored_responses(self) -> int:
+        """Delete stored responses whose idempotency keys have expired; return their number."""
         ...
 
     async def purge_inbound_messages(self) -> int:
         """Delete inbound messages older than the retention; return their number."""
         ...
 
-    async def purge_audit(self) -> int:
-        """Delete audit entries and sealed values older than the retention; return the number of entries."""
+    async def purge_audit_entries(self) -> int:
+        """Delete audit entries, and encrypted values for undoing, older than the retention; return the number of entries."""
         ...
 
     async def purge_deliveries(self) -> int:
-        """Delete webhook deliveries older than each organisation's plan keeps them; return their number."""
+        """Delete webhook deliveries that are older than the organisation's plan permits; return their number."""
         ...

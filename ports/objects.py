@@ -8,11 +8,11 @@ from typing import Protocol
 from urllib.parse import quote
 
 INLINE_TYPES = {".webp": "image/webp"}
-"""Media types that are served inline, by file extension: only images that the service itself encoded."""
+"""Media types that browsers may display, by file extension: only images that the service has encoded."""
 
 
 def download_headers(filename: str) -> dict[str, str]:
-    """Return the Content-Type and Content-Disposition (RFC 6266) headers of a download."""
+    """Return the headers Content-Type and Content-Disposition (RFC 6266) for a download with that file name."""
     kind = INLINE_TYPES.get(filename[filename.rfind(".") :])
     disposition = f"{'inline' if kind else 'attachment'}; filename*=UTF-8''{quote(filename, safe='')}"
     return {"content-type": kind or "application/octet-stream", "content-disposition": disposition}
@@ -20,7 +20,7 @@ def download_headers(filename: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class SignedPut:
-    """Signed URL for one PUT, with the headers that the client must send."""
+    """A signed URL for one PUT request, with the headers that the client must send."""
 
     url: str
     headers: Mapping[str, str]
@@ -29,7 +29,7 @@ class SignedPut:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """Object of a listing."""
+    """An object in a listing; `bytes` is its size."""
 
     key: str
     bytes: int
@@ -37,60 +37,61 @@ class ObjectInfo:
 
 
 class ObjectMissing(Exception):
-    """Absence of an object with the key."""
+    """There is no object with the key."""
 
 
-class Objects(Protocol):
-    """Object storage by slash-separated keys that the caller chooses.
+class ObjectStore(Protocol):
+    """Object storage with slash-separated keys, which the caller chooses.
 
-    Every operation raises Unavailable if the store fails, and StorageFull if it has no space for a write.
+    Every method raises Unavailable if the store fails, and StorageFull if it has no space for a write.
     """
 
     async def put_file(self, key: str, path: Path) -> None:
-        """Store the file under the key atomically; replace an existing object."""
+        """Store the file under the key atomically; an existing object is replaced."""
         ...
 
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
-        """Store the chunks under the key atomically; if their iterator raises, nothing is stored and the error propagates.
+        """Store the chunks under the key atomically; if their iterator raises, nothing is stored and the error is raised.
 
-        Memory is bounded by a few chunks. `tidy` removes what a killed writer leaves.
+        Only a few chunks are in memory at a time. `delete_temporary_files` deletes the files that killed
+        processes leave behind.
         """
         ...
 
-    async def size(self, key: str) -> int:
+    async def get_size(self, key: str) -> int:
         """Return the object's size in bytes. Raises ObjectMissing."""
         ...
 
     def read(self, key: str) -> AsyncIterator[bytes]:
-        """Iterate over the object's bytes in chunks. The first chunk raises ObjectMissing if there is no object."""
+        """Yield the object's bytes in chunks. The first step of the iteration raises ObjectMissing if there is no object."""
         ...
 
     async def delete(self, key: str) -> None:
         """Delete the object, if there is one."""
         ...
 
-    def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
-        """Iterate over pages of the objects below `prefix` (whole segments, ending in a slash), in no order.
+    def list_objects(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
+        """Yield pages of the objects whose keys start with `prefix` (which must end in a slash), in any order.
 
-        Memory is bounded by the page. Objects written or deleted meanwhile may be listed or not.
+        One page is in memory at a time. Objects that are written or deleted meanwhile may be listed or not.
         """
         ...
 
-    async def tidy(self, older: timedelta) -> int:
-        """Delete leftovers of killed writers that are older than `older`; return their number."""
+    async def delete_temporary_files(self, min_age: timedelta) -> int:
+        """Delete temporary files of killed processes that are older than `min_age`; return their number."""
         ...
 
-    async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
-        """Sign a link to PUT at most `bytes_limit` bytes of the content type.
+    async def sign_put(self, key: str, *, content_type: str, max_bytes: int, expires_at: datetime) -> SignedPut:
+        """Return a signed link for a PUT request of at most `max_bytes` bytes with the content type.
 
-        A store that can only check an exact length accepts exactly `bytes_limit` bytes.
+        Some stores accept only exactly `max_bytes` bytes.
         """
         ...
 
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
-        """Sign a link to download the object with the headers of `download_headers(filename)`.
+        """Return a signed link to download the object, with the headers of `download_headers(filename)`.
 
-        Within a step of `domain.kernel.links` the link stays the same, except in a bucket whose credentials the client
-        library finds by itself.
+        Links that are signed within the same 30 seconds (domain.kernel.links.LINK_STEP) are equal. This does not apply to a
+        bucket that is accessed with the instance role of the machine.
         """
         ...

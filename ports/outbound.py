@@ -1,4 +1,4 @@
-"""HTTP requests to addresses that third parties name: vetted, bounded in time and size, without redirects."""
+"""HTTP requests to third parties: only to permitted addresses, with limits of time and size, without following redirects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class OutboundAnswer:
-    """Response to an outbound request; `media_type` has no parameters, header names are case-insensitive."""
+class OutboundResponse:
+    """The response to an outbound request; `media_type` has no parameters, names of headers are case-insensitive."""
 
     status: int
     body: bytes
@@ -16,28 +16,29 @@ class OutboundAnswer:
 
 
 class OutboundFailed(Exception):
-    """Failure to get a complete response. The message names no address and no secret, so it may be shown.
+    """There was no complete response. The message contains no URL and no secret, so that users may see it.
 
     Attributes:
-        is_unsent: The request cannot have reached anybody.
-        begun: The beginning of a response whose body is too large or has an unsupported encoding.
-
+        is_unsent: Whether the request was certainly not sent.
+        partial_response: The beginning of a response whose body is too large or has an unsupported encoding.
     """
 
-    def __init__(self, message: str, *, is_unsent: bool = False, begun: OutboundAnswer | None = None) -> None:
+    def __init__(
+        self, message: str, *, is_unsent: bool = False, partial_response: OutboundResponse | None = None
+    ) -> None:
         super().__init__(message)
-        self.is_unsent, self.begun = is_unsent, begun
+        self.is_unsent, self.partial_response = is_unsent, partial_response
 
 
-class Outbound(Protocol):
-    """HTTP client that reaches only public addresses and those that the operator permits."""
+class OutboundClient(Protocol):
+    """HTTP client that connects only to public addresses, and to hosts that the operator permits."""
 
     def permits(self, url: str) -> bool:
-        """Return whether the URL may be requested: https, or http at a host that the operator permits."""
+        """Return whether requests to the URL are permitted: https, or http for a host that the operator permits."""
         ...
 
-    async def ask(
+    async def request(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
-    ) -> OutboundAnswer:
+    ) -> OutboundResponse:
         """Send one request. Raises OutboundFailed."""
         ...

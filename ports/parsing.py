@@ -1,4 +1,4 @@
-"""Parsing of hostile input under limits of time and memory."""
+"""Parsing of untrusted input with limits on time and memory."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -6,26 +6,25 @@ from typing import Any, Protocol, TypeVar
 R = TypeVar("R")
 
 
-class ParserEnded(Exception):
-    """Termination of the parser: the input made it exceed its limits or crash."""
+class ParserTerminated(Exception):
+    """The parser crashed, or was terminated because it exceeded its limits of time or memory."""
 
 
 class ParserFailed(Exception):
-    """Failure to run the parser for a reason other than its input, such as a full disk."""
+    """The parser could not be run for a reason other than its input, such as a full disk."""
 
 
 class ParserRunner(Protocol):
-    """Runner of functions on hostile input; `asyncio.to_thread` is one without limits."""
+    """Function that runs parsers on untrusted input; `asyncio.to_thread` is an implementation without limits."""
 
     async def __call__(self, function: Callable[..., R], /, *args: Any) -> R:
-        """Return the function's result.
+        """Call `function` with the arguments, within limits of time and memory, and return the function's result.
 
-        Arguments and result are plain values or dataclasses, as the function's annotations state; an argument may be a
-        function, which is called in the calling process, in a thread.
+        Arguments and result must be plain values or dataclasses, as the function's annotations state. An argument may be a
+        function; it is called in a thread of the calling process.
 
         Raises:
-            ParserEnded: The function was terminated.
+            ParserTerminated: The function was terminated.
             ParserFailed: The function could not be run.
-
         """
         ...

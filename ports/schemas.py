@@ -6,9 +6,9 @@ from typing import Any, Protocol
 from domain.kernel.errors import FieldError
 
 
-class Schemas(Protocol):
-    """Validator for JSON Schema, Draft 2020-12."""
+class SchemaValidator(Protocol):
+    """Validator of values against JSON Schemas (Draft 2020-12)."""
 
-    def faults(self, schema: Mapping[str, Any], value: Any, path: str) -> tuple[FieldError, ...]:
-        """Return the value's violations of the schema, each with its dotted path below `path`."""
+    def find_field_errors(self, schema: Mapping[str, Any], value: Any, path: str) -> tuple[FieldError, ...]:
+        """Return the field errors of a value that does not match the schema; the dotted path of each begins with `path`."""
         ...

@@ -1,4 +1,4 @@
-"""Notifications between processes, in addition to polling."""
+"""Notifications between processes, which may be lost, so that receivers poll as well."""
 
 import asyncio
 from collections.abc import Iterable
@@ -9,11 +9,11 @@ from typing import Protocol
 
 from domain.kernel.tenancy import Tenant
 
-MOST_PAYLOADS = 10_000
+MAX_PAYLOADS = 10_000
 
 
 class Channel(StrEnum):
-    """Subject of signals: new jobs, appended events, or changes of webhook endpoints."""
+    """Channels of signals, by the kind of change: new jobs, appended events, or changes of webhook endpoints."""
 
     JOBS = "jobs"
     EVENTS = "events"
@@ -22,60 +22,60 @@ class Channel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """Notice that data of the tenant has changed; on the channel `webhooks`, of the endpoint `id`."""
+    """Notification that data of a tenant has changed; on the channel `webhooks`, that the endpoint `id` has changed."""
 
     tenant: Tenant
     id: str | None = None
 
     @property
     def payload(self) -> str:
-        """Text form: `org_… t` for live mode, `org_… f` for test mode, followed by the id if there is one."""
+        """The signal as text: `org_… t` for live mode or `org_… f` for test mode, followed by the ID if there is one."""
         tenant = f"{self.tenant.org} {'t' if self.tenant.livemode else 'f'}"
         return tenant if self.id is None else f"{tenant} {self.id}"
 
     @classmethod
     def parse(cls, payload: str) -> "Signal | None":
-        """Return the payload's signal, or None if it has none."""
+        """Parse a payload; return None if it is not a signal."""
         org, _, others = payload.partition(" ")
         mode, _, id = others.partition(" ")
         return cls(Tenant(org, mode == "t"), id or None) if mode in ("t", "f") else None
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """Signals received since the last read; if `missed`, others may have been lost."""
+class ReceivedSignals:
+    """Signals received since the last call of `take_signals`; `missed`: other signals may have been lost."""
 
     signals: frozenset[Signal]
     missed: bool
 
     @classmethod
-    def of(cls, payloads: Iterable[str]) -> "Heard":
-        """Parse the payloads; one that is not a signal, such as an empty one, sets `missed`."""
+    def from_payloads(cls, payloads: Iterable[str]) -> "ReceivedSignals":
+        """Parse the payloads; a payload that is not a signal, such as an empty one, sets `missed`."""
         parsed = frozenset(map(Signal.parse, payloads))
         return cls(frozenset(signal for signal in parsed if signal is not None), missed=None in parsed)
 
 
 class SignalListener:
-    """Buffer between a channel's connection, which calls `hear`, and the one task that waits for signals."""
+    """Buffer of received signals between the connection, which calls `receive`, and one task that waits for signals."""
 
     def __init__(self) -> None:
         self._arrived = asyncio.Event()
         self._payloads: set[str] = set()
 
-    def hear(self, payload: str) -> None:
-        """Add a payload and wake the waiting task; an empty payload or an overflow counts as missed signals."""
-        if len(self._payloads) >= MOST_PAYLOADS:
+    def receive(self, payload: str) -> None:
+        """Add a payload and wake the waiting task. An empty payload, or too many payloads, count as missed signals."""
+        if len(self._payloads) >= MAX_PAYLOADS:
             self._payloads, payload = set(), ""
         self._payloads.add(payload)
         self._arrived.set()
 
-    def heard(self) -> Heard:
+    def take_signals(self) -> ReceivedSignals:
         """Return the signals received since the last call."""
         payloads, self._payloads = self._payloads, set()
-        return Heard.of(payloads)
+        return ReceivedSignals.from_payloads(payloads)
 
     async def wait(self, timeout: float | None) -> bool:
-        """Wait for a signal that arrived since the last wait; return False after `timeout` seconds."""
+        """Wait for a signal received since the last call of `wait`; return False if none arrives within `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
                 await self._arrived.wait()
@@ -86,8 +86,8 @@ class SignalListener:
 
 
 class Signals(Protocol):
-    """Source of signals, which are hints: subscribers also poll at intervals."""
+    """Source of signals."""
 
     def subscribe(self, channel: Channel) -> AbstractAsyncContextManager[SignalListener]:
-        """Subscribe to the channel; signals of a time without connection count as missed."""
+        """Subscribe to the channel while the context is open; signals sent during a lost connection count as missed."""
         ...

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Any, Protocol
 
-Collect = Callable[[], Iterable[Any]]
+MetricsCollector = Callable[[], Iterable[Any]]
 """Function that returns the current values of the metrics (`prometheus_client.Metric`)."""
 
 
@@ -17,31 +17,34 @@ class MetricsExport(Protocol):
         ...
 
     def close(self) -> None:
-        """Export once more and stop; blocks for a bounded time."""
+        """Export once more and stop; this blocks for a limited time."""
         ...
 
 
 class WorkMetrics(Protocol):
-    """Metrics of background work, one object per process; methods never block or raise. Without an export it is None."""
+    """Recorder of metrics of background work, one object per process. Methods never block or raise."""
 
-    def job_ended(self, kind: str, outcome: str, seconds: float) -> None:
-        """Record the end of a job's attempt: `done`, `failed` (will be retried), `lost` (to another worker) or `stopped`."""
+    def record_job(self, kind: str, outcome: str, seconds: float) -> None:
+        """Record the end of an attempt at a job, and the attempt's duration in seconds.
+
+        `outcome` is `done`, `failed` (the job will be retried), `lost` (to another worker) or `stopped`.
+        """
         ...
 
-    def run_ended(self, stream: str, status: str, seconds: float) -> None:
-        """Record the end of a run and its duration."""
+    def record_run(self, stream: str, status: str, seconds: float) -> None:
+        """Record the end of a run, and the run's duration in seconds."""
         ...
 
-    def delivery_attempted(self, outcome: str, seconds: float) -> None:
-        """Record a webhook request: `succeeded` or the reason of its failure."""
+    def record_delivery_attempt(self, outcome: str, seconds: float) -> None:
+        """Record a webhook request and its duration in seconds; `outcome` is `succeeded` or the reason for the failure."""
         ...
 
 
-Note = str | int | float | bool
+AttributeValue = str | int | float | bool
 
 
 class SpanKind(Enum):
-    """Kind of a span: inbound request, queued work or outbound request."""
+    """Kinds of spans: inbound request, queued work, outbound request."""
 
     SERVER = "server"
     CONSUMER = "consumer"
@@ -49,46 +52,54 @@ class SpanKind(Enum):
 
 
 class Span(Protocol):
-    """Operation in progress."""
+    """An operation in progress, for a trace."""
 
-    def note(self, **notes: Note | None) -> None:
-        """Add attributes, except those that are None; `__` in a name stands for a dot. Secrets and query values are forbidden."""
+    def set_attributes(self, **attributes: AttributeValue | None) -> None:
+        """Set attributes of the span. Do not pass secrets or query values.
+
+        Args:
+            attributes: Attributes by name, in which `__` stands for a dot. Attributes that are None are not set.
+        """
         ...
 
-    def failed(self, why: str) -> None:
-        """Mark the span as failed; `why` is a fixed term such as a status or an exception's class."""
+    def mark_failed(self, reason: str) -> None:
+        """Mark the span as failed; `reason` is a constant term, such as a status or the name of an exception class."""
         ...
 
 
 class Tracing(Protocol):
-    """Tracer, one per process; methods never block or raise. Contexts are values of the W3C `traceparent` header."""
+    """Creation of spans, one object per process.
 
-    def span(
-        self, name: str, kind: SpanKind, *, parent: str | None = None, link: str | None = None
+    Trace contexts are values of the header `traceparent` (W3C). Methods never block or raise.
+    """
+
+    def open_span(
+        self, name: str, kind: SpanKind, *, parent_context: str | None = None, linked_context: str | None = None
     ) -> AbstractContextManager[Span]:
-        """Open a span, as a child of `parent` or the root of a new trace; `link` is another context that caused it.
+        """Open a span as a child of the trace context `parent_context`, or as the root of a new trace.
 
-        Invalid contexts are ignored. An exception marks the span as failed and propagates.
+        `linked_context` is the trace context of another operation that caused this one. Invalid contexts are ignored. An exception
+        marks the span as failed, and is raised again.
         """
         ...
 
-    def current(self) -> str | None:
-        """Return the context of this task's innermost span, or None."""
+    def get_current(self) -> str | None:
+        """Return the trace context of the innermost open span of this task, or None."""
         ...
 
 
 class Telemetry(Protocol):
-    """Export to a collector, one object per process."""
+    """Export of spans and metrics to a collector, one object per process."""
 
     @property
     def tracing(self) -> Tracing:
-        """Tracer that exports spans."""
+        """The tracer, whose spans are exported."""
         ...
 
-    def export(self, collect: Collect) -> MetricsExport:
-        """Return an export of the metrics, not yet started."""
+    def create_export(self, collect: MetricsCollector) -> MetricsExport:
+        """Create an export of the metrics that `collect` returns; the caller must start the export."""
         ...
 
     async def close(self) -> None:
-        """Export what is pending, within a bounded time."""
+        """Export the pending spans, within a limited time."""
         ...

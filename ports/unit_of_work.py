@@ -1,4 +1,4 @@
-"""Unit of work: a transaction of one tenant with its stores."""
+"""Units of work: transactions of one tenant, which give access to the tenant's stores."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,10 +14,10 @@ P = TypeVar("P")
 
 
 class Store(Protocol[R]):
-    """Rows of one resource type in a tenant's transaction, by id. Pages are newest first."""
+    """Storage of rows of one type in a tenant's transaction. Pages are newest first."""
 
     async def get(self, id: str, *, lock: bool = False) -> R | None:
-        """Return one row; `lock` locks it until the transaction ends."""
+        """Return the row with the ID, or None; `lock` locks it until the transaction ends."""
         ...
 
     async def add(self, row: R) -> None:
@@ -29,7 +29,10 @@ class Store(Protocol[R]):
         ...
 
     async def save(self, row: R, *, expected_version: int | None = None) -> None:
-        """Update a row. Raises PreconditionFailed if the stored version is not the expected one, NotFound if there is no row."""
+        """Update a row.
+
+        Raises PreconditionFailed if the stored version is not `expected_version` (None: any), NotFound if there is no row.
+        """
         ...
 
     async def remove(self, id: str) -> bool:
@@ -42,76 +45,76 @@ class Store(Protocol[R]):
 
 
 @dataclass(slots=True)
-class Recorded:
-    """Effects of a unit of work so far, for `Service-Dry-Run: explain`.
+class RecordedEffects:
+    """The effects of a transaction so far, for the preview of a dry run (`Service-Dry-Run: explain`).
 
     Attributes:
-        changes: audit changes (`domain.audit.model.Change`).
-        events: events (`domain.events.model.Event`).
-        jobs: queued jobs (`domain.jobs.model.NewJob`).
-        warnings: sentences for the caller.
-        forecasts: further parts of the preview, by name.
+        changes: Audited changes (`domain.audit.model.Change`).
+        events: Events (`domain.events.model.Event`).
+        jobs: Queued jobs (`domain.jobs.model.NewJob`).
+        warnings: Sentences for the caller.
+        extra_previews: Additional parts of the preview that an operation has computed, by name.
     """
 
     changes: list[Any] = field(default_factory=list)
     events: list[Any] = field(default_factory=list)
     jobs: list[Any] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    forecasts: dict[str, Any] = field(default_factory=dict)
+    extra_previews: dict[str, Any] = field(default_factory=dict)
 
-    def lengths(self) -> tuple[int, int, int, int]:
-        """Return the current lengths, for `shorten`."""
+    def get_lengths(self) -> tuple[int, int, int, int]:
+        """Return the current lengths of the lists, to which `truncate` can shorten them later."""
         return len(self.changes), len(self.events), len(self.jobs), len(self.warnings)
 
-    def shorten(self, lengths: tuple[int, int, int, int]) -> None:
-        """Discard what was recorded after the lengths were taken, because it was rolled back."""
+    def truncate(self, lengths: tuple[int, int, int, int]) -> None:
+        """Shorten the lists to earlier lengths, after a rollback of the effects recorded since then."""
         changes, events, jobs, warnings = lengths
         del self.changes[changes:], self.events[events:], self.jobs[jobs:], self.warnings[warnings:]
 
 
 class Tx(Protocol):
-    """Transaction of one tenant. `tx[Port]` is the store that implements a port, created on first use.
+    """A transaction of one tenant. `tx[Port]` is the store that implements a port.
 
-    If `dry` is set, the edge rolls back instead of committing.
+    If `is_dry_run` is set, the transaction is rolled back instead of committed.
     """
 
     tenant: Tenant
     context: AuditContext
     now: datetime
-    recorded: Recorded
-    dry: bool
+    recorded: RecordedEffects
+    is_dry_run: bool
 
     def __getitem__(self, port: type[P]) -> P:
-        """Return the port's store. Raises KeyError if no store is registered for the port."""
+        """Return the store that implements the port. Raises KeyError if there is none."""
         ...
 
     def store(self, kind: type[R]) -> Store[R]:
-        """Return the store of a plain resource. Raises TypeError for a type that has a port of its own."""
+        """Return the store of a resource that has no port of its own. Raises TypeError for other types."""
         ...
 
     def savepoint(self) -> AbstractAsyncContextManager[None]:
-        """Open a savepoint; an exception rolls back to it and propagates, and the transaction stays usable."""
+        """Open a savepoint; an exception rolls back to it and is raised again, and the transaction remains usable."""
         ...
 
 
 class UnitOfWork(Protocol):
-    """Factory of transactions. Only edges call it: a request, an attempt at a job, a portion of a run."""
+    """Factory of transactions, one for each request, attempt at a job, or portion of a run."""
 
     def begin(self, tenant: Tenant, context: AuditContext) -> AbstractAsyncContextManager[Tx]:
-        """Begin a transaction; leaving commits it, an exception or `tx.dry` rolls it back."""
+        """Begin a transaction. Leaving the context commits; an exception or `tx.is_dry_run` rolls back."""
         ...
 
-    def scratch(self, tenant: Tenant, context: AuditContext) -> AbstractAsyncContextManager[Tx]:
+    def begin_scratch(self, tenant: Tenant, context: AuditContext) -> AbstractAsyncContextManager[Tx]:
         """Begin a transaction that is always rolled back."""
         ...
 
-    def snapshot(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
-        """Return read-only stores over one snapshot of the database, on their own connection. Raises Unavailable.
+    def begin_snapshot(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
+        """Begin a read-only transaction with one snapshot of the database, on a separate connection. Raises Unavailable.
 
-        The snapshot may stay open for hours. Meanwhile the database keeps every row version replaced since.
+        It may remain open for hours; meanwhile the database keeps all replaced versions of rows.
         """
         ...
 
-    def read(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
-        """Return read-only stores without a transaction; each statement sees its own snapshot."""
+    def begin_reading(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
+        """Open a read-only Tx in autocommit mode: each statement sees the data that was committed before the statement."""
         ...

@@ -6,8 +6,11 @@ from typing import Protocol
 
 
 class Workspaces(Protocol):
-    """Factory of temporary folders."""
+    """Creates temporary folders."""
 
-    def folder(self) -> AbstractContextManager[Path]:
-        """Create an empty folder that is deleted with the context; a later process deletes those of processes that died."""
+    def create_folder(self) -> AbstractContextManager[Path]:
+        """Create an empty folder, which is deleted when the context ends.
+
+        Folders of processes that were killed are deleted by a later process.
+        """
         ...

@@ -1,1 +1,1 @@
-"""Queue over arq and Redis, which wakes workers; all jobs are stored in the database."""
+"""Queue by arq and Redis, which notifies workers of due jobs. The jobs themselves are stored in the database."""

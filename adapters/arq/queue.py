@@ -1,4 +1,4 @@
-"""Queue with one arq message for each waiting lane, and arq's settings, with JSON instead of pickle."""
+"""Queue with one arq message for each waiting lane (group of jobs that run one after the other). Messages are JSON, not pickle."""
 
 import asyncio
 import contextlib
@@ -12,20 +12,23 @@ from redis.exceptions import RedisError
 
 from domain.kernel.errors import Unavailable
 
-QUEUE = "joinery:lanes"
-FUNCTION = "drain"
-EPOCH = "joinery:epoch"
-_PATIENCE = 2.0
-loads = json.loads
+QUEUE_NAME = "joinery:lanes"
+"""Name of arq's queue."""
+FUNCTION_NAME = "drain"
+"""Name of the arq function in each message."""
+EPOCH_KEY = "joinery:epoch"
+"""Redis key of the queue's epoch."""
+_TIMEOUT_SECONDS = 2.0
+decode_message = json.loads
 
 
-def dumps(value: dict[str, Any]) -> bytes:
-    """Serialise arq's message as JSON; values without a JSON form (exceptions) as text."""
+def encode_message(value: dict[str, Any]) -> bytes:
+    """Encode an arq message as JSON; values that JSON cannot represent, such as exceptions, become text."""
     return json.dumps(value, default=repr, separators=(",", ":")).encode()
 
 
-def settings(url: str) -> RedisSettings:
-    """Return arq's settings for `redis://`, `rediss://` and `unix://` addresses, without retries; callers retry."""
+def build_redis_settings(url: str) -> RedisSettings:
+    """Return arq's settings for a URL with `redis://`, `rediss://` or `unix://`, without retries of connections."""
     redis_settings = RedisSettings.from_dsn(url)
     redis_settings.conn_timeout = 2
     redis_settings.conn_retries = 0
@@ -33,19 +36,19 @@ def settings(url: str) -> RedisSettings:
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Translate errors of a lost Redis connection to Unavailable."""
+def translate_redis_errors() -> Iterator[None]:
+    """Raise Unavailable instead of errors of Redis and its connection."""
     try:
         yield
     except (RedisError, OSError, TimeoutError) as error:
-        raise Unavailable(f"Redis cannot be reached ({type(error).__name__}).") from error
+        raise Unavailable(f"Redis is unavailable ({type(error).__name__}).") from error
 
 
 class ArqQueue:
-    """Queue (domain/jobs/ports.py) that connects on first use, so that it can be created while Redis is down.
+    """Queue of lanes in the Redis at `url` (port Queue in domain/jobs/ports.py), which connects on first use.
 
-    A lane's message has the lane as its ID, so wakes coalesce while it waits. The worker starts to drain only after arq
-    has removed the message (adapters/arq/worker.py), so a wake during a drain adds a new one.
+    The ID of a message is its lane, so each lane has at most one message. ArqLaneSource starts the jobs of a lane only after arq has
+    removed the message, so `notify` adds a new message while jobs run.
     """
 
     def __init__(self, url: str) -> None:
@@ -53,26 +56,26 @@ class ArqQueue:
         self._pool: ArqRedis | None = None
         self._connecting = asyncio.Lock()
 
-    async def wake(self, lane: str) -> None:
-        pool = await self._connected()
-        with translated():
-            async with asyncio.timeout(_PATIENCE):
-                await pool.enqueue_job(FUNCTION, _job_id=lane)
+    async def notify(self, lane: str) -> None:
+        pool = await self._connect()
+        with translate_redis_errors():
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                await pool.enqueue_job(FUNCTION_NAME, _job_id=lane)
 
-    async def epoch(self) -> str:
-        pool = await self._connected()
-        with translated():
-            async with asyncio.timeout(_PATIENCE), pool.pipeline(transaction=True) as pipe:
-                pipe.set(EPOCH, secrets.token_hex(16), nx=True)
-                pipe.get(EPOCH)
+    async def get_epoch(self) -> str:
+        pool = await self._connect()
+        with translate_redis_errors():
+            async with asyncio.timeout(_TIMEOUT_SECONDS), pool.pipeline(transaction=True) as pipe:
+                pipe.set(EPOCH_KEY, secrets.token_hex(16), nx=True)
+                pipe.get(EPOCH_KEY)
                 answers = await pipe.execute()
         return bytes(answers[1]).decode()
 
-    async def healthy(self) -> bool:
+    async def is_healthy(self) -> bool:
         try:
-            pool = await self._connected()
-            with translated():
-                async with asyncio.timeout(_PATIENCE):
+            pool = await self._connect()
+            with translate_redis_errors():
+                async with asyncio.timeout(_TIMEOUT_SECONDS):
                     return bool(await pool.ping())
         except Unavailable:
             return False
@@ -82,16 +85,16 @@ class ArqQueue:
             await self._pool.aclose(close_connection_pool=True)
             self._pool = None
 
-    async def _connected(self) -> ArqRedis:
-        """Return the pool of connections. Raises Unavailable when Redis cannot be reached."""
+    async def _connect(self) -> ArqRedis:
+        """Return the connection pool; create it at the first call. Raises Unavailable if Redis is unavailable."""
         if self._pool is None:
             async with self._connecting:
                 if self._pool is None:
-                    with translated():
+                    with translate_redis_errors():
                         self._pool = await create_pool(
-                            settings(self._url),
-                            job_serializer=dumps,
-                            job_deserializer=loads,
-                            default_queue_name=QUEUE,
+                            build_redis_settings(self._url),
+                            job_serializer=encode_message,
+                            job_deserializer=decode_message,
+                            default_queue_name=QUEUE_NAME,
                         )
         return self._pool

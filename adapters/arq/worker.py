@@ -1,4 +1,4 @@
-"""Worker that takes lanes from arq's queue and starts to drain them."""
+"""Source of lanes (groups of jobs that run one after the other) from arq's queue."""
 
 import asyncio
 import contextlib
@@ -8,77 +8,96 @@ from typing import Any
 
 from arq.worker import Worker, create_worker, func
 
-from adapters.arq.queue import FUNCTION, QUEUE, dumps, loads, settings, translated
+from adapters.arq.queue import (
+    FUNCTION_NAME,
+    QUEUE_NAME,
+    build_redis_settings,
+    decode_message,
+    encode_message,
+    translate_redis_errors,
+)
 from domain.kernel.errors import Unavailable
 
-POLL = 0.5
+POLL_SECONDS = 0.5
 """Seconds between polls of the queue."""
-TAKEN = 32
-"""Lanes that may be taken from the queue while they wait for a free slot of this process."""
+MAX_TAKEN_LANES = 32
+"""Maximum lanes that are taken from the queue and wait until this process can run more jobs."""
 
-_READ = 500
+_READ_BATCH = 500
 LOG = logging.getLogger("joinery.worker")
 
 
-class ArqWorker:
-    """Arq worker on the queue at an address."""
+class ArqLaneSource:
+    """Source of lanes with due jobs from arq's queue in Redis (port LaneSource in domain/jobs/ports.py).
 
-    def __init__(self, url: str, *, taken: int = TAKEN) -> None:
-        self._url, self._limit = url, taken
+    Args:
+        url: The URL of Redis.
+        max_taken_lanes: Maximum lanes that are taken from the queue before their jobs can start.
+    """
 
-    async def serve(self, start: Callable[[str], Awaitable[None]], stop: asyncio.Event) -> None:
-        """Await `start(lane)` for each lane in the queue until `stop` is set; `start` may wait for a free slot.
+    def __init__(self, url: str, *, max_taken_lanes: int = MAX_TAKEN_LANES) -> None:
+        self._url, self._limit = url, max_taken_lanes
 
-        Lanes that were taken but not started are put back. Raises Unavailable if Redis is lost.
+    async def serve(self, start_lane: Callable[[str], Awaitable[None]], stop: asyncio.Event) -> None:
+        """Take lanes from the queue and await `start_lane(lane)` for each, until `stop` is set.
+
+        Lanes whose call of `start_lane` has not ended are returned to the queue.
+
+        Args:
+            start_lane: Starts the jobs of a lane; may wait until the process can run more jobs.
+            stop: Event that ends the call.
+
+        Raises:
+            Unavailable: The connection to Redis is lost.
         """
         taken: set[str] = set()
 
         async def begin(ctx: dict[Any, Any]) -> None:
             lane = str(ctx["job_id"])
             taken.add(lane)
-            await start(lane)
+            await start_lane(lane)
             taken.discard(lane)
 
-        worker = self._worker(begin)
+        worker = self._create_worker(begin)
         running = asyncio.ensure_future(worker.async_run())
         stopped = asyncio.ensure_future(stop.wait())
         try:
             await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopped.cancel()
-            await _close(worker, running, taken)
-        with translated(), contextlib.suppress(asyncio.CancelledError):
+            await _close_worker(worker, running, taken)
+        with translate_redis_errors(), contextlib.suppress(asyncio.CancelledError):
             running.result()
 
-    def _worker(self, begin: Callable[[dict[Any, Any]], Awaitable[None]]) -> Worker:
-        """Create arq's worker: a message's function does nothing; the lane starts after its message is removed from Redis."""
+    def _create_worker(self, begin: Callable[[dict[Any, Any]], Awaitable[None]]) -> Worker:
+        """Create arq's worker, which calls `begin` for each message after it has removed the message from Redis."""
 
         async def drain(ctx: dict[Any, Any]) -> None:
-            """Accept the message."""
+            """Do nothing, so that arq removes the message and calls `begin`."""
 
         return create_worker(
             {
-                "functions": [func(drain, name=FUNCTION, timeout=30, keep_result=0, max_tries=1)],
-                "queue_name": QUEUE,
-                "redis_settings": settings(self._url),
+                "functions": [func(drain, name=FUNCTION_NAME, timeout=30, keep_result=0, max_tries=1)],
+                "queue_name": QUEUE_NAME,
+                "redis_settings": build_redis_settings(self._url),
                 "after_job_end": begin,
                 "handle_signals": False,
                 "max_jobs": self._limit,
                 "job_timeout": 30,
                 "keep_result": 0,
-                "poll_delay": POLL,
-                "queue_read_limit": _READ,
+                "poll_delay": POLL_SECONDS,
+                "queue_read_limit": _READ_BATCH,
                 "max_tries": 1,
                 "retry_jobs": False,
                 "log_results": False,
-                "job_serializer": dumps,
-                "job_deserializer": loads,
+                "job_serializer": encode_message,
+                "job_deserializer": decode_message,
             }
         )
 
 
-async def _close(worker: Worker, running: "asyncio.Future[None]", taken: set[str]) -> None:
-    """Stop taking lanes, put back those without a free slot, and close the connections."""
+async def _close_worker(worker: Worker, running: "asyncio.Future[None]", lanes: set[str]) -> None:
+    """Stop arq's worker, return the `lanes` to the queue, and close the connections."""
     worker.allow_pick_jobs = False
     running.cancel()
     for task in worker.tasks.values():
@@ -88,15 +107,15 @@ async def _close(worker: Worker, running: "asyncio.Future[None]", taken: set[str
     if pool is None:
         return
     try:
-        with translated():
-            for lane in taken:
-                await pool.enqueue_job(FUNCTION, _job_id=lane)
+        with translate_redis_errors():
+            for lane in lanes:
+                await pool.enqueue_job(FUNCTION_NAME, _job_id=lane)
     except Unavailable:
-        LOG.info("%d lanes taken could not be put back; the scheduler wakes them again", len(taken))
+        LOG.info("could not return %d job lanes to the queue; the scheduler will add them again", len(lanes))
     finally:
         await pool.aclose(close_connection_pool=True)
 
 
-def quiet() -> None:
-    """Limit arq's log to warnings, as it logs each message at INFO."""
+def limit_arq_logging() -> None:
+    """Set arq's log level to WARNING, because arq logs every message at level INFO."""
     logging.getLogger("arq.worker").setLevel(logging.WARNING)

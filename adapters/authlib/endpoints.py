@@ -1,4 +1,4 @@
-"""Endpoints for device authorization, revocation and introspection."""
+"""OAuth endpoints for device authorization, revocation and introspection, based on Authlib's classes."""
 
 from typing import Any, Final
 
@@ -7,22 +7,22 @@ from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7662 import IntrospectionEndpoint
 from authlib.oauth2.rfc8628 import DeviceAuthorizationEndpoint
 
-from adapters.authlib.grants import METHODS
-from adapters.authlib.models import Client, OwnToken
-from domain.access.usecases import secret_with
+from adapters.authlib.grant_types import SUPPORTED_CLIENT_AUTH
+from adapters.authlib.models import OAuthClient, RequestToken
+from domain.access.usecases import generate_secret
 from domain.oauth.model import DEVICE_CODE, DEVICE_PREFIX, DEVICE_SECONDS, POLL_SECONDS
 
 
-class DeviceEndpoint(DeviceAuthorizationEndpoint):  # type: ignore[misc]  # Authlib has no types
+class DeviceFlowEndpoint(DeviceAuthorizationEndpoint):  # type: ignore[misc]  # Authlib has no types
     """Device authorization endpoint (RFC 8628)."""
 
     EXPIRES_IN = DEVICE_SECONDS
     INTERVAL = POLL_SECONDS
-    CLIENT_AUTH_METHODS: Final = METHODS
+    CLIENT_AUTH_METHODS: Final = SUPPORTED_CLIENT_AUTH
 
-    def authenticate_client(self, request: Any) -> Client:
+    def authenticate_client(self, request: Any) -> OAuthClient:
         """Authenticate the app and check that it may use the device grant and the requested scopes."""
-        client: Client = self.server.authenticate_client(request, self.CLIENT_AUTH_METHODS, "device_authorization")
+        client: OAuthClient = self.server.authenticate_client(request, self.CLIENT_AUTH_METHODS, "device_authorization")
         request.client = client
         if not client.check_grant_type(DEVICE_CODE):
             raise UnauthorizedClientError("Only a native app can use the device authorization grant.")
@@ -31,65 +31,65 @@ class DeviceEndpoint(DeviceAuthorizationEndpoint):  # type: ignore[misc]  # Auth
         return client
 
     def generate_device_code(self) -> str:
-        return secret_with(DEVICE_PREFIX)
+        return generate_secret(DEVICE_PREFIX)
 
     def get_verification_uri(self) -> str:
         return f"{self.server.issuer}/oauth/device"
 
     def save_device_credential(self, client_id: str, scope: str | None, data: dict[str, Any]) -> None:
-        self.server.told["device"] = data
+        self.server.results["device"] = data
 
 
 class Revocation(RevocationEndpoint):  # type: ignore[misc]  # Authlib has no types
     """Revocation endpoint (RFC 7009); unknown tokens and those of other apps are ignored."""
 
-    CLIENT_AUTH_METHODS: Final = METHODS
+    CLIENT_AUTH_METHODS: Final = SUPPORTED_CLIENT_AUTH
 
-    def query_token(self, token_string: str, token_type_hint: str | None) -> OwnToken | None:
-        return own_token(self)
+    def query_token(self, token_string: str, token_type_hint: str | None) -> RequestToken | None:
+        return find_request_token(self)
 
-    def revoke_token(self, token: OwnToken, request: Any) -> None:
-        self.server.told["revoked"] = token
+    def revoke_token(self, token: RequestToken, request: Any) -> None:
+        self.server.results["revoked"] = token
 
 
 class Introspection(IntrospectionEndpoint):  # type: ignore[misc]  # Authlib has no types
     """Introspection endpoint (RFC 7662) for an app's own tokens."""
 
-    CLIENT_AUTH_METHODS: Final = METHODS
+    CLIENT_AUTH_METHODS: Final = SUPPORTED_CLIENT_AUTH
 
-    def check_permission(self, token: OwnToken, client: Client, request: Any) -> bool:
+    def check_permission(self, token: RequestToken, client: OAuthClient, request: Any) -> bool:
         return token.check_client(client)
 
-    def query_token(self, token_string: str, token_type_hint: str | None) -> OwnToken | None:
-        return own_token(self)
+    def query_token(self, token_string: str, token_type_hint: str | None) -> RequestToken | None:
+        return find_request_token(self)
 
-    def create_introspection_payload(self, token: OwnToken | None) -> dict[str, Any]:
-        """Return the response; a used refresh token is inactive."""
-        if token is not None and token.held.token.used_at is not None:
+    def create_introspection_payload(self, token: RequestToken | None) -> dict[str, Any]:
+        """Return the response for a token (None: unknown or of another app). A refresh token that was already used is inactive."""
+        if token is not None and token.stored.token.used_at is not None:
             return {"active": False}
         payload: dict[str, Any] = super().create_introspection_payload(token)
         return payload
 
-    def introspect_token(self, token: OwnToken) -> dict[str, Any]:
-        held, app = token.held, self.server.known.app
-        audiences = [held.token.audience] if held.token.audience else ["v1", "mcp"]
+    def introspect_token(self, token: RequestToken) -> dict[str, Any]:
+        stored, app = token.stored, self.server.rows.app
+        audiences = [stored.token.audience] if stored.token.audience else ["v1", "mcp"]
         response = {
             "active": True,
             "client_id": app.client_id,
             "scope": token.get_scope(),
-            "token_type": "Bearer" if held.token.kind == "access" else "refresh_token",
-            "exp": int(min(held.token.expires_at, held.family.expires_at).timestamp()),
-            "iat": int(held.token.created_at.timestamp()),
-            "sub": held.family.user or app.id,
+            "token_type": "Bearer" if stored.token.kind == "access" else "refresh_token",
+            "exp": int(min(stored.token.expires_at, stored.family.expires_at).timestamp()),
+            "iat": int(stored.token.created_at.timestamp()),
+            "sub": stored.family.user or app.id,
             "aud": [f"{self.server.issuer}/{audience}" for audience in audiences],
             "iss": self.server.issuer,
         }
-        return response | {"organisation": held.family.org}
+        return response | {"organisation": stored.family.org}
 
 
-def own_token(endpoint: Any) -> OwnToken | None:
-    """Return the token of the request if it belongs to the authenticated app."""
-    known = endpoint.server.known
+def find_request_token(endpoint: Any) -> RequestToken | None:
+    """Return the token in the endpoint's request if it belongs to the authenticated app, else None."""
+    known = endpoint.server.rows
     if known.token is None or known.app is None or known.token.family.app != known.app.id:
         return None
-    return OwnToken(known.token, known.now)
+    return RequestToken(known.token, known.now)

@@ -1,4 +1,4 @@
-"""Wrappers that give apps, codes and tokens the interfaces of Authlib."""
+"""Apps, authorization codes, tokens and device requests with the interfaces that Authlib requires."""
 
 import hmac
 from datetime import datetime
@@ -8,43 +8,49 @@ from authlib.oauth2.rfc6749 import ClientMixin, TokenMixin
 from authlib.oauth2.rfc8628 import DeviceCredentialMixin
 
 from domain.oauth import redirects
-from domain.oauth.model import App, Code, Device, HeldToken, scope_text, scopes_of
-from domain.oauth.ports import TokenDigest
+from domain.oauth.model import App, AuthorizationCode, DeviceRequest, TokenWithFamily, format_scopes, parse_scopes
+from domain.oauth.ports import TokenHasher
 
-SECRETS = ("client_secret_basic", "client_secret_post")
+SECRET_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
+"""Methods of client authentication with a secret."""
 
 
-class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
-    """App as an OAuth client; `digest` hashes a presented secret."""
+class OAuthClient(ClientMixin):  # type: ignore[misc]  # Authlib has no types
+    """App as a client in Authlib.
 
-    def __init__(self, app: App, digest: TokenDigest) -> None:
-        self.app, self._digest = app, digest
+    Args:
+        app: The app.
+        hash_token: Hashes a received secret for comparison with the stored hash.
+    """
+
+    def __init__(self, app: App, hash_token: TokenHasher) -> None:
+        self.app, self._digest = app, hash_token
 
     def get_client_id(self) -> str:
         return self.app.client_id
 
     def get_default_redirect_uri(self) -> str | None:
-        """Return the only redirect URI; None for several, or for a loopback URI, whose port the request must state."""
+        """Return the redirect URI of a request without one: the app's only URI, unless that is a loopback URI, whose port varies."""
         uris = self.app.redirect_uris
-        return uris[0] if len(uris) == 1 and redirects.is_safe_to_skip(uris[0]) else None
+        return uris[0] if len(uris) == 1 and redirects.is_received_by_app_only(uris[0]) else None
 
     def get_allowed_scope(self, scope: str | None) -> str | None:
-        """Return the requested scopes or the app's default ones; None if the app may not request one of them."""
-        requested = scopes_of(scope or "")
+        """Return the requested scopes, or the app's default scopes if none are requested; None if the app may not request a scope."""
+        requested = parse_scopes(scope or "")
         if not requested:
-            return scope_text(self.app.asked_by_default)
-        return scope_text(requested) if requested <= self.app.scopes else None
+            return format_scopes(self.app.default_scopes)
+        return format_scopes(requested) if requested <= self.app.scopes else None
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
-        return redirects.chosen(self.app.redirect_uris, redirect_uri, self.app.kind)
+        return redirects.is_registered(self.app.redirect_uris, redirect_uri, self.app.kind)
 
     def check_client_secret(self, client_secret: str) -> bool:
         stored = self.app.digest
         return stored is not None and hmac.compare_digest(stored, self._digest(client_secret))
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
-        """Return whether the method uses a secret if and only if the app has one."""
-        return method in SECRETS if self.app.digest is not None else method == "none"
+        """Return whether the app may use the method: one with a secret if the app has a secret, else `none`."""
+        return method in SECRET_AUTH_METHODS if self.app.digest is not None else method == "none"
 
     def check_response_type(self, response_type: str) -> bool:
         return response_type == "code" and "authorization_code" in self.app.kind.grants
@@ -53,12 +59,12 @@ class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
         return grant_type in self.app.kind.grants
 
 
-class AuthorizationCode:
-    """Authorization code with its PKCE challenge."""
+class IssuedCode:
+    """Authorization code with its PKCE challenge, as a code in Authlib."""
 
     code_challenge_method: Final = "S256"
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: AuthorizationCode) -> None:
         self.code = code
         self.code_challenge = code.challenge
 
@@ -66,42 +72,45 @@ class AuthorizationCode:
         return self.code.redirect_uri
 
     def get_scope(self) -> str:
-        return scope_text(self.code.scopes)
+        return format_scopes(self.code.scopes)
 
 
-class OwnToken(TokenMixin):  # type: ignore[misc]  # Authlib has no types
-    """Refresh or access token."""
+class RequestToken(TokenMixin):  # type: ignore[misc]  # Authlib has no types
+    """Refresh or access token of a request, as a token in Authlib."""
 
-    def __init__(self, held: HeldToken, now: datetime) -> None:
-        self.held, self._now = held, now
+    def __init__(self, stored: TokenWithFamily, now: datetime) -> None:
+        self.stored, self._now = stored, now
 
-    def check_client(self, client: Client) -> bool:
-        return client.app.id == self.held.family.app
+    def check_client(self, client: OAuthClient) -> bool:
+        return client.app.id == self.stored.family.app
 
     def get_scope(self) -> str:
-        return scope_text(self.held.token.scopes)
+        return format_scopes(self.stored.token.scopes)
 
     def get_expires_in(self) -> int:
-        return round((self.held.token.expires_at - self.held.token.created_at).total_seconds())
+        return round((self.stored.token.expires_at - self.stored.token.created_at).total_seconds())
 
     def is_expired(self) -> bool:
-        return not self.held.in_force(self._now)
+        return not self.stored.is_active(self._now)
 
     def is_revoked(self) -> bool:
-        return not self.held.may_refresh(self._now)
+        return not self.stored.can_be_refreshed(self._now)
 
 
 class DeviceCredential(DeviceCredentialMixin):  # type: ignore[misc]  # Authlib has no types
-    """Device authorization request. Only the hash of the user code is stored, so its hexadecimal form replaces the code."""
+    """Device authorization request, as a device credential in Authlib.
 
-    def __init__(self, device: Device, client_id: str, now: datetime) -> None:
+    Only the hash of the user code is stored, so `get_user_code` returns the hash in hexadecimal notation.
+    """
+
+    def __init__(self, device: DeviceRequest, client_id: str, now: datetime) -> None:
         self.device, self._client_id, self._now = device, client_id, now
 
     def get_client_id(self) -> str:
         return self._client_id
 
     def get_scope(self) -> str:
-        return scope_text(self.device.scopes)
+        return format_scopes(self.device.scopes)
 
     def get_user_code(self) -> str:
         return self.device.user_code.hex()

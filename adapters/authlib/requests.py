@@ -1,20 +1,22 @@
-"""Requests as Authlib reads them, built from plain values."""
+"""Requests in the types that Authlib requires."""
 
 from collections import defaultdict
 
 from authlib.oauth2.rfc6749 import JsonRequest, OAuth2Payload, OAuth2Request
 
-from domain.oauth.asking import Call
+from domain.oauth.requests import OAuthRequest
 
-_SECURE = "https://server.invalid/"
-"""Placeholder URL, since Authlib refuses http; TLS ends at the proxy, and the public address is `base_url`."""
+_PLACEHOLDER_URL = "https://server.invalid/"
+"""URL of every request for Authlib, which requires https although TLS ends at the proxy."""
 
 
 class _Payload(OAuth2Payload):  # type: ignore[misc]  # Authlib has no types
-    def __init__(self, call: Call) -> None:
-        self._data = {name: value for name, value in reversed(call.pairs) if value}
+    """Parameters of a request."""
+
+    def __init__(self, call: OAuthRequest) -> None:
+        self._data = {name: value for name, value in reversed(call.parameters) if value}
         self._lists: defaultdict[str, list[str]] = defaultdict(list)
-        for name, value in call.pairs:
+        for name, value in call.parameters:
             self._lists[name].append(value)
 
     @property
@@ -27,32 +29,34 @@ class _Payload(OAuth2Payload):  # type: ignore[misc]  # Authlib has no types
 
 
 class FormRequest(OAuth2Request):  # type: ignore[misc]  # Authlib has no types
-    """Request with the parameters of its query or form, and its Authorization header."""
+    """Request to an OAuth endpoint, with the parameters of the query or form and the Authorization header."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: OAuthRequest) -> None:
         headers = {"Authorization": call.authorization} if call.authorization else {}
-        super().__init__(call.method, _SECURE, headers=headers)
+        super().__init__(call.method, _PLACEHOLDER_URL, headers=headers)
         self.payload = _Payload(call)
 
     @property
     def args(self) -> dict[str, str]:
-        """The parameters, wherever they stand."""
+        """Parameters of the query or form."""
         return self.payload.data
 
     @property
     def form(self) -> dict[str, str]:
-        """The parameters, wherever they stand."""
+        """Parameters of the query or form."""
         return self.payload.data
 
 
 class _Metadata:
+    """Payload of a registration request."""
+
     def __init__(self, data: dict[str, object]) -> None:
         self.data = data
 
 
 class MetadataRequest(JsonRequest):  # type: ignore[misc]  # Authlib has no types
-    """Request with client metadata as JSON."""
+    """Registration request with client metadata (RFC 7591)."""
 
     def __init__(self, data: dict[str, object]) -> None:
-        super().__init__("POST", _SECURE)
+        super().__init__("POST", _PLACEHOLDER_URL)
         self.payload = _Metadata(data)

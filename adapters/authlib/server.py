@@ -1,4 +1,7 @@
-"""Authlib's server for one request: reads only values that were loaded before, and returns what would be stored."""
+"""OAuth authorization server by Authlib for one request.
+
+The server reads rows that were loaded before, and leaves values to store in `results`.
+"""
 
 import logging
 import secrets
@@ -10,22 +13,34 @@ from authlib.oauth2.rfc6750 import BearerTokenGenerator
 from authlib.oauth2.rfc7636 import CodeChallenge
 from authlib.oauth2.rfc9207 import IssuerParameter
 
-from adapters.authlib.endpoints import DeviceEndpoint, Introspection, Revocation
-from adapters.authlib.grants import CodeGrant, DeviceGrant, MachineGrant, RefreshGrant
-from adapters.authlib.models import Client
+from adapters.authlib.endpoints import DeviceFlowEndpoint, Introspection, Revocation
+from adapters.authlib.grant_types import (
+    AuthorizationCodeGrantType,
+    ClientCredentialsGrantType,
+    DeviceCodeGrantType,
+    RefreshTokenGrantType,
+)
+from adapters.authlib.models import OAuthClient
 from adapters.authlib.requests import FormRequest
 from domain.access.model import SCOPES
-from domain.access.usecases import secret_with
-from domain.oauth.asking import Known
-from domain.oauth.model import ACCESS_PREFIX, ACCESS_SECONDS, REFRESH_PREFIX
-from domain.oauth.ports import TokenDigest
+from domain.access.usecases import generate_secret
+from domain.oauth.model import ACCESS_PREFIX, ACCESS_TOKEN_SECONDS, REFRESH_PREFIX
+from domain.oauth.ports import TokenHasher
+from domain.oauth.requests import ReferencedRows
 
 logging.getLogger("authlib").setLevel(logging.WARNING)
-"""Authlib logs tokens and owners of secrets at level debug."""
+"""At level DEBUG, Authlib would log tokens."""
 
 
-class Answer:
-    """Response as plain values; `location` is the redirect's target."""
+class ServerResponse:
+    """Response of the authorization server.
+
+    Attributes:
+        status: The HTTP status.
+        body: The JSON body.
+        headers: The headers, except Content-Type and Location.
+        location: The target of a redirect, or None.
+    """
 
     def __init__(self, status: int, body: Any, headers: list[tuple[str, str]]) -> None:
         self.status, self.body = status, body
@@ -35,22 +50,23 @@ class Answer:
         self.location = next((value for name, value in headers if name.lower() == "location"), None)
 
 
-class StrictChallenge(CodeChallenge):  # type: ignore[misc]  # Authlib has no types
-    """PKCE check that requires S256 of every app."""
+class S256CodeChallenge(CodeChallenge):  # type: ignore[misc]  # Authlib has no types
+    """PKCE check that accepts only the method S256, and requires PKCE of every app."""
 
     DEFAULT_CODE_CHALLENGE_METHOD = "S256"
     SUPPORTED_CODE_CHALLENGE_METHOD: Final = ["S256"]
 
     def validate_code_challenge(self, grant: Any, redirect_uri: str) -> None:
-        """Raise InvalidRequestError unless the method is S256; a missing one means `plain` (RFC 7636 §4.3)."""
+        """Raise InvalidRequestError unless the request has a challenge with the method S256."""
+        # a missing method means `plain` (RFC 7636 §4.3)
         parameters = grant.request.payload.data
         if not parameters.get("code_challenge") or parameters.get("code_challenge_method") != "S256":
             raise InvalidRequestError("PKCE is required. Send code_challenge and code_challenge_method=S256.")
         super().validate_code_challenge(grant, redirect_uri)
 
 
-class Issuer(IssuerParameter):  # type: ignore[misc]  # Authlib has no types
-    """Extension that adds `iss` to every authorization response, errors included (RFC 9207)."""
+class IssuerExtension(IssuerParameter):  # type: ignore[misc]  # Authlib has no types
+    """Extension that adds the issuer as `iss` to every authorization response, including errors (RFC 9207)."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
@@ -59,34 +75,41 @@ class Issuer(IssuerParameter):  # type: ignore[misc]  # Authlib has no types
         return self._issuer
 
 
-class Server(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
-    """Authorization server for one request, at the URL `issuer`; `digest` hashes secrets."""
+class AuthlibServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
+    """Authorization server for one request.
 
-    def __init__(self, known: Known, issuer: str, digest: TokenDigest) -> None:
+    Attributes:
+        rows: The rows to which the request refers.
+        issuer: The issuer URL.
+        hash_token: Hashes secrets for comparison with the stored hashes.
+        results: Values for the caller to store or act on: `code`, `token`, `device`, `revoked`.
+        error: The error for the caller to raise, or None.
+    """
+
+    def __init__(self, rows: ReferencedRows, issuer: str, hash_token: TokenHasher) -> None:
         super().__init__(scopes_supported=sorted(SCOPES))
-        self.known, self.issuer, self.digest = known, issuer, digest
-        self.told: dict[str, Any] = {}
-        """Values for the caller to store or act on: `code`, `token`, `device`, `revoked`."""
-        self.refused: OAuth2Error | None = None
-        self.register_grant(CodeGrant, [StrictChallenge(required=True)])
-        for grant in (RefreshGrant, MachineGrant, DeviceGrant):
+        self.rows, self.issuer, self.hash_token = rows, issuer, hash_token
+        self.results: dict[str, Any] = {}
+        self.error: OAuth2Error | None = None
+        self.register_grant(AuthorizationCodeGrantType, [S256CodeChallenge(required=True)])
+        for grant in (RefreshTokenGrantType, ClientCredentialsGrantType, DeviceCodeGrantType):
             self.register_grant(grant)
-        for endpoint in (DeviceEndpoint, Introspection, Revocation):
+        for endpoint in (DeviceFlowEndpoint, Introspection, Revocation):
             self.register_endpoint(endpoint)
-        self.register_token_generator("default", _bearer())
-        self.added = Issuer(issuer)
-        self.register_extension(self.added)
+        self.register_token_generator("default", _create_token_generator())
+        self.issuer_extension = IssuerExtension(issuer)
+        self.register_extension(self.issuer_extension)
 
-    def query_client(self, client_id: str) -> Client | None:
-        """Return the loaded app if it has this client ID."""
-        app = self.known.app
-        return Client(app, self.digest) if app is not None and app.client_id == client_id else None
+    def query_client(self, client_id: str) -> OAuthClient | None:
+        """Return the app of the request if it has the client ID, else None."""
+        app = self.rows.app
+        return OAuthClient(app, self.hash_token) if app is not None and app.client_id == client_id else None
 
     def save_token(self, token: dict[str, Any], request: Any) -> None:
-        self.told["token"] = token
+        self.results["token"] = token
 
     def send_signal(self, name: str, *args: object, **kwargs: object) -> None:
-        """Do nothing: there are no signal handlers."""
+        """Do nothing, because there are no signal handlers."""
 
     def create_oauth2_request(self, request: Any) -> FormRequest:
         return request if isinstance(request, FormRequest) else FormRequest(request)
@@ -94,23 +117,25 @@ class Server(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
     def create_json_request(self, request: Any) -> Any:
         return request
 
-    def handle_response(self, status: int, body: Any, headers: list[tuple[str, str]]) -> Answer:
-        return Answer(status, body, headers)
+    def handle_response(self, status: int, body: Any, headers: list[tuple[str, str]]) -> ServerResponse:
+        return ServerResponse(status, body, headers)
 
-    def handle_error_response(self, request: Any, error: OAuth2Error) -> Answer:
-        """Record the error in `refused`, so that the caller can raise it."""
-        self.refused = error
-        answer: Answer = super().handle_error_response(request, error)
+    def handle_error_response(self, request: Any, error: OAuth2Error) -> ServerResponse:
+        """Store the error in the attribute `error` for the caller to raise; return the response."""
+        self.error = error
+        answer: ServerResponse = super().handle_error_response(request, error)
         return answer
 
 
-def _bearer() -> BearerTokenGenerator:
+def _create_token_generator() -> BearerTokenGenerator:
     return BearerTokenGenerator(
-        lambda **_: secret_with(ACCESS_PREFIX), lambda **_: secret_with(REFRESH_PREFIX), lambda *_: ACCESS_SECONDS
+        lambda **_: generate_secret(ACCESS_PREFIX),
+        lambda **_: generate_secret(REFRESH_PREFIX),
+        lambda *_: ACCESS_TOKEN_SECONDS,
     )
 
 
-def user_code() -> str:
-    """Generate eight consonants with a hyphen, which form no words and are not confused (RFC 8628 §6.1)."""
+def generate_user_code() -> str:
+    """Generate a user code for a device: eight consonants with a hyphen, which are easy to read and form no words (RFC 8628 §6.1)."""
     letters = "".join(secrets.choice("BCDFGHJKLMNPQRSTVWXZ") for _ in range(8))
     return f"{letters[:4]}-{letters[4:]}"

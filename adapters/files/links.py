@@ -1,4 +1,4 @@
-"""Links that carry their own permission, signed with a key of the service and valid for a limited time."""
+"""Signed links, which permit one kind of request for an object until they expire."""
 
 import hashlib
 import hmac
@@ -7,60 +7,90 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
-from domain.kernel.clock import SKEW
+from domain.kernel.clock import MAX_CLOCK_SKEW
 from domain.kernel.errors import PermissionDenied
 from domain.secrets.keys import SigningKeys
-from domain.secrets.model import counting
+from domain.secrets.model import select_valid_keys
 
-_SIGNED = {"PUT": ("expires", "limit", "type"), "GET": ("expires", "filename")}
+_SIGNED_PARAMETERS = {"PUT": ("expires", "limit", "type"), "GET": ("expires", "filename")}
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """Permission of a link: PUT of at most `limit` bytes of `content_type`, or GET with the file name `filename`."""
+class LinkPermissions:
+    """Permissions of a signed link: PUT of an object, or GET as a download.
+
+    Attributes:
+        content_type: The required content type of a PUT.
+        max_bytes: Maximum bytes of a PUT.
+        filename: The file name of the download.
+    """
 
     content_type: str = ""
-    limit: int = 0
+    max_bytes: int = 0
     filename: str = ""
 
 
-class Links:
-    """Signer and verifier of links below `base_url`/objects/; former keys remain valid for verification."""
+class LinkSigner:
+    """Signer and verifier of links to `base_url`/objects/….
+
+    The current key signs. Links that were signed with a former key remain valid as long as that key.
+    """
 
     def __init__(self, base_url: str, keys: SigningKeys) -> None:
         self._base, self._keys = base_url.rstrip("/"), keys
 
-    def make(self, method: str, key: str, expires_at: datetime, grant: Grant) -> str:
-        """Return the link for `method` PUT or GET on `key`."""
+    def create_link(self, method: str, key: str, expires_at: datetime, permissions: LinkPermissions) -> str:
+        """Return a signed link for an object.
+
+        Args:
+            method: The permitted method, PUT or GET.
+            key: The key of the object.
+            expires_at: The time at which the link expires.
+            permissions: The restrictions of the request.
+        """
         query = {"expires": str(int(expires_at.timestamp()))}
         if method == "PUT":
-            query |= {"limit": str(grant.limit), "type": grant.content_type}
+            query |= {"limit": str(permissions.max_bytes), "type": permissions.content_type}
         else:
-            query["filename"] = grant.filename
-        query["signature"] = _signature(self._keys.current, method, key, query)
+            query["filename"] = permissions.filename
+        query["signature"] = _compute_signature(self._keys.current, method, key, query)
         return f"{self._base}/objects/{quote(key)}?{urlencode(query)}"
 
-    def verify(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:
-        """Return the permission of a request with these (decoded) query parameters. Raises PermissionDenied."""
+    def verify(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> LinkPermissions:
+        """Return what a signed link permits.
+
+        Args:
+            method: The method of the request.
+            key: The key of the object.
+            query: The decoded query parameters of the request.
+            now: The current time.
+
+        Raises:
+            PermissionDenied: The signature or the parameters are invalid, or the link has expired.
+        """
         method = "GET" if method == "HEAD" else method
-        names = _SIGNED.get(method)
+        names = _SIGNED_PARAMETERS.get(method)
         if names is None or set(query) != {*names, "signature"}:
             raise PermissionDenied("This link is not valid. Use target.url exactly as the API returned it.")
-        if not self._signed(method, key, query, now):
+        if not self._is_signed(method, key, query, now):
             raise PermissionDenied("This link is not valid. Use target.url exactly as the API returned it.")
-        if now >= datetime.fromtimestamp(int(query["expires"]), UTC) + SKEW:
+        if now >= datetime.fromtimestamp(int(query["expires"]), UTC) + MAX_CLOCK_SKEW:
             raise PermissionDenied("This link has expired. Request a new one from the API.")
         if method == "PUT":
-            return Grant(content_type=query["type"], limit=int(query["limit"]))
-        return Grant(filename=query["filename"])
+            return LinkPermissions(content_type=query["type"], max_bytes=int(query["limit"]))
+        return LinkPermissions(filename=query["filename"])
 
-    def _signed(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> bool:
+    def _is_signed(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> bool:
+        """Return whether the signature in the query is valid with the current or a former key."""
         signature = query["signature"].encode("utf-8", "surrogatepass")
-        keys = (self._keys.current, *(former.key for former in counting(self._keys.former, now)))
-        return any(hmac.compare_digest(signature, _signature(secret, method, key, query).encode()) for secret in keys)
+        keys = (self._keys.current, *(former.key for former in select_valid_keys(self._keys.former, now)))
+        return any(
+            hmac.compare_digest(signature, _compute_signature(secret, method, key, query).encode()) for secret in keys
+        )
 
 
-def _signature(secret: bytes, method: str, key: str, query: Mapping[str, str]) -> str:
-    fields = (method, key, *(query[name] for name in _SIGNED[method]))
+def _compute_signature(secret: bytes, method: str, key: str, query: Mapping[str, str]) -> str:
+    """Compute the signature of a link over method, key and signed parameters."""
+    fields = (method, key, *(query[name] for name in _SIGNED_PARAMETERS[method]))
     message = "".join(f"{len(field)}:{field}," for field in fields)
     return hmac.new(secret, message.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()

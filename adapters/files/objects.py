@@ -1,4 +1,4 @@
-"""Object store in files: written atomically, under safe keys, reached from outside by signed links."""
+"""Object store in a folder of files, which are written atomically."""
 
 import asyncio
 import contextlib
@@ -14,150 +14,171 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from adapters.files.links import Grant, Links
+from adapters.files.links import LinkPermissions, LinkSigner
 from domain.kernel.errors import PayloadTooLarge, StorageFull, Unavailable, is_storage_full
 from domain.secrets.keys import SigningKeys
 from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
-CHUNK = 256 * 1024
-PAGE = 500
-"""Objects in a page of a listing."""
+CHUNK_BYTES = 256 * 1024
+"""Bytes that are read from a file at once."""
+PAGE_SIZE = 500
+"""Maximum objects in a page of a listing."""
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
-_LONGEST = 900
+_MAX_KEY_LENGTH = 900
 _LOG = logging.getLogger("joinery.objects")
-_NAMING = 100
-"""Attempts to rename a file into a folder that `tidy` may remove as empty in the meantime."""
-_END = "~"
-"""Ends each object's file name (no key may hold it), so that one key may continue another: `a` and `a/b`."""
+_RENAME_ATTEMPTS = 100
+"""Maximum attempts to rename a file into a folder, which `delete_temporary_files` may concurrently delete while it is empty."""
+_FILE_SUFFIX = "~"
+"""Suffix of the file name of each object, forbidden in keys, so that the keys `a` and `a/b` can both exist."""
 
 
 class FileObjects:
-    """Objects (ports/objects.py) below the folder `root`; links lead to `base_url`/objects/…, see `verify`."""
+    """Object store in a folder (port ObjectStore in ports/objects.py).
+
+    Args:
+        root: The folder.
+        base_url: The service's URL; signed links lead to `base_url`/objects/….
+        keys: The keys that sign links.
+    """
 
     def __init__(self, root: Path, base_url: str, keys: SigningKeys) -> None:
         self._root = root
-        self._fresh = root / ".fresh"
-        self._links = Links(base_url, keys)
+        self._temporary_folder = root / ".fresh"
+        self._links = LinkSigner(base_url, keys)
 
     async def put_file(self, key: str, path: Path) -> None:
-        await _run_in_thread(self._copy, self._path(key), path)
+        await _run_in_thread(self._copy_file, self._find_path(key), path)
 
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
-        path = self._path(key)
-        with self._writing() as (file, fresh):
+        path = self._find_path(key)
+        with self._open_temporary() as (file, temporary_path):
             async for chunk in chunks:
                 await _run_in_thread(file.write, chunk)
-            await _run_in_thread(_settle, file, fresh, path)
+            await _run_in_thread(_store_durably, file, temporary_path, path)
 
-    async def size(self, key: str) -> int:
+    async def get_size(self, key: str) -> int:
         try:
-            return (await asyncio.to_thread(self._path(key).stat)).st_size
+            return (await asyncio.to_thread(self._find_path(key).stat)).st_size
         except FileNotFoundError as error:
             raise ObjectMissing(key) from error
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
         try:
-            file = await asyncio.to_thread(self._path(key).open, "rb")
+            file = await asyncio.to_thread(self._find_path(key).open, "rb")
         except FileNotFoundError as error:
             raise ObjectMissing(key) from error
         with file:
-            while chunk := await asyncio.to_thread(file.read, CHUNK):
+            while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
                 yield chunk
 
     async def delete(self, key: str) -> None:
-        await asyncio.to_thread(self._path(key).unlink, missing_ok=True)
+        await asyncio.to_thread(self._find_path(key).unlink, missing_ok=True)
 
-    async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
-        self._path(key)
-        url = self._links.make("PUT", key, expires_at, Grant(content_type=content_type, limit=bytes_limit))
+    async def sign_put(self, key: str, *, content_type: str, max_bytes: int, expires_at: datetime) -> SignedPut:
+        self._find_path(key)
+        url = self._links.create_link(
+            "PUT", key, expires_at, LinkPermissions(content_type=content_type, max_bytes=max_bytes)
+        )
         return SignedPut(url, {"Content-Type": content_type}, expires_at)
 
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
-        self._path(key)
-        return self._links.make("GET", key, expires_at, Grant(filename=filename))
+        self._find_path(key)
+        return self._links.create_link("GET", key, expires_at, LinkPermissions(filename=filename))
 
-    def verify(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:
-        """Return the permission of a request to /objects/`key` (PUT, GET, HEAD). Raises PermissionDenied."""
+    def verify_link(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> LinkPermissions:
+        """Return what the signed link of a PUT, GET or HEAD request to /objects/`key` permits. Raises PermissionDenied."""
         return self._links.verify(method, key, query, now)
 
-    async def receive(self, key: str, chunks: AsyncIterable[bytes], limit: int) -> int:
-        """Store the received bytes and return their number.
+    async def store_upload(self, key: str, chunks: AsyncIterable[bytes], max_bytes: int) -> int:
+        """Store an object from the body of a request, and return the number of bytes.
 
-        Raises PayloadTooLarge above `limit` bytes; then, or if the sender disconnects, the key is unchanged.
+        If `chunks` raises an error or exceeds the limit, the object does not change.
+
+        Args:
+            key: The key of the object.
+            chunks: The body of the request.
+            max_bytes: Maximum bytes of the body.
+
+        Raises:
+            PayloadTooLarge: The body exceeds the limit.
         """
-        path, size = self._path(key), 0
-        with self._writing() as (file, fresh):
+        path, size = self._find_path(key), 0
+        with self._open_temporary() as (file, temporary_path):
             async for chunk in chunks:
                 size += len(chunk)
-                if size > limit:
-                    raise PayloadTooLarge(f"At most {limit} bytes may be sent to this link.")
+                if size > max_bytes:
+                    raise PayloadTooLarge(f"At most {max_bytes} bytes may be sent to this link.")
                 await _run_in_thread(file.write, chunk)
-            await _run_in_thread(_settle, file, fresh, path)
+            await _run_in_thread(_store_durably, file, temporary_path, path)
         return size
 
-    async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
-        folder = self._path(prefix + "x").parent
-        found = self._walk(folder, prefix)
-        while page := await asyncio.to_thread(lambda: list(islice(found, PAGE))):
+    async def list_objects(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
+        folder = self._find_path(prefix + "x").parent
+        found = self._iterate_objects(folder, prefix)
+        while page := await asyncio.to_thread(lambda: list(islice(found, PAGE_SIZE))):
             yield page
 
-    async def tidy(self, older: timedelta) -> int:
-        """Delete temporary files of killed writers and empty folders, both older than `older`; return their number."""
-        return await asyncio.to_thread(self._tidy, time.time() - older.total_seconds())  # noqa: TID251  files have the machine's times
+    async def delete_temporary_files(self, min_age: timedelta) -> int:
+        """Delete temporary files of killed processes, and empty folders, that are older than `min_age`; return their number."""
+        return await asyncio.to_thread(self._delete_old_files, time.time() - min_age.total_seconds())  # noqa: TID251  files have the machine's times
 
-    def _walk(self, folder: Path, prefix: str) -> Iterator[ObjectInfo]:
-        """Yield the objects depth first, one entry at a time, without collecting a folder's names."""
+    def _iterate_objects(self, folder: Path, prefix: str) -> Iterator[ObjectInfo]:
+        """Yield the objects below the folder depth first, one directory entry at a time."""
         with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    yield from self._walk(Path(entry.path), f"{prefix}{entry.name}/")
-                elif entry.name.endswith(_END):
+                    yield from self._iterate_objects(Path(entry.path), f"{prefix}{entry.name}/")
+                elif entry.name.endswith(_FILE_SUFFIX):
                     with contextlib.suppress(FileNotFoundError):
                         stat = entry.stat(follow_symlinks=False)
                         modified_at = datetime.fromtimestamp(stat.st_mtime, UTC)
-                        yield ObjectInfo(prefix + entry.name.removesuffix(_END), stat.st_size, modified_at)
+                        yield ObjectInfo(prefix + entry.name.removesuffix(_FILE_SUFFIX), stat.st_size, modified_at)
 
-    def _path(self, key: str) -> Path:
+    def _find_path(self, key: str) -> Path:
+        """Return the file of the object. Raises ValueError for an invalid key."""
         segments = key.split("/")
-        if len(key) > _LONGEST or not all(_SEGMENT.fullmatch(segment) for segment in segments):
-            raise ValueError(f"not a safe key: {key!r}")
-        return self._root.joinpath(*segments[:-1], segments[-1] + _END)
+        if len(key) > _MAX_KEY_LENGTH or not all(_SEGMENT.fullmatch(segment) for segment in segments):
+            raise ValueError(f"the object key is invalid: {key!r}")
+        return self._root.joinpath(*segments[:-1], segments[-1] + _FILE_SUFFIX)
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[tuple[IO[bytes], Path]]:
-        fresh = self._fresh / secrets.token_hex(16)
+    def _open_temporary(self) -> Iterator[tuple[IO[bytes], Path]]:
+        """Create a temporary file; yield the open file and its path. If the file was not moved, delete it at the end."""
+        temporary_path = self._temporary_folder / secrets.token_hex(16)
         with _translate_errors():
-            self._fresh.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = fresh.open("xb")
+            self._temporary_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = temporary_path.open("xb")
         try:
-            yield file, fresh
+            yield file, temporary_path
         finally:
-            with contextlib.suppress(OSError):  # closing fails only after an error that is raised already
+            with contextlib.suppress(OSError):  # closing fails only after an error that is already raised
                 file.close()
-            fresh.unlink(missing_ok=True)
+            temporary_path.unlink(missing_ok=True)
 
-    def _copy(self, path: Path, source: Path) -> None:
-        with source.open("rb") as original, self._writing() as (file, fresh):
-            shutil.copyfileobj(original, file, CHUNK)
-            _settle(file, fresh, path)
+    def _copy_file(self, path: Path, source: Path) -> None:
+        """Copy the file `source` to the object's file `path`."""
+        with source.open("rb") as original, self._open_temporary() as (file, temporary_path):
+            shutil.copyfileobj(original, file, CHUNK_BYTES)
+            _store_durably(file, temporary_path, path)
 
-    def _tidy(self, before: float) -> int:
+    def _delete_old_files(self, before: float) -> int:
+        """Delete temporary files and empty folders last changed before `before` (Unix time); return their number."""
         removed = 0
-        for stale in _files(self._fresh):
+        for stale in _iterate_files(self._temporary_folder):
             with contextlib.suppress(FileNotFoundError):
                 if stale.stat().st_mtime < before:
                     stale.unlink()
                     removed += 1
-        return removed + self._tidy_folders(self._root, before)
+        return removed + self._delete_empty_folders(self._root, before)
 
-    def _tidy_folders(self, folder: Path, before: float) -> int:
-        """Remove empty folders below this one; `_settle` creates a folder again that disappears during a write."""
+    def _delete_empty_folders(self, folder: Path, before: float) -> int:
+        """Delete empty folders below `folder` that were last changed before `before` (Unix time); return their number."""
         removed = 0
-        for child in _folders(folder):
-            if child == self._fresh:
+        for child in _iterate_folders(folder):
+            if child == self._temporary_folder:
                 continue
-            removed += self._tidy_folders(child, before)
+            removed += self._delete_empty_folders(child, before)
             with contextlib.suppress(OSError):  # not empty, or already removed
                 if child.stat().st_mtime < before:
                     child.rmdir()
@@ -167,7 +188,7 @@ class FileObjects:
 
 @contextlib.contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Translate errors of the disk into StorageFull and Unavailable."""
+    """Log errors of the disk, and raise StorageFull or Unavailable instead."""
     try:
         yield
     except FileNotFoundError:  # the file to store is missing
@@ -178,28 +199,29 @@ def _translate_errors() -> Iterator[None]:
 
 
 async def _run_in_thread(function: Callable[..., object], *args: object) -> None:
-    """Run a write in a thread. Raises StorageFull, Unavailable."""
+    """Run a function that writes to the disk in a thread. Raises StorageFull or Unavailable."""
     with _translate_errors():
         await asyncio.to_thread(function, *args)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield the folder's files, one at a time."""
+def _iterate_files(folder: Path) -> Iterator[Path]:
+    """Yield the files directly in the folder."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         yield from (Path(entry.path) for entry in entries if not entry.is_dir(follow_symlinks=False))
 
 
-def _folders(folder: Path) -> Iterator[Path]:
-    """Yield the folder's subfolders, one at a time."""
+def _iterate_folders(folder: Path) -> Iterator[Path]:
+    """Yield the folders directly in the folder."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         yield from (Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
 
 
-def _settle(file: IO[bytes], fresh: Path, path: Path) -> None:
-    """Make the written file the object durably: first its contents, then its name, then the folder entries."""
+def _store_durably(file: IO[bytes], temporary_path: Path, path: Path) -> None:
+    """Move the temporary file to the object's file `path`, so that the object survives a crash."""
+    # first the content is synchronised to disk, then the file is renamed, then the folders are synchronised
     file.flush()
     os.fsync(file.fileno())
-    made = _named(fresh, path)
+    made = _rename_file(temporary_path, path)
     for folder in {path.parent, *(folder.parent for folder in made)}:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -208,16 +230,16 @@ def _settle(file: IO[bytes], fresh: Path, path: Path) -> None:
             os.close(descriptor)
 
 
-def _named(fresh: Path, path: Path) -> list[Path]:
-    """Rename the file and return the folders that were created, again if `tidy` removes one in the meantime."""
-    for retries in reversed(range(_NAMING)):
+def _rename_file(temporary_path: Path, path: Path) -> list[Path]:
+    """Rename the temporary file to `path`, and return the folders that were created for it."""
+    for retries in reversed(range(_RENAME_ATTEMPTS)):
         made = [folder for folder in path.parents if not folder.exists()]
-        try:
+        try:  # again if `delete_temporary_files` concurrently deletes an empty folder
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh.replace(path)
+            temporary_path.replace(path)
         except (FileNotFoundError, FileExistsError):  # removed or created concurrently
-            if not retries or not fresh.exists():
+            if not retries or not temporary_path.exists():
                 raise
         else:
             return made
-    raise AssertionError("the last try raises")
+    raise AssertionError("internal error: the last attempt did not raise an error")

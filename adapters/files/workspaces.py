@@ -1,4 +1,4 @@
-"""Folders for one piece of work each, in one folder for each process, whose lock shows that the process is alive."""
+"""Temporary folders of tasks, all in one folder of the process, which contains a locked file while the process runs."""
 
 import fcntl
 import logging
@@ -13,29 +13,35 @@ from typing import IO
 
 _PREFIX = "joinery-work-"
 _LOCK = "lock"
-_YOUNG = 60.0
-"""Seconds for which a folder without a lock may belong to a process that is starting."""
+_MIN_ORPHAN_AGE = 60.0
+"""Age in seconds up to which a folder without a lock file may belong to a process that is starting."""
 _LOG = logging.getLogger("joinery.files")
 
 
 class FileWorkspaces:
-    """Workspaces below the system's, or another, temporary folder; first use removes those of ended processes."""
+    """Temporary folders of tasks (port Workspaces in ports/workspaces.py).
+
+    The first use deletes the folders that ended processes have left.
+
+    Args:
+        root: The folder for temporary folders; None for that of the system.
+    """
 
     def __init__(self, root: Path | None = None) -> None:
         self._root = root
-        self._own: Path | None = None
+        self._process_folder: Path | None = None
         self._lock: IO[bytes] | None = None
 
     @contextmanager
-    def folder(self) -> Iterator[Path]:
-        folder = Path(tempfile.mkdtemp(dir=self._opened()))
+    def create_folder(self) -> Iterator[Path]:
+        folder = Path(tempfile.mkdtemp(dir=self._open_process_folder()))
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def sweep(self) -> int:
-        """Remove the folders of ended processes and return their number."""
+    def delete_orphans(self) -> int:
+        """Delete the folders that ended processes have left, and return their number."""
         root, swept = Path(self._root or tempfile.gettempdir()), 0
         with suppress(FileNotFoundError):
             for entry in os.scandir(root):
@@ -47,30 +53,31 @@ class FileWorkspaces:
                     shutil.rmtree(entry.path, ignore_errors=True)
                     swept += 1
         if swept:
-            _LOG.info("removed %d folders that ended processes had left in %s", swept, root)
+            _LOG.info("removed %d folders of ended processes in %s", swept, root)
         return swept
 
     def close(self) -> None:
-        """Remove this process's folder."""
-        if self._own is not None:
-            shutil.rmtree(self._own, ignore_errors=True)
+        """Delete the folder of this process."""
+        if self._process_folder is not None:
+            shutil.rmtree(self._process_folder, ignore_errors=True)
         if self._lock is not None:
             self._lock.close()
-        self._own = self._lock = None
+        self._process_folder = self._lock = None
 
-    def _opened(self) -> Path:
-        if self._own is None or not self._own.is_dir():
+    def _open_process_folder(self) -> Path:
+        """Return the folder of this process; create and lock it at the first call."""
+        if self._process_folder is None or not self._process_folder.is_dir():
             if self._root is not None:
                 self._root.mkdir(parents=True, exist_ok=True)
-            self.sweep()
-            self._own = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._root))
-            self._lock = (self._own / _LOCK).open("wb")
+            self.delete_orphans()
+            self._process_folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._root))
+            self._lock = (self._process_folder / _LOCK).open("wb")
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-        return self._own
+        return self._process_folder
 
 
 def _is_orphaned(folder: Path) -> bool:
-    """Return whether the folder's process has ended, as its lock is free."""
+    """Return whether the process that created the folder has ended: its lock file is unlocked, or missing for a minute."""
     try:
         found = folder.stat()
         if found.st_uid != os.geteuid():
@@ -82,7 +89,7 @@ def _is_orphaned(folder: Path) -> bool:
         return False
     except FileNotFoundError:
         with suppress(FileNotFoundError):
-            return time.time() - folder.stat().st_mtime > _YOUNG  # noqa: TID251  files have the machine's times
+            return time.time() - folder.stat().st_mtime > _MIN_ORPHAN_AGE  # noqa: TID251  files have the machine's times
         return False
     except OSError:
         return False

@@ -1,1 +1,1 @@
-"""Guarded HTTP access to other hosts, through which all outbound requests pass."""
+"""HTTP clients for all outbound requests, which reach vetted addresses only."""

@@ -1,4 +1,4 @@
-"""Reader of a response body within limits: received bytes, decompressed bytes, and the lowest rate."""
+"""Reader of response bodies with limits of the received size, the decompressed size and the minimum rate."""
 
 import zlib
 from collections.abc import AsyncGenerator, Iterator
@@ -11,141 +11,162 @@ import aiohttp
 from adapters.http import errors
 from adapters.http.errors import BadEncoding, TooLarge
 
-_PIECE = 256 * 1024
-_RATIO = 200
+_CHUNK_BYTES = 256 * 1024
+_MAX_RATIO = 200
 _RATIO_FROM = 8 * 1024 * 1024
 
 
-class Unpacker:
-    """Decoder of one body's content coding (RFC 9110 §8.4.1): identity, gzip or deflate. `limit` bounds the output."""
+class BodyDecompressor:
+    """Decompressor of a body with the content coding identity, gzip or deflate (RFC 9110 §8.4.1).
 
-    def __init__(self, encoding: str, limit: int) -> None:
+    `max_bytes` is the maximum number of decompressed bytes.
+    """
+
+    def __init__(self, encoding: str, max_bytes: int) -> None:
         coding = encoding.strip().lower()
         if coding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
             raise BadEncoding("The response has a content coding that was not requested.")
         self._coding = coding
-        self._limit = limit
+        self._limit = max_bytes
         self._read = 0
         self._out = 0
-        self._packed = False
+        self._is_compressed = False
         self._inflate: zlib._Decompress | None = None
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the decompressed bytes in bounded pieces. Raises TooLarge or BadEncoding."""
+    def decompress(self, data: bytes) -> Iterator[bytes]:
+        """Decompress received bytes and yield the result in chunks of limited size. Raises TooLarge or BadEncoding."""
         self._read += len(data)
         if self._coding in {"", "identity"}:
-            yield self._counted(data)
+            yield self._count_output(data)
             return
         while data:
-            piece, data = self._step(data)
-            if piece:
-                yield self._counted(piece)
+            chunk, data = self._decompress_chunk(data)
+            if chunk:
+                yield self._count_output(chunk)
 
-    def _step(self, data: bytes) -> tuple[bytes, bytes]:
-        """Return one bounded piece and the remaining bytes; a body may contain several compressed streams."""
-        inflate = self._inflate or zlib.decompressobj(self._window(data))
+    def _decompress_chunk(self, data: bytes) -> tuple[bytes, bytes]:
+        """Return a chunk of decompressed bytes of limited size, and the bytes that remain to be decompressed."""
+        # A body may consist of several compressed streams.
+        inflate = self._inflate or zlib.decompressobj(self._window_bits(data))
         try:
-            piece = inflate.decompress(data, _PIECE)
+            chunk = inflate.decompress(data, _CHUNK_BYTES)
         except zlib.error:
-            raise BadEncoding("The answer cannot be unpacked.") from None
+            raise BadEncoding("The response cannot be decompressed.") from None
         self._inflate = None if inflate.eof else inflate
-        self._packed = True
-        return piece, inflate.unused_data.lstrip(b"\0") if inflate.eof else inflate.unconsumed_tail
+        self._is_compressed = True
+        return chunk, inflate.unused_data.lstrip(b"\0") if inflate.eof else inflate.unconsumed_tail
 
-    def finish(self) -> None:
+    def check_complete(self) -> None:
+        """Raise BadEncoding if the compressed body is incomplete."""
         if self._inflate is not None:
-            raise BadEncoding("The packed answer ends too early.")
+            raise BadEncoding("The compressed response is incomplete.")
 
-    def _window(self, data: bytes) -> int:
+    def _window_bits(self, data: bytes) -> int:
         if self._coding != "deflate":
             return 31
-        whole = len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
-        return 15 if whole else -15
+        has_zlib_header = len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+        return 15 if has_zlib_header else -15
 
-    def _counted(self, piece: bytes) -> bytes:
-        self._out += len(piece)
+    def _count_output(self, chunk: bytes) -> bytes:
+        self._out += len(chunk)
         if self._out > self._limit:
-            raise TooLarge(f"The answer is larger than {self._limit // (1024 * 1024)} MiB.")
-        if self._packed and self._out > max(_RATIO_FROM, self._read * _RATIO):
-            raise TooLarge("The answer unpacks to far more than was sent.")
-        return piece
+            raise TooLarge(f"The response is larger than {self._limit // (1024 * 1024)} MiB.")
+        if self._is_compressed and self._out > max(_RATIO_FROM, self._read * _MAX_RATIO):
+            raise TooLarge("The response's compression ratio is too high.")
+        return chunk
 
 
-_READ = 64 * 1024
+_READ_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """Lowest rate of a body: bytes a second over the total waiting time, checked after `grace_seconds`."""
+class MinimumResponseRate:
+    """Minimum rate at which a response's body must arrive.
+
+    The rate is the average over the total time of waiting for data, and applies after `grace_seconds` of waiting.
+    """
 
     bytes_per_second: float = 512.0
     grace_seconds: float = 20.0
 
 
-class Body:
-    """Body of one response."""
+class ResponseBody:
+    """Body of one response, as a stream of decompressed chunks.
 
-    def __init__(self, response: aiohttp.ClientResponse, wire_bytes: int, body_bytes: int, pace: Pace) -> None:
+    Args:
+        response: The response.
+        max_received_bytes: Maximum size of the body as received.
+        max_body_bytes: Maximum size of the decompressed body.
+        minimum_rate: Minimum rate at which the body must arrive.
+    """
+
+    def __init__(
+        self,
+        response: aiohttp.ClientResponse,
+        max_received_bytes: int,
+        max_body_bytes: int,
+        minimum_rate: MinimumResponseRate,
+    ) -> None:
         self._response = response
-        self._wire_bytes = wire_bytes
-        self._body_bytes = body_bytes
-        self._pace = pace
+        self._wire_bytes = max_received_bytes
+        self._body_bytes = max_body_bytes
+        self._pace = minimum_rate
         self._read = 0
         self._waited = 0.0
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the decompressed bytes. Raises TooLarge, TooSlow, TimedOut, Aborted or BadEncoding."""
-        announced = self._response.content_length
-        if announced is not None and announced > self._wire_bytes:
-            raise self._too_large()
-        unpacker = Unpacker(self._response.headers.get("Content-Encoding", ""), self._body_bytes)
-        while data := await self._next():
-            for piece in unpacker.feed(data):
-                yield piece
-        unpacker.finish()
+    async def iterate_chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the decompressed body in chunks. Raises TooLarge, TooSlow, TimedOut, Aborted or BadEncoding."""
+        content_length = self._response.content_length
+        if content_length is not None and content_length > self._wire_bytes:
+            raise self._build_size_error()
+        unpacker = BodyDecompressor(self._response.headers.get("Content-Encoding", ""), self._body_bytes)
+        while data := await self._read_chunk():
+            for chunk in unpacker.decompress(data):
+                yield chunk
+        unpacker.check_complete()
 
-    async def _next(self) -> bytes:
+    async def _read_chunk(self) -> bytes:
         before = monotonic()
-        with translated():
-            data = await self._response.content.read(_READ)
+        with translate_http_errors():
+            data = await self._response.content.read(_READ_BYTES)
         self._waited += monotonic() - before
         self._read += len(data)
         if self._read > self._wire_bytes:
-            raise self._too_large()
+            raise self._build_size_error()
         if data and self._is_slow():
-            raise errors.TooSlow("The answer comes too slowly.")
+            raise errors.TooSlow("The response arrives too slowly.")
         return data
 
     def _is_slow(self) -> bool:
-        late = self._waited > self._pace.grace_seconds
-        return late and self._read < self._pace.bytes_per_second * self._waited
+        is_checked = self._waited > self._pace.grace_seconds
+        return is_checked and self._read < self._pace.bytes_per_second * self._waited
 
-    def _too_large(self) -> errors.TooLarge:
-        return errors.TooLarge(f"The answer is larger than {self._wire_bytes // (1024 * 1024)} MiB.")
+    def _build_size_error(self) -> errors.TooLarge:
+        return errors.TooLarge(f"The response is larger than {self._wire_bytes // (1024 * 1024)} MiB.")
 
 
 _Translation = tuple[tuple[type[Exception], ...], type[errors.OutboundError], str]
 
 _TRANSLATIONS: tuple[_Translation, ...] = (
-    ((aiohttp.ConnectionTimeoutError,), errors.ConnectTimedOut, "The server did not answer in time."),
-    ((TimeoutError,), errors.TimedOut, "The server did not answer in time."),
-    ((aiohttp.ClientConnectorDNSError,), errors.DnsFailed, "The host's name has no address."),
+    ((aiohttp.ConnectionTimeoutError,), errors.ConnectTimedOut, "The server did not respond in time."),
+    ((TimeoutError,), errors.TimedOut, "The server did not respond in time."),
+    ((aiohttp.ClientConnectorDNSError,), errors.DnsFailed, "The host name has no IP address."),
     (
         (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch),
         errors.TlsFailed,
-        "No secure connection could be made.",
+        "The TLS connection failed.",
     ),
-    ((aiohttp.ClientConnectorError,), errors.ConnectFailed, "No connection could be made."),
-    ((aiohttp.InvalidURL,), errors.RefusedAddress, "The URL is not valid."),
-    ((UnicodeError,), errors.RefusedAddress, "The host's name is not valid."),
-    ((aiohttp.ClientError, OSError), errors.Aborted, "The server broke off before its answer was whole."),
+    ((aiohttp.ClientConnectorError,), errors.ConnectFailed, "The connection failed."),
+    ((aiohttp.InvalidURL,), errors.RefusedAddress, "The URL is invalid."),
+    ((UnicodeError,), errors.RefusedAddress, "The host name is invalid."),
+    ((aiohttp.ClientError, OSError), errors.Aborted, "The connection was closed before the response was complete."),
 )
-"""Exceptions of aiohttp, the most specific first, with their errors and messages here."""
+"""Exceptions of aiohttp, the most specific first, each with the OutboundError and the message that replace it."""
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Translate exceptions of aiohttp to OutboundError."""
+def translate_http_errors() -> Iterator[None]:
+    """Replace exceptions of aiohttp that the context raises by exceptions of type OutboundError."""
     try:
         yield
     except (aiohttp.ClientError, OSError, UnicodeError) as error:

@@ -1,4 +1,4 @@
-"""Guarded HTTP client: vetted addresses, redirects followed one by one, bounded bodies, bounded time."""
+"""HTTP client for untrusted URLs: it vets each address, vets each redirect, and limits the time and the size."""
 
 import asyncio
 import ssl
@@ -13,18 +13,18 @@ import aiohttp
 from yarl import URL
 
 from adapters.http import errors
-from adapters.http.body import Body, Pace, translated
-from adapters.http.pacing import Asker, HostPace
-from adapters.http.resolver import Lookup, Names, Vetting, guarded_session
+from adapters.http.body import MinimumResponseRate, ResponseBody, translate_http_errors
+from adapters.http.host_rate_limiter import HostCaller, HostRateLimiter
+from adapters.http.resolver import AddressVetting, Lookup, NameResolver, open_guarded_session
 
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_KEPT_ACROSS = frozenset({"accept", "accept-language", "if-none-match", "if-modified-since"})
-_SHORTEST = 4
-"""Shortest private text that is searched for in URLs; shorter ones occur by chance."""
+_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
+_CROSS_ORIGIN_HEADERS = frozenset({"accept", "accept-language", "if-none-match", "if-modified-since"})
+_MIN_SECRET_LENGTH = 4
+"""Minimum length of a secret text that is searched for in URLs; a shorter text may occur by chance."""
 
 
-class Conditions(Protocol):
-    """Validators of a conditional request (RFC 9110 §13)."""
+class RequestValidators(Protocol):
+    """Validators of an earlier response, for a conditional request (RFC 9110 §13)."""
 
     @property
     def etag(self) -> str | None:
@@ -38,22 +38,36 @@ class Conditions(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """Time and size limits in seconds and bytes; `wire_bytes` bounds the received, `body_bytes` the decompressed body."""
+class HttpBounds:
+    """Limits of one request and its redirects.
+
+    Attributes:
+        total_seconds: Maximum time of the whole request.
+        connect_seconds: Maximum time until a connection is established.
+        response_seconds: Maximum time from the connection until the response's headers are received.
+        idle_seconds: Maximum time between two chunks of the body.
+        max_received_bytes: Maximum size of the body as received.
+        max_body_bytes: Maximum size of the decompressed body.
+        max_redirects: Maximum number of redirects.
+        minimum_rate: Minimum rate at which the body must arrive.
+    """
 
     total_seconds: float = 3_600.0
     connect_seconds: float = 10.0
-    answer_seconds: float = 30.0
+    response_seconds: float = 30.0
     idle_seconds: float = 30.0
-    wire_bytes: int = 1024 * 1024 * 1024
-    body_bytes: int = 1024 * 1024 * 1024
-    redirects: int = 5
-    pace: Pace = field(default_factory=Pace)
+    max_received_bytes: int = 1024 * 1024 * 1024
+    max_body_bytes: int = 1024 * 1024 * 1024
+    max_redirects: int = 5
+    minimum_rate: MinimumResponseRate = field(default_factory=MinimumResponseRate)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Response whose body is still to be read: decompressed, in chunks. Names in `headers` ignore case."""
+class StreamedResponse:
+    """Response whose body has not been read yet.
+
+    `chunks` yields the decompressed body. In `headers`, the case of names does not matter.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -61,32 +75,39 @@ class Answer:
     chunks: AsyncIterator[bytes]
 
 
-Told: TypeAlias = Callable[[int, Mapping[str, str]], None]
-"""Receives the status and headers of a response."""
-Turns: TypeAlias = Callable[[URL], AbstractAsyncContextManager[Told]]
-"""Context in which a request to the URL's host may be sent."""
+ResponseObserver: TypeAlias = Callable[[int, Mapping[str, str]], None]
+"""Function that receives the status and headers of a response."""
+TurnFactory: TypeAlias = Callable[[URL], AbstractAsyncContextManager[ResponseObserver]]
+"""Function that returns a context manager, which waits until a request to the URL's host may be sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RequestPlan:
-    """Parts of a request that stay the same across redirects."""
+    """Properties of a request that remain the same for all redirects."""
 
     method: str
     body: bytes | None
-    bounds: Bounds
-    turns: Turns | None
+    bounds: HttpBounds
+    turns: TurnFactory | None
 
 
 def _ignore_response(status: int, headers: Mapping[str, str]) -> None:
-    """Ignore a response that has no turn."""
+    """Ignore the response of a request that was sent without waiting for a turn at the host."""
 
 
 class GuardedClient:
-    """Guarded client with one connection pool for a process. Use it as an async context, or call close().
+    """HTTP client for untrusted URLs. Every failure is an OutboundError.
 
-    `allowed_hosts` are JOINERY_ALLOW_PRIVATE_HOSTS (`host` or `host:port`); `any_port` permits ports other than 80 and
-    443; `lookup` replaces the name service. Every failure is an OutboundError. Requests through `asking` respect the
-    `pace` of each host.
+    Use the client as an async context manager, or call `close`.
+
+    Args:
+        allowed_hosts: Private hosts that may be reached (JOINERY_ALLOW_PRIVATE_HOSTS), as `host` or `host:port`.
+        version: Version of Joinery in the User-Agent header.
+        bounds: Limits of each request.
+        any_port: Whether ports other than 80 and 443 are permitted.
+        lookup: Name resolver other than the system's.
+        tls: TLS context other than the system's.
+        rate_limiter: Rate limiter for the clients that `for_organisation` returns.
     """
 
     def __init__(
@@ -94,19 +115,19 @@ class GuardedClient:
         *,
         allowed_hosts: frozenset[str] = frozenset(),
         version: str = "0",
-        bounds: Bounds | None = None,
+        bounds: HttpBounds | None = None,
         any_port: bool = False,
         lookup: Lookup | None = None,
         tls: ssl.SSLContext | None = None,
-        pace: HostPace | None = None,
+        rate_limiter: HostRateLimiter | None = None,
     ) -> None:
         allowed = frozenset(name.strip().lower() for name in allowed_hosts if name.strip())
-        self._vetting = Vetting(allowed, ports=None) if any_port else Vetting(allowed)
-        self._bounds = bounds or Bounds()
+        self._vetting = AddressVetting(allowed, ports=None) if any_port else AddressVetting(allowed)
+        self._bounds = bounds or HttpBounds()
         self._agent = f"Joinery/{version}"
-        self._lookup = lookup or Names().lookup
+        self._lookup = lookup or NameResolver().lookup
         self._tls = tls
-        self._pace = pace or HostPace()
+        self._pace = rate_limiter or HostRateLimiter()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -122,9 +143,15 @@ class GuardedClient:
             await self._session.close()
             self._session = None
 
-    def asking(self, caller: str, account: frozenset[str]) -> "PacedClient":
-        """Return a client for an organisation, signed in by these texts or none, which waits for its turn at each host."""
-        return PacedClient(self, self._pace, Asker(caller, account))
+    def for_organisation(self, org: str, credentials: frozenset[str]) -> "RateLimitedClient":
+        """Return a client for one organisation, which waits for its turn at each host.
+
+        Args:
+            org: ID of the organisation.
+            credentials: Secret values of the source's credentials, which identify the account at each host; empty without
+                credentials.
+        """
+        return RateLimitedClient(self, self._pace, HostCaller(org, credentials))
 
     @asynccontextmanager
     async def get(
@@ -132,19 +159,27 @@ class GuardedClient:
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
-        conditional: Conditions | None = None,
+        conditional: RequestValidators | None = None,
         hosts: frozenset[str] | None = None,
-        private: frozenset[str] = frozenset(),
-        turns: Turns | None = None,
-    ) -> AsyncIterator[Answer]:
-        """Send a GET request and follow at most `bounds.redirects` redirects, each vetted.
+        secrets: frozenset[str] = frozenset(),
+        turns: TurnFactory | None = None,
+    ) -> AsyncIterator[StreamedResponse]:
+        """Send a GET request and follow at most `bounds.redirects` redirects; each target is vetted.
 
-        `hosts` are the only names that may be reached; `private` texts are never sent to another origin than the URL's.
         Raises OutboundError, also while chunks are read.
+
+        Args:
+            url: URL of the request.
+            headers: Additional headers.
+            conditional: Validators of an earlier response.
+            hosts: The only host names that may be reached; None for any.
+            secrets: Secret texts that are not sent to another origin than that of the URL.
+            turns: Function whose context managers wait for a turn at each host; None for no wait.
         """
-        sent, most = {**(headers or {}), **_conditions(conditional)}, self._bounds.redirects
+        sent = {**(headers or {}), **_build_conditional_headers(conditional)}
+        redirects = self._bounds.max_redirects
         async with self.request(
-            "GET", url, headers=sent, hosts=hosts, private=private, redirects=most, turns=turns
+            "GET", url, headers=sent, hosts=hosts, private=secrets, max_redirects=redirects, turns=turns
         ) as answer:
             yield answer
 
@@ -156,10 +191,10 @@ class GuardedClient:
         body: bytes,
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
-        turns: Turns | None = None,
-    ) -> AsyncIterator[Answer]:
+        turns: TurnFactory | None = None,
+    ) -> AsyncIterator[StreamedResponse]:
         async with self.request(
-            "POST", url, body=body, headers=headers, hosts=hosts, redirects=0, turns=turns
+            "POST", url, body=body, headers=headers, hosts=hosts, max_redirects=0, turns=turns
         ) as answer:
             yield answer
 
@@ -173,35 +208,37 @@ class GuardedClient:
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
         private: frozenset[str] = frozenset(),
-        redirects: int = 0,
-        bounds: Bounds | None = None,
-        turns: Turns | None = None,
-    ) -> AsyncIterator[Answer]:
-        """Send one request. Raises OutboundError.
+        max_redirects: int = 0,
+        bounds: HttpBounds | None = None,
+        turns: TurnFactory | None = None,
+    ) -> AsyncIterator[StreamedResponse]:
+        """Send one request and yield the response. Raises OutboundError, also while chunks are read.
 
-        With `redirects` 0, a redirect is returned as the response; more is for GET and HEAD, which are repeated
-        unchanged. With `turns`, each host, including that of a redirect, is requested in its turn, which lasts until
-        its response is read.
+        If `max_redirects` is 0, a redirect is yielded as the response; higher values are for GET and HEAD only. If `turns`
+        is given, the client waits for a turn at the host of the URL and of each redirect. A turn ends with the context.
+        `private` are secret texts, as in `get`.
         """
         limits = bounds or self._bounds
         sent = dict(headers or {})
         plan = _RequestPlan(method, body, limits, turns)
         async with AsyncExitStack() as turn:
-            response = await self._follow(plan, _parsed(url), sent, hosts, private, redirects, turn)
+            response = await self._send_with_redirects(plan, _parse_url(url), sent, hosts, private, max_redirects, turn)
             try:
-                chunks = Body(response, limits.wire_bytes, limits.body_bytes, limits.pace).chunks()
-                yield Answer(response.status, response.headers, str(response.url), chunks)
+                chunks = ResponseBody(
+                    response, limits.max_received_bytes, limits.max_body_bytes, limits.minimum_rate
+                ).iterate_chunks()
+                yield StreamedResponse(response.status, response.headers, str(response.url), chunks)
                 await chunks.aclose()
             finally:
                 response.close()
 
-    async def _follow(
+    async def _send_with_redirects(
         self,
         plan: _RequestPlan,
         url: URL,
         headers: dict[str, str],
         hosts: frozenset[str] | None,
-        private: frozenset[str],
+        secrets: frozenset[str],
         redirects: int,
         turn: AsyncExitStack,
     ) -> aiohttp.ClientResponse:
@@ -211,44 +248,47 @@ class GuardedClient:
             try:
                 response = await self._send(plan, url, headers)
             except errors.OutboundError as error:
-                error.redirected = hop > 0
+                error.followed_redirect = hop > 0
                 raise
             report(response.status, response.headers)
             target = response.headers.get("Location")
-            if not redirects or response.status not in _REDIRECTS or target is None:
+            if not redirects or response.status not in _REDIRECT_STATUSES or target is None:
                 return response
             response.close()
             await turn.aclose()
-            following = _joined(url, target)
+            following = _resolve_redirect(url, target)
             if following.origin() != url.origin():
-                headers = _kept_across(headers, following, private)
+                headers = _filter_headers(headers, following, secrets)
             url = following
-        raise errors.RedirectRefused(f"There are more than {redirects} redirects.")
+        raise errors.RedirectRefused(f"The response has more than {redirects} redirects.")
 
     async def _send(self, plan: _RequestPlan, url: URL, headers: dict[str, str]) -> aiohttp.ClientResponse:
         sent, bounds = {"User-Agent": self._agent, **headers, "Accept-Encoding": "gzip, deflate"}, plan.bounds
         timeout = aiohttp.ClientTimeout(
             total=bounds.total_seconds, sock_connect=bounds.connect_seconds, sock_read=bounds.idle_seconds
         )
-        with translated():
-            async with asyncio.timeout(bounds.connect_seconds + bounds.answer_seconds):
-                return await self._opened().request(
+        with translate_http_errors():
+            async with asyncio.timeout(bounds.connect_seconds + bounds.response_seconds):
+                return await self._open_session().request(
                     plan.method, url, data=plan.body, headers=sent, allow_redirects=False, timeout=timeout
                 )
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = guarded_session(self._vetting, self._lookup, self._tls)
+            self._session = open_guarded_session(self._vetting, self._lookup, self._tls)
         return self._session
 
 
 @dataclass(frozen=True, slots=True)
-class PacedClient:
-    """Guarded client of one caller, which waits for a turn at each host. Raises as the client does, and HostBusy."""
+class RateLimitedClient:
+    """HTTP client of one organisation, which waits for a turn at each host before a request.
+
+    Raises the errors of GuardedClient, and HostBusy.
+    """
 
     client: GuardedClient
-    pace: HostPace
-    asker: Asker
+    rate_limiter: HostRateLimiter
+    caller: HostCaller
 
     @asynccontextmanager
     async def get(
@@ -256,12 +296,12 @@ class PacedClient:
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
-        conditional: Conditions | None = None,
+        conditional: RequestValidators | None = None,
         hosts: frozenset[str] | None = None,
-        private: frozenset[str] = frozenset(),
-    ) -> AsyncIterator[Answer]:
+        secrets: frozenset[str] = frozenset(),
+    ) -> AsyncIterator[StreamedResponse]:
         sent = self.client.get(
-            url, headers=headers, conditional=conditional, hosts=hosts, private=private, turns=self._turn
+            url, headers=headers, conditional=conditional, hosts=hosts, secrets=secrets, turns=self._turn
         )
         async with sent as answer:
             yield answer
@@ -274,43 +314,46 @@ class PacedClient:
         body: bytes,
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
-    ) -> AsyncIterator[Answer]:
+    ) -> AsyncIterator[StreamedResponse]:
         async with self.client.post(url, body=body, headers=headers, hosts=hosts, turns=self._turn) as answer:
             yield answer
 
-    def _turn(self, url: URL) -> AbstractAsyncContextManager[Told]:
-        return self.pace.turn(url, self.asker)
+    def _turn(self, url: URL) -> AbstractAsyncContextManager[ResponseObserver]:
+        return self.rate_limiter.wait_for_turn(url, self.caller)
 
 
-def _parsed(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         return URL(url)
     except (ValueError, TypeError):
-        raise errors.RefusedAddress("The URL is not valid.") from None
+        raise errors.RefusedAddress("The URL is invalid.") from None
 
 
-def _joined(url: URL, target: str) -> URL:
-    """Return the target of a redirect. Raises RedirectRefused for an invalid URL and for leaving https."""
+def _resolve_redirect(url: URL, target: str) -> URL:
+    """Return the absolute URL of a redirect's target. Raises RedirectRefused if it is invalid, or http after https."""
     try:
         following = url.join(URL(target)).with_fragment(None)
     except (ValueError, TypeError):
-        raise errors.RedirectRefused("The redirect's target is not a valid URL.") from None
+        raise errors.RedirectRefused("The redirect's target is an invalid URL.") from None
     if url.scheme == "https" and following.scheme == "http":
         raise errors.RedirectRefused("The redirect leads from https to http.")
     return following
 
 
-def _kept_across(headers: Mapping[str, str], following: URL, private: frozenset[str]) -> dict[str, str]:
-    """Return the headers that may go to another origin. Raises RedirectRefused for a URL that contains a private text."""
-    spellings = {form for text in private for form in (text, quote(text, safe=""), quote_plus(text))}
-    target = f"{following} {unquote_plus(str(following))}".lower()
-    if any(text.lower() in target for text in spellings if len(text) >= _SHORTEST):
-        raise errors.RedirectRefused("The redirect would take the credentials to another host.")
-    kept = {name: value for name, value in headers.items() if name.lower() in _KEPT_ACROSS}
-    return {name: value for name, value in kept.items() if not any(text in value for text in private)}
+def _filter_headers(headers: Mapping[str, str], target: URL, secrets: frozenset[str]) -> dict[str, str]:
+    """Return the headers that may be sent to the target of a redirect, which has another origin.
+
+    Headers that contain one of the `secrets` are removed. Raises RedirectRefused if the target's URL contains a secret.
+    """
+    spellings = {spelling for text in secrets for spelling in (text, quote(text, safe=""), quote_plus(text))}
+    decoded_target = f"{target} {unquote_plus(str(target))}".lower()
+    if any(text.lower() in decoded_target for text in spellings if len(text) >= _MIN_SECRET_LENGTH):
+        raise errors.RedirectRefused("The redirect would send the credentials to another host.")
+    permitted = {name: value for name, value in headers.items() if name.lower() in _CROSS_ORIGIN_HEADERS}
+    return {name: value for name, value in permitted.items() if not any(text in value for text in secrets)}
 
 
-def _conditions(conditional: Conditions | None) -> dict[str, str]:
+def _build_conditional_headers(conditional: RequestValidators | None) -> dict[str, str]:
     if conditional is None:
         return {}
     sent = {"If-None-Match": conditional.etag, "If-Modified-Since": conditional.last_modified}

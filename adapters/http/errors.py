@@ -1,26 +1,29 @@
-"""Errors of outbound requests, each with its `kind` for callers."""
+"""Errors of outbound requests.
+
+The `kind` of each class is the error code that the connector SDK and the log of webhook attempts use.
+"""
 
 from typing import ClassVar
 
 
 class OutboundError(Exception):
-    """Failure of an outbound request. The message names no address and no secret; it may be shown.
+    """Failure of an outbound request. The message contains no URL and no secret.
 
-    `redirected` states that the failing host is the target of a redirect.
+    `followed_redirect` is true if the request that failed followed a redirect.
     """
 
     kind: ClassVar[str] = "connect"
-    redirected: bool = False
+    followed_redirect: bool = False
 
 
 class RefusedAddress(OutboundError):
-    """Address, port or scheme that may not be reached (docs/conventions.md#outbound-safety)."""
+    """URL with an IP address, port or scheme that may not be requested (docs/conventions.md#outbound-safety)."""
 
     kind = "refused_address"
 
 
 class DnsFailed(OutboundError):
-    """Host name without an address."""
+    """Host name without an IP address."""
 
     kind = "dns"
 
@@ -60,13 +63,13 @@ class TooLarge(OutboundError):
 
 
 class TooSlow(OutboundError):
-    """Response below the lowest rate."""
+    """Response below the minimum rate."""
 
     kind = "too_slow"
 
 
 class RedirectRefused(OutboundError):
-    """Redirect in a cycle, away from https, to an invalid URL, or with the credentials to another host."""
+    """Redirect to http after https or to an invalid URL, redirect with credentials to another host, or too many."""
 
     kind = "redirect"
 
@@ -78,7 +81,7 @@ class BadEncoding(OutboundError):
 
 
 class HostBusy(OutboundError):
-    """Host without a free turn, which was not requested; a turn may be free in `seconds`."""
+    """Host with too many waiting requests, or in a pause that it requested. Nothing was sent; retry after `seconds`."""
 
     kind = "host_busy"
 

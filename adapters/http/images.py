@@ -1,27 +1,29 @@
-"""Image downloads over the guarded client: vetted addresses, bounded bytes, conditional requests."""
+"""Download of images from untrusted URLs, with a maximum size and conditional requests."""
 
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 from adapters.http import errors
-from adapters.http.client import Answer, Bounds, GuardedClient
-from domain.media.model import HEAD_BYTES, format_of, origin_of
+from adapters.http.client import GuardedClient, HttpBounds, StreamedResponse
+from domain.media.model import HEAD_BYTES, detect_format, parse_origin
 from domain.media.ports import FetchedImage, ImageRefused, ImageUnreachable
 
-IMAGE_BYTES = 32 << 20
-"""The largest accepted file, in bytes."""
-_BOUNDS = Bounds(total_seconds=120.0, idle_seconds=20.0, wire_bytes=IMAGE_BYTES, body_bytes=IMAGE_BYTES)
+MAX_IMAGE_BYTES = 32 << 20
+"""Maximum size of an image file in bytes."""
+_BOUNDS = HttpBounds(
+    total_seconds=120.0, idle_seconds=20.0, max_received_bytes=MAX_IMAGE_BYTES, max_body_bytes=MAX_IMAGE_BYTES
+)
 _ACCEPT = "image/webp,image/png,image/jpeg,image/gif;q=0.9,*/*;q=0.1"
-_REDIRECTS = 5
-_LONGEST_VALIDATOR = 1024
-_PRESSED = frozenset((429, 503))
+_MAX_REDIRECTS = 5
+_MAX_VALIDATOR_CHARS = 1024
+_OVERLOAD_STATUSES = frozenset((429, 503))
 
 
 class HttpImages:
-    """ImageFetcher."""
+    """Downloader of images, an implementation of the port ImageFetcher (domain/media/ports.py)."""
 
-    def __init__(self, client: GuardedClient, bounds: Bounds = _BOUNDS) -> None:
+    def __init__(self, client: GuardedClient, bounds: HttpBounds = _BOUNDS) -> None:
         self._client, self._bounds = client, bounds
 
     async def fetch(self, url: str, path: Path, etag: str | None, last_modified: str | None) -> FetchedImage | None:
@@ -30,41 +32,45 @@ class HttpImages:
         headers |= {"If-Modified-Since": last_modified} if last_modified else {}
         try:
             async with self._client.request(
-                "GET", url, headers=headers, redirects=_REDIRECTS, bounds=self._bounds
+                "GET", url, headers=headers, max_redirects=_MAX_REDIRECTS, bounds=self._bounds
             ) as answer:
                 if answer.status == 304 and (etag or last_modified):
                     return None
                 if answer.status != 200:
-                    raise ImageUnreachable(f"The server answered {answer.status}.", pressed=answer.status in _PRESSED)
-                await _written(answer, path)
-                return FetchedImage(path, _validator(answer, "ETag"), _validator(answer, "Last-Modified"))
+                    raise ImageUnreachable(
+                        f"The server returned {answer.status}.", is_throttled=answer.status in _OVERLOAD_STATUSES
+                    )
+                await _write_body(answer, path)
+                return FetchedImage(path, _read_validator(answer, "ETag"), _read_validator(answer, "Last-Modified"))
         except errors.RefusedAddress as error:
             raise ImageUnreachable(str(error), refused=True) from None
         except (errors.DnsFailed, errors.ConnectFailed) as error:
-            raise ImageUnreachable(str(error), absent=None if error.redirected else origin_of(url)) from None
+            raise ImageUnreachable(
+                str(error), unreachable_origin=None if error.followed_redirect else parse_origin(url)
+            ) from None
         except errors.OutboundError as error:
             raise ImageUnreachable(str(error)) from None
 
 
-def _validator(answer: Answer, name: str) -> str | None:
+def _read_validator(answer: StreamedResponse, name: str) -> str | None:
     value = answer.headers.get(name)
-    return value if value is not None and len(value) <= _LONGEST_VALIDATOR and value.isprintable() else None
+    return value if value is not None and len(value) <= _MAX_VALIDATOR_CHARS and value.isprintable() else None
 
 
-async def _written(answer: Answer, path: Path) -> None:
-    """Write the body to a file. Raises ImageRefused as soon as its first bytes match no accepted format."""
-    head, write = b"", _appending(path)
+async def _write_body(answer: StreamedResponse, path: Path) -> None:
+    """Write the body to a file. Raises ImageRefused if the body's first bytes are not those of a supported format."""
+    head, write = b"", _append_to_file(path)
     async for chunk in answer.chunks:
         if len(head) < HEAD_BYTES:
             head += chunk[: HEAD_BYTES - len(head)]
-            if len(head) == HEAD_BYTES and format_of(head) is None:
+            if len(head) == HEAD_BYTES and detect_format(head) is None:
                 break
         await asyncio.to_thread(write, chunk)
-    if format_of(head) is None:
-        raise ImageRefused("It is no JPEG, PNG, GIF or WebP image.")
+    if detect_format(head) is None:
+        raise ImageRefused("The file is not a JPEG, PNG, GIF or WebP image.")
 
 
-def _appending(path: Path) -> Callable[[bytes], int]:
+def _append_to_file(path: Path) -> Callable[[bytes], int]:
     def write(chunk: bytes) -> int:
         with path.open("ab") as file:
             return file.write(chunk)

@@ -1,4 +1,4 @@
-"""Small responses from addresses that third parties have named, through the guarded client."""
+"""Requests for small documents at untrusted URLs, such as those of identity providers and language models."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,25 +6,30 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from adapters.http import errors
-from adapters.http.client import Bounds, GuardedClient
-from ports.outbound import OutboundAnswer, OutboundFailed
+from adapters.http.client import GuardedClient, HttpBounds
+from ports.outbound import OutboundFailed, OutboundResponse
 
-MOST = 512 * 1024
-"""Maximum bytes of a response."""
-_BOUNDS = Bounds(
+MAX_RESPONSE_BYTES = 512 * 1024
+"""Maximum size of a response in bytes."""
+_BOUNDS = HttpBounds(
     total_seconds=10.0,
     connect_seconds=5.0,
-    answer_seconds=8.0,
+    response_seconds=8.0,
     idle_seconds=5.0,
-    wire_bytes=MOST,
-    body_bytes=MOST,
-    redirects=0,
+    max_received_bytes=MAX_RESPONSE_BYTES,
+    max_body_bytes=MAX_RESPONSE_BYTES,
+    max_redirects=0,
 )
-MODELS = Bounds(
-    total_seconds=100.0, answer_seconds=90.0, idle_seconds=100.0, wire_bytes=1 << 20, body_bytes=1 << 20, redirects=0
+MODEL_BOUNDS = HttpBounds(
+    total_seconds=100.0,
+    response_seconds=90.0,
+    idle_seconds=100.0,
+    max_received_bytes=1 << 20,
+    max_body_bytes=1 << 20,
+    max_redirects=0,
 )
-"""Limits of requests to model providers."""
-_UNSENT = (
+"""Limits of requests to the providers of language models."""
+_NOT_SENT_ERRORS = (
     errors.ConnectFailed,
     errors.ConnectTimedOut,
     errors.DnsFailed,
@@ -34,10 +39,13 @@ _UNSENT = (
 
 
 class HttpOutbound:
-    """ports.outbound.Outbound. `allowed_hosts` (`host` or `host:port`) may also be reached by http."""
+    """HTTP client for small documents, an implementation of the port OutboundClient (ports/outbound.py).
+
+    Hosts in `allowed_hosts` (`host` or `host:port`) may also be requested without TLS.
+    """
 
     def __init__(
-        self, client: GuardedClient, allowed_hosts: frozenset[str] = frozenset(), bounds: Bounds = _BOUNDS
+        self, client: GuardedClient, allowed_hosts: frozenset[str] = frozenset(), bounds: HttpBounds = _BOUNDS
     ) -> None:
         self._client, self._bounds = client, bounds
         self._allowed = frozenset(name.strip().lower() for name in allowed_hosts)
@@ -51,27 +59,29 @@ class HttpOutbound:
         if not host or parts.username or parts.password or parts.fragment or any(not "!" <= one <= "~" for one in url):
             return False
         bracketed = f"[{host}]" if ":" in host else host
-        named = not {host, bracketed, f"{bracketed}:{port}"}.isdisjoint(self._allowed)
-        return parts.scheme == "https" or (parts.scheme == "http" and named)
+        is_allowed_host = not {host, bracketed, f"{bracketed}:{port}"}.isdisjoint(self._allowed)
+        return parts.scheme == "https" or (parts.scheme == "http" and is_allowed_host)
 
-    async def ask(
+    async def request(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
-    ) -> OutboundAnswer:
+    ) -> OutboundResponse:
         if not self.permits(url):
-            raise OutboundFailed("The address must be https.", is_unsent=True)
-        begun: OutboundAnswer | None = None
+            raise OutboundFailed("The URL must start with https://.", is_unsent=True)
+        partial: OutboundResponse | None = None
         try:
             async with (
                 asyncio.timeout(self._bounds.total_seconds),
                 self._client.request(method, url, headers=headers, body=body, bounds=self._bounds) as answer,
             ):
                 kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-                begun = OutboundAnswer(answer.status, b"", kind, answer.headers)
-                return replace(begun, body=b"".join([chunk async for chunk in answer.chunks]))
+                partial = OutboundResponse(answer.status, b"", kind, answer.headers)
+                return replace(partial, body=b"".join([chunk async for chunk in answer.chunks]))
         except errors.OutboundError as error:
-            is_cut = isinstance(error, (errors.TooLarge, errors.BadEncoding))
+            is_body_unusable = isinstance(error, (errors.TooLarge, errors.BadEncoding))
             raise OutboundFailed(
-                str(error), is_unsent=isinstance(error, _UNSENT), begun=begun if is_cut else None
+                str(error),
+                is_unsent=isinstance(error, _NOT_SENT_ERRORS),
+                partial_response=partial if is_body_unusable else None,
             ) from None
         except TimeoutError:
-            raise OutboundFailed("The server did not answer in time.") from None
+            raise OutboundFailed("The server did not respond in time.") from None

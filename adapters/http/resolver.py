@@ -1,4 +1,7 @@
-"""Vetting of addresses: only public ones in any notation, and only resolved and vetted ones of names (docs/conventions.md#outbound-safety)."""
+"""Vetting of URLs and IP addresses before a request (docs/conventions.md#outbound-safety).
+
+Only public addresses are permitted, except for hosts that the operator allows.
+"""
 
 import asyncio
 import socket
@@ -14,13 +17,14 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from adapters.http.errors import RefusedAddress
-from domain.kernel.addresses import PORTS, Address, is_public, remedy
+from domain.kernel import addresses
+from domain.kernel.addresses import PORTS, Address, describe_remedy, is_public
 
 
-def literal(host: str) -> Address | None:
-    """Return the address that a host is, or None for a name.
+def parse_literal_address(host: str) -> Address | None:
+    """Return the host as an IP address, or None for a host name.
 
-    Raises RefusedAddress for odd forms (`0x7f.1`, `2130706433`).
+    Raises RefusedAddress for an address in an unusual notation (`0x7f.1`, `2130706433`).
     """
     bare = host.strip("[]")
     try:
@@ -31,57 +35,60 @@ def literal(host: str) -> Address | None:
         socket.inet_aton(bare.rstrip("."))
     except (OSError, UnicodeError, ValueError):
         return None
-    raise RefusedAddress("The address is not written as four numbers from 0 to 255 with dots between.")
+    raise RefusedAddress(addresses.ODD_NOTATION)
 
 
 @dataclass(frozen=True, slots=True)
-class Vetting:
-    """Rules for reachable hosts: `allowed` are `host` or `host:port`, permitted with any address and port.
+class AddressVetting:
+    """Rules for the hosts that may be reached.
 
-    `ports` are the permitted ports of other hosts; None means any.
+    Attributes:
+        allowed: Hosts that may also have a private address, by decision of the operator, as `host` or `host:port`.
+        ports: Permitted ports of all other hosts; None permits any port.
     """
 
     allowed: frozenset[str] = frozenset()
     ports: frozenset[int] | None = PORTS
 
     def allows(self, host: str, port: int) -> bool:
-        """Return whether the operator allowed this host."""
+        """Return whether the operator allows the host to have any address, also a private one."""
         name = host.strip("[]").rstrip(".").lower()
         bracketed = f"[{name}]" if ":" in name else name
         return not self.allowed.isdisjoint({name, bracketed, f"{bracketed}:{port}"})
 
     def vet(self, url: URL, hosts: frozenset[str] | None = None) -> None:
-        """Raise RefusedAddress unless the URL may be requested; names are resolved later, by the resolver.
+        """Raise RefusedAddress unless requests to the URL are permitted.
 
-        `hosts` restricts the hosts to these names (`a.example`, `*.a.example`, `*`).
+        `hosts` are the only hosts that may be reached (`a.example`, `*.a.example`, `*`). The addresses of host names
+        are vetted later by VettingResolver.
         """
         if url.scheme not in {"http", "https"}:
-            raise RefusedAddress("Only addresses that start with http:// or https:// are supported.")
+            raise RefusedAddress(addresses.NO_WEB_URL)
         try:
             host, port = url.host, url.port
         except UnicodeError:
-            raise RefusedAddress("The host's name is not valid.") from None
+            raise RefusedAddress(addresses.MALFORMED) from None
         if not host or port is None:
-            raise RefusedAddress("The URL names no host; write it as https://host/path.")
+            raise RefusedAddress(addresses.NO_WEB_URL)
         if url.user is not None or url.password is not None:
-            raise RefusedAddress("Remove the user name and the password from the URL; they are not used.")
-        if hosts is not None and not named(host, hosts):
+            raise RefusedAddress(addresses.WITH_CREDENTIALS)
+        if hosts is not None and not matches_host(host, hosts):
             raise RefusedAddress(
-                f"This connector may not reach {host}; the operator of this service can allow that in plugins.toml (hosts)."
+                f"This connector must not reach {host}. The operator can allow it in plugins.toml (hosts)."
             )
         if not self.allows(host, port):
             self._vet_public(host, port)
 
     def _vet_public(self, host: str, port: int) -> None:
         if self.ports is not None and port not in self.ports:
-            raise RefusedAddress(f"Port {port} is not permitted; only 80 and 443 are. {remedy(host, port)}")
-        address = literal(host)
+            raise RefusedAddress(addresses.describe_port_refusal(host, port))
+        address = parse_literal_address(host)
         if address is not None and not is_public(address):
-            raise RefusedAddress(f"The address is not a public one. {remedy(host, port)}")
+            raise RefusedAddress(f"{addresses.NOT_PUBLIC} {describe_remedy(host, port)}")
 
 
-def named(host: str, hosts: frozenset[str]) -> bool:
-    """Return whether a host is among these names; `*` matches any, `*.a.example` all below a.example."""
+def matches_host(host: str, hosts: frozenset[str]) -> bool:
+    """Return whether a host matches a pattern: `a.example`, `*.a.example` for its subdomains, or `*` for any host."""
     name = host.rstrip(".").lower()
     for pattern in hosts:
         if pattern == "*" or name == pattern.lower():
@@ -91,40 +98,50 @@ def named(host: str, hosts: frozenset[str]) -> bool:
     return False
 
 
-THREADS = 64
-"""Maximum number of concurrent look-ups."""
-KEPT = 5.0
-"""Seconds for which a result is reused."""
+MAX_LOOKUP_THREADS = 64
+"""Maximum number of concurrent look-ups of host names."""
+LOOKUP_CACHE_SECONDS = 5.0
+"""Seconds for which the result of a look-up is reused."""
 
-Ask = Callable[..., list[Any]]
-Name = tuple[str, int, socket.AddressFamily]
+AddressLookup = Callable[..., list[Any]]
+LookupKey = tuple[str, int, socket.AddressFamily]
 
 
-class Names:
-    """Name resolver of one client. Each name takes at most one thread of a separate pool.
+class NameResolver:
+    """Resolver of host names with a thread pool and a cache; concurrent look-ups of one name share a thread.
 
-    The system's look-up blocks its thread while the name service takes, half a minute if it never answers.
+    Args:
+        look_up: Function that resolves a name and blocks, as socket.getaddrinfo does.
+        max_threads: Maximum number of concurrent look-ups.
+        cache_seconds: Seconds for which a result is reused.
     """
 
-    def __init__(self, ask: Ask = socket.getaddrinfo, threads: int = THREADS, kept: float = KEPT) -> None:
-        self._ask, self._kept = ask, kept
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="names")
-        self._lookups: dict[Name, asyncio.Task[list[ResolveResult]]] = {}
+    # The system's look-up blocks its thread, for half a minute if the name service does not respond.
+
+    def __init__(
+        self,
+        look_up: AddressLookup = socket.getaddrinfo,
+        max_threads: int = MAX_LOOKUP_THREADS,
+        cache_seconds: float = LOOKUP_CACHE_SECONDS,
+    ) -> None:
+        self._getaddrinfo, self._kept = look_up, cache_seconds
+        self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix="names")
+        self._lookups: dict[LookupKey, asyncio.Task[list[ResolveResult]]] = {}
 
     async def lookup(self, host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
-        """Return the host's addresses, no older than `kept`. Raises OSError if there are none."""
+        """Return the addresses of a host, from the cache if possible. Raises OSError if there are none."""
         name = host, port, family
         task = self._lookups.get(name)
         if task is None:
-            task = self._lookups[name] = asyncio.create_task(self._look_up(name), name=f"looking up {host}")
-            task.add_done_callback(lambda _: self._answered(name))
+            task = self._lookups[name] = asyncio.create_task(self._look_up_uncached(name), name=f"looking up {host}")
+            task.add_done_callback(lambda _: self._schedule_removal(name))
         return await asyncio.shield(task)  # a cancelled caller must not cancel the others
 
-    async def _look_up(self, name: Name) -> list[ResolveResult]:
+    async def _look_up_uncached(self, name: LookupKey) -> list[ResolveResult]:
         host, port, family = name
         flags = socket.AI_ADDRCONFIG
         found = await asyncio.get_running_loop().run_in_executor(
-            self._threads, lambda: self._ask(host, port, family=family, type=socket.SOCK_STREAM, flags=flags)
+            self._threads, lambda: self._getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=flags)
         )
         return [
             ResolveResult(
@@ -139,7 +156,8 @@ class Names:
             if kind in (socket.AF_INET, socket.AF_INET6) and "%" not in address[0]
         ]
 
-    def _answered(self, name: Name) -> None:
+    def _schedule_removal(self, name: LookupKey) -> None:
+        """Schedule the removal of a finished look-up from the cache."""
         task = self._lookups[name]
         if not task.cancelled():
             task.exception()  # retrieved, even if all callers were cancelled
@@ -150,49 +168,68 @@ Lookup = Callable[[str, int, socket.AddressFamily], Awaitable[list[ResolveResult
 
 
 class VettingResolver(AbstractResolver):
-    """Resolver for aiohttp that vets addresses. `lookup` queries the name service."""
+    """Resolver for aiohttp that returns only permitted addresses.
 
-    def __init__(self, vetting: Vetting, lookup: Lookup) -> None:
+    Args:
+        vetting: The rules for permitted addresses.
+        lookup: Function that returns all addresses of a host.
+    """
+
+    def __init__(self, vetting: AddressVetting, lookup: Lookup) -> None:
         self._vetting = vetting
         self._lookup = lookup
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Return the host's permitted addresses. Raises RefusedAddress if it has only others, OSError for none."""
+        """Return the permitted addresses of a host.
+
+        Raises RefusedAddress if none of its addresses is permitted, OSError if it has no addresses.
+        """
         found = await self._lookup(host, port, family)
         if self._vetting.allows(host, port):
             return found
         vetted = [entry for entry in found if is_public(ip_address(entry["host"]))]
         if found and not vetted:
-            raise RefusedAddress(f"The host's address is not a public one. {remedy(host, port)}")
+            raise RefusedAddress(f"{addresses.NOT_PUBLIC} {describe_remedy(host, port)}")
         return vetted
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing, because the resolver holds no resources; aiohttp requires the method."""
 
 
-def guarded_session(
-    vetting: Vetting, lookup: Lookup, tls: ssl.SSLContext | None, *, keep: float | None = None, **options: Any
+def open_guarded_session(
+    vetting: AddressVetting,
+    lookup: Lookup,
+    tls: ssl.SSLContext | None,
+    *,
+    keepalive_seconds: float | None = None,
+    **options: Any,
 ) -> aiohttp.ClientSession:
-    """Return a session for outbound requests: vetted addresses, no cookies, no proxies, bodies not decompressed.
+    """Return an aiohttp session that connects to vetted addresses only, without cookies, proxies and decompression.
 
     Args:
-        vetting: The rules for reachable hosts.
-        lookup: The name service.
-        tls: A TLS context other than the system's.
-        keep: Seconds for which an unused connection is kept, 0 for none; None for the library's default.
+        vetting: The rules for permitted hosts and addresses.
+        lookup: Function that returns all addresses of a host.
+        tls: TLS context other than the system's.
+        keepalive_seconds: Seconds for which an unused connection stays open; 0 to close it after use, None for the library's
+            default.
         options: Further options of the session.
-
     """
-    kept = {} if keep is None else {"keepalive_timeout": keep} if keep else {"force_close": True}
+    keep_options = (
+        {}
+        if keepalive_seconds is None
+        else {"keepalive_timeout": keepalive_seconds}
+        if keepalive_seconds
+        else {"force_close": True}
+    )
     connector = aiohttp.TCPConnector(
         resolver=VettingResolver(vetting, lookup),
         use_dns_cache=False,
         limit=0,
         limit_per_host=0,  # paced clients have already taken a turn
         ssl=tls if tls is not None else True,
-        **kept,
+        **keep_options,
     )
     return aiohttp.ClientSession(
         connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, auto_decompress=False, **options

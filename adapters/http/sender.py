@@ -1,4 +1,4 @@
-"""Sender of webhook deliveries over kept connections, to vetted addresses only."""
+"""Sender of the requests of webhook deliveries, to vetted addresses only."""
 
 import asyncio
 import contextlib
@@ -9,26 +9,32 @@ import aiohttp
 from yarl import URL
 
 from adapters.http import errors
-from adapters.http.body import translated
-from adapters.http.resolver import Lookup, Names, Vetting, guarded_session
-from domain.webhooks.model import STORED_ANSWER, AttemptFailure
-from domain.webhooks.ports import Sent
+from adapters.http.body import translate_http_errors
+from adapters.http.resolver import AddressVetting, Lookup, NameResolver, open_guarded_session
+from domain.webhooks.model import STORED_RESPONSE_BYTES, AttemptFailure
+from domain.webhooks.ports import PostResult
 
-_READ = 64 * 1024
-"""Bytes of a response that are read so that its connection can be reused; a longer response closes it."""
-_IDLE = 4.0
-"""Seconds for which an unused connection is kept: less than the 5 s after which common servers close theirs."""
-_MARGIN = 0.1
-"""Seconds before the end of an attempt at which reading a response stops."""
+_MAX_READ_BYTES = 64 * 1024
+"""Maximum number of bytes of a response that are read; the connection of a longer response is not reused."""
+_IDLE_SECONDS = 4.0
+"""Seconds for which an unused connection stays open: less than the 5 s after which common servers close it."""
+_MARGIN_SECONDS = 0.1
+"""Seconds before the end of an attempt at which the reading of the response stops."""
 _FAILURES = {
     failure.value: failure
     for failure in (AttemptFailure.REFUSED_ADDRESS, AttemptFailure.DNS, AttemptFailure.TLS, AttemptFailure.TIMEOUT)
 }
-"""Failures with the same name as a kind of error (adapters/http/errors.py); all others are `connect`."""
+"""Failures of an attempt by the `kind` of the OutboundError; all other kinds are `connect`."""
 
 
 class HttpSender:
-    """Sender of a process. `allowed_hosts` and `lookup` as in GuardedClient; live mode is limited to ports 80 and 443."""
+    """Sender of webhook requests, with one instance per process. In live mode, only ports 80 and 443 are permitted.
+
+    Args:
+        allowed_hosts: Private hosts that may be reached, as `host` or `host:port`.
+        lookup: Name resolver other than the system's.
+        tls: TLS context other than the system's.
+    """
 
     def __init__(
         self,
@@ -38,8 +44,8 @@ class HttpSender:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         allowed = frozenset(name.strip().lower() for name in allowed_hosts if name.strip())
-        self._vetting = {True: Vetting(allowed), False: Vetting(allowed, ports=None)}
-        self._lookup, self._tls = lookup or Names().lookup, tls
+        self._vetting = {True: AddressVetting(allowed), False: AddressVetting(allowed, ports=None)}
+        self._lookup, self._tls = lookup or NameResolver().lookup, tls
         self._sessions: dict[tuple[bool, bool], aiohttp.ClientSession] = {}
 
     async def close(self) -> None:
@@ -47,61 +53,62 @@ class HttpSender:
             await session.close()
         self._sessions.clear()
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
-        """Send the request without following redirects; a receiver's failure is returned, never raised.
-
-        A kept connection that proves closed says nothing about the receiver, so a new one is tried at once.
-        """
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float
+    ) -> PostResult:
+        """Send a POST request within `seconds`. A failure is returned, not raised. Redirects are not followed."""
         try:
             target = URL(url)
             self._vetting[livemode].vet(target)
             deadline = asyncio.get_running_loop().time() + seconds
             async with asyncio.timeout_at(deadline):
                 try:
-                    return await self._send(self._session(livemode, True), target, body, headers, deadline)
+                    return await self._send(self._open_session(livemode, True), target, body, headers, deadline)
                 except (aiohttp.ServerDisconnectedError, ConnectionResetError, BrokenPipeError):
-                    return await self._send(self._session(livemode, False), target, body, headers, deadline)
+                    # The receiver may have closed a reused connection.
+                    return await self._send(self._open_session(livemode, False), target, body, headers, deadline)
         except errors.OutboundError as error:
-            return Sent(_FAILURES.get(error.kind, AttemptFailure.CONNECT))
+            return PostResult(_FAILURES.get(error.kind, AttemptFailure.CONNECT))
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Sent(_failure(error))
+            return PostResult(_classify_failure(error))
 
     @staticmethod
     async def _send(
         session: aiohttp.ClientSession, url: URL, body: bytes, headers: Mapping[str, str], deadline: float
-    ) -> Sent:
+    ) -> PostResult:
         async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
             received = {name.lower(): value for name, value in answer.headers.items()}
-            return Sent(None, answer.status, received, await _beginning(answer, deadline - _MARGIN))
+            return PostResult(None, answer.status, received, await _read_beginning(answer, deadline - _MARGIN_SECONDS))
 
-    def _session(self, livemode: bool, kept: bool) -> aiohttp.ClientSession:
-        session = self._sessions.get((livemode, kept))
+    def _open_session(self, livemode: bool, reuses_connections: bool) -> aiohttp.ClientSession:
+        session = self._sessions.get((livemode, reuses_connections))
         if session is None:
-            session = self._sessions[livemode, kept] = guarded_session(
+            session = self._sessions[livemode, reuses_connections] = open_guarded_session(
                 self._vetting[livemode],
                 self._lookup,
                 self._tls,
-                keep=_IDLE if kept else 0,
+                keepalive_seconds=_IDLE_SECONDS if reuses_connections else 0,
                 timeout=aiohttp.ClientTimeout(total=None),
                 skip_auto_headers=("Accept", "Accept-Encoding"),
             )
         return session
 
 
-async def _beginning(answer: aiohttp.ClientResponse, deadline: float) -> bytes:
-    """Return the response's first bytes. Its status is already known, so errors in the rest are ignored."""
+async def _read_beginning(answer: aiohttp.ClientResponse, deadline: float) -> bytes:
+    """Return the first bytes of a response's body, as far as they can be read before the deadline."""
+    # Errors are ignored, because the status is already known.
     beginning, size = bytearray(), 0
     with contextlib.suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout_at(deadline):
-            while size < _READ and (data := await answer.content.read(_READ)):
+            while size < _MAX_READ_BYTES and (data := await answer.content.read(_MAX_READ_BYTES)):
                 size += len(data)
-                beginning += data[: max(0, STORED_ANSWER - len(beginning))]
+                beginning += data[: max(0, STORED_RESPONSE_BYTES - len(beginning))]
     return bytes(beginning)
 
 
-def _failure(error: Exception) -> AttemptFailure:
+def _classify_failure(error: Exception) -> AttemptFailure:
     try:
-        with translated():
+        with translate_http_errors():
             raise error
     except errors.OutboundError as known:
         return _FAILURES.get(known.kind, AttemptFailure.CONNECT)

@@ -1,4 +1,4 @@
-"""Requests of a probe through the guarded client: each redirect vetted, each body truncated."""
+"""HTTP requests of website checks. Redirects are not followed, and bodies are read up to a maximum size."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,73 +7,75 @@ from dataclasses import replace
 from multidict import MultiMapping
 
 from adapters.http import errors
-from adapters.http.body import Pace
-from adapters.http.client import Answer, Bounds, GuardedClient
-from domain.probes.facts import Response
+from adapters.http.body import MinimumResponseRate
+from adapters.http.client import GuardedClient, HttpBounds, StreamedResponse
+from domain.probes.facts import ProbeResponse
 from domain.probes.ports import Unreachable
 
-_ENDLESS = 1 << 50
-"""The announced length is ignored: reading stops at `most`."""
-_BOUNDS = Bounds(
+_UNLIMITED_BYTES = 1 << 50
+"""Limit that never applies: the stated length of a body does not matter, because reading stops at a maximum size."""
+_BOUNDS = HttpBounds(
     connect_seconds=10.0,
-    answer_seconds=15.0,
+    response_seconds=15.0,
     idle_seconds=10.0,
-    wire_bytes=_ENDLESS,
-    body_bytes=_ENDLESS,
-    redirects=0,
-    pace=Pace(bytes_per_second=512.0, grace_seconds=5.0),
+    max_received_bytes=_UNLIMITED_BYTES,
+    max_body_bytes=_UNLIMITED_BYTES,
+    max_redirects=0,
+    minimum_rate=MinimumResponseRate(bytes_per_second=512.0, grace_seconds=5.0),
 )
-_HEADERS = 100
-_LONGEST_HEADER = 2_000
-_COOKIES = 50
+_MAX_HEADERS = 100
+_MAX_HEADER_CHARS = 2_000
+_MAX_COOKIES = 50
 
 
 class HttpWeb:
-    """ports.web.Web."""
+    """HTTP client of website checks, an implementation of the port WebClient (domain/probes/ports.py)."""
 
-    def __init__(self, client: GuardedClient, bounds: Bounds = _BOUNDS) -> None:
+    def __init__(self, client: GuardedClient, bounds: HttpBounds = _BOUNDS) -> None:
         self._client, self._bounds = client, bounds
 
-    async def get(self, url: str, *, accept: str, most: int, seconds: float) -> Response:
+    async def get(self, url: str, *, accept: str, max_bytes: int, seconds: float) -> ProbeResponse:
         bounds = replace(self._bounds, total_seconds=seconds)
-        responses: list[Response] = []
+        responses: list[ProbeResponse] = []
         body = bytearray()
-        whole = False
+        is_complete = False
         try:
             async with (
                 asyncio.timeout(seconds),
                 self._client.request("GET", url, headers={"Accept": accept}, bounds=bounds) as answer,
             ):
-                responses.append(_head(url, answer))
-                whole = await _take(answer, body, most)
+                responses.append(_build_response(url, answer))
+                is_complete = await _append_body(answer, body, max_bytes)
         except errors.OutboundError as error:
             if not responses:
-                raise Unreachable(str(error), refused=isinstance(error, errors.RefusedAddress)) from None
+                raise Unreachable(str(error), is_forbidden=isinstance(error, errors.RefusedAddress)) from None
         except TimeoutError:
             if not responses:
-                raise Unreachable("The server did not answer in time.") from None
-        return replace(responses[0], body=bytes(body), whole=whole)
+                raise Unreachable("The server did not respond in time.") from None
+        return replace(responses[0], body=bytes(body), is_complete=is_complete)
 
 
-async def _take(answer: Answer, body: bytearray, most: int) -> bool:
-    """Append at most `most` bytes to the body; return whether the response is complete."""
+async def _append_body(answer: StreamedResponse, body: bytearray, max_bytes: int) -> bool:
+    """Append a response's body to `body`, which grows to at most `max_bytes`; return whether the body is complete."""
     async for chunk in answer.chunks:
-        body += chunk[: most - len(body)]
-        if len(body) == most:
+        body += chunk[: max_bytes - len(body)]
+        if len(body) == max_bytes:
             return False
     return True
 
 
-def _head(url: str, answer: Answer) -> Response:
-    """Return the response without its body; long headers and surplus ones are cut."""
-    headers = {name.lower()[:200]: value[:_LONGEST_HEADER] for name, value in list(answer.headers.items())[:_HEADERS]}
+def _build_response(url: str, answer: StreamedResponse) -> ProbeResponse:
+    """Return a response without its body, with at most 100 headers, long headers truncated, and names of cookies."""
+    headers = {
+        name.lower()[:200]: value[:_MAX_HEADER_CHARS] for name, value in list(answer.headers.items())[:_MAX_HEADERS]
+    }
     headers.pop("set-cookie", None)
-    return Response(url, answer.status, headers, _cookies(answer.headers))
+    return ProbeResponse(url, answer.status, headers, _list_cookie_names(answer.headers))
 
 
-def _cookies(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the cookies that are set; their values are not used."""
+def _list_cookie_names(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the cookies that a response sets."""
     if not isinstance(headers, MultiMapping):
         return ()
-    set_cookies = headers.getall("Set-Cookie", [])[:_COOKIES]
+    set_cookies = headers.getall("Set-Cookie", [])[:_MAX_COOKIES]
     return tuple(text.partition("=")[0].strip()[:200] for text in set_cookies)

@@ -1,36 +1,38 @@
-"""Bounded parser of JSON from third parties."""
+"""Parser of JSON from model providers, with limits."""
 
 import json
 import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from adapters.llm.dialect import BadAnswer
+from adapters.llm.dialect import InvalidResponse
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
+    """Return the number. Raises ValueError for an infinite one."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError("a number is out of range")
     return number
 
 
-def _refuse(constant: str) -> NoReturn:
+def _reject_constant(constant: str) -> NoReturn:
+    """Raise ValueError for NaN and Infinity."""
     raise ValueError(f"{constant} is not JSON")
 
 
-def value_of(text: str | bytes) -> Any:
-    """Parse a JSON text. Raises BadAnswer: invalid JSON or UTF-8, NaN, too deep, numbers out of range."""
+def parse_json(text: str | bytes) -> Any:
+    """Parse a JSON text. Raises InvalidResponse for invalid JSON or UTF-8, NaN, too many levels, or numbers out of range."""
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
-        return json.loads(text, parse_float=_finite, parse_constant=_refuse)
+        return json.loads(text, parse_float=_parse_finite, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise BadAnswer(f"It is not JSON ({type(error).__name__}).") from None
+        raise InvalidResponse(f"The text is not JSON ({type(error).__name__}).") from None
 
 
-def object_of(value: Any, name: str) -> Mapping[str, Any]:
-    """Return the value if it is an object. Raises BadAnswer otherwise."""
+def require_object(value: Any, name: str) -> Mapping[str, Any]:
+    """Return the value if it is a JSON object, else raise InvalidResponse, whose message contains `name`."""
     if not isinstance(value, Mapping):
-        raise BadAnswer(f"`{name}` is not an object.")
+        raise InvalidResponse(f"`{name}` is not a JSON object.")
     return value

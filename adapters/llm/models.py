@@ -1,4 +1,4 @@
-"""Questions to a provider: for models with a price, within limits, with validated answers."""
+"""Client of a model provider, for models with a known price, which validates the output of the models."""
 
 import json
 from collections.abc import Mapping
@@ -7,127 +7,149 @@ from datetime import UTC, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from adapters.llm.dialect import MOST_TOKENS, BadAnswer, Dialect, Request, Said
-from adapters.llm.json_text import object_of, value_of
-from adapters.llm.pricing import Price
+from adapters.llm.dialect import MAX_OUTPUT_TOKENS, InvalidResponse, ModelApiFormat, ModelRequest, ModelResponse
+from adapters.llm.json_text import parse_json, require_object
+from adapters.llm.pricing import TokenPrice
 from domain.kernel.clock import now
-from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelsClosed, ModelUsage
-from ports.outbound import Outbound, OutboundAnswer, OutboundFailed
-from ports.schemas import Schemas
+from ports.language_models import (
+    ModelAccessRefused,
+    ModelOutput,
+    ModelPrompt,
+    ModelRefused,
+    ModelUnavailable,
+    ModelUsage,
+)
+from ports.outbound import OutboundClient, OutboundFailed, OutboundResponse
+from ports.schemas import SchemaValidator
 
 _REQUEST_BYTES = 256 * 1024
-_BESIDE = 1_000
+_OVERHEAD_TOKENS = 1_000
 """Tokens that a provider may add to a request for roles, tools and schemas."""
-_LATER = frozenset({408, 409, 425, 429})
-_CLOSED = frozenset({401, 402, 403, 404})
-_LONGEST = timedelta(days=1)
-_REASON = 300
+_RETRY_STATUSES = frozenset({408, 409, 425, 429})
+_REFUSAL_STATUSES = frozenset({401, 402, 403, 404})
+_MAX_WAIT = timedelta(days=1)
+_MAX_REASON_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderModels:
-    """Models of one provider at the address `base`. `model` is the default; only models with a price are used.
+    """Language models of one provider (port LanguageModels in ports/language_models.py).
 
-    `key` appears in no representation, error or log.
+    Attributes:
+        outbound: The HTTP client.
+        api_format: The format of the API's requests and responses.
+        schema_validator: Validates the output of the models.
+        base_url: The base URL of the API.
+        default_model: The default model.
+        prices: The prices by model; models without a price are not used.
+        api_key: The API key, which appears in no representation, error or log.
     """
 
-    outbound: Outbound
-    dialect: Dialect
-    schemas: Schemas
-    base: str
-    model: str
-    prices: Mapping[str, Price]
-    key: str | None = field(default=None, repr=False)
+    outbound: OutboundClient
+    api_format: ModelApiFormat
+    schema_validator: SchemaValidator
+    base_url: str
+    default_model: str
+    prices: Mapping[str, TokenPrice]
+    api_key: str | None = field(default=None, repr=False)
 
-    def offers(self, model: str | None) -> bool:
-        return (model or self.model) in self.prices
+    def is_configured(self, model: str | None) -> bool:
+        return (model or self.default_model) in self.prices
 
-    def most(self, question: ModelQuestion) -> ModelUsage:
-        """Return the highest possible usage; a token has at least one byte, so a request's bytes bound its tokens."""
-        _, body = self._prepared(question)
-        model = question.model or self.model
-        return self.prices[model].usage(model, len(body) + _BESIDE, MOST_TOKENS)
+    def estimate_max_usage(self, prompt: ModelPrompt) -> ModelUsage:
+        """Return the maximum possible usage of a prompt: one input token for each byte of the request, and all output tokens."""
+        _, body = self._prepare_request(prompt)
+        model = prompt.model or self.default_model
+        return self.prices[model].compute_usage(model, len(body) + _OVERHEAD_TOKENS, MAX_OUTPUT_TOKENS)
 
-    async def ask(self, question: ModelQuestion) -> ModelAnswer:
-        request, body = self._prepared(question)
-        most = self.most(question)
+    async def generate(self, prompt: ModelPrompt) -> ModelOutput:
+        request, body = self._prepare_request(prompt)
+        max_usage = self.estimate_max_usage(prompt)
         headers = {**request.headers, "Content-Type": "application/json", "Accept": "application/json"}
         try:
-            answer = await self.outbound.ask("POST", self.base + request.path, headers, body)
+            response = await self.outbound.request("POST", self.base_url + request.path, headers, body)
         except OutboundFailed as failure:
-            if failure.begun is None:
-                raise ModelLater(str(failure), usage=None if failure.is_unsent else most) from None
-            _refuse(failure.begun)
-            raise ModelRefused("The response is too large, or compressed.", usage=most) from None
-        _refuse(answer)
-        return self._checked(question, answer, most)
+            if failure.partial_response is None:
+                raise ModelUnavailable(str(failure), usage=None if failure.is_unsent else max_usage) from None
+            _raise_for_status(failure.partial_response)
+            raise ModelRefused("The model's response is too large, or compressed.", usage=max_usage) from None
+        _raise_for_status(response)
+        return self._parse_response(prompt, response, max_usage)
 
-    def _prepared(self, question: ModelQuestion) -> tuple[Request, bytes]:
-        model = question.model or self.model
+    def _prepare_request(self, prompt: ModelPrompt) -> tuple[ModelRequest, bytes]:
+        """Return the request for a prompt, and its body. Raises ModelAccessRefused or ModelRefused."""
+        model = prompt.model or self.default_model
         if model not in self.prices:
-            raise ModelsClosed("The requested model has no price, so it is not used.")
-        request = self.dialect.request(question, model, self.key)
+            raise ModelAccessRefused("The requested language model has no price. Add one to JOINERY_MODEL_PRICES.")
+        request = self.api_format.build_request(prompt, model, self.api_key)
         body = json.dumps(request.body).encode("ascii")
         if len(body) > _REQUEST_BYTES:
-            raise ModelRefused("The question is too large.")
+            raise ModelRefused(f"The request to the model is larger than {_REQUEST_BYTES // 1024} KiB.")
         return request, body
 
-    def _checked(self, question: ModelQuestion, answer: OutboundAnswer, most: ModelUsage) -> ModelAnswer:
+    def _parse_response(self, prompt: ModelPrompt, response: OutboundResponse, max_usage: ModelUsage) -> ModelOutput:
+        """Return the validated output of the model. Raises ModelRefused."""
         try:
-            content = self.dialect.said(object_of(value_of(answer.body), "answer"))
-        except BadAnswer as fault:
-            raise ModelRefused(f"The answer is of another shape: {fault}", usage=most) from None
-        usage = self._usage(content, question.model or self.model, most)
-        if content.refused is not None:
-            raise ModelRefused(content.refused[:_REASON], usage=usage)
-        if faults := self.schemas.faults(question.schema, content.value, "answer"):
-            reason = f"The answer is of another shape: {faults[0].field}: {faults[0].detail}"
-            raise ModelRefused(reason[:_REASON], usage=usage)
-        return ModelAnswer(content.value, usage)
+            content = self.api_format.parse_response(require_object(parse_json(response.body), "response"))
+        except InvalidResponse as fault:
+            raise ModelRefused(f"The model's response does not conform to the API: {fault}", usage=max_usage) from None
+        usage = self._compute_usage(content, prompt.model or self.default_model, max_usage)
+        if content.refusal_reason is not None:
+            raise ModelRefused(content.refusal_reason[:_MAX_REASON_CHARS], usage=usage)
+        if field_errors := self.schema_validator.find_field_errors(prompt.schema, content.output, "answer"):
+            reason = (
+                f"The model's answer does not conform to the schema: {field_errors[0].field}: {field_errors[0].detail}"
+            )
+            raise ModelRefused(reason[:_MAX_REASON_CHARS], usage=usage)
+        return ModelOutput(content.output, usage)
 
-    def _usage(self, content: Said, model: str, most: ModelUsage) -> ModelUsage:
-        """Return the usage by the provider's count, or the highest possible one if it states none."""
-        read = most.input_tokens if content.input_tokens is None else content.input_tokens
-        written = most.output_tokens if content.output_tokens is None else content.output_tokens
-        counted = self.prices[model].usage(model, read, written)
-        return ModelUsage(_name(content.model) or model, read, written, counted.cost_micros)
-
-
-def _name(given: str | None) -> str | None:
-    """Return the provider's name of the model if it can be stored, else None."""
-    return given if given and len(given) <= 100 and given.isprintable() else None
+    def _compute_usage(self, content: ModelResponse, model: str, max_usage: ModelUsage) -> ModelUsage:
+        """Return the usage that the response states, with the numbers of `max_usage` for those that are missing."""
+        read = max_usage.input_tokens if content.input_tokens is None else content.input_tokens
+        written = max_usage.output_tokens if content.output_tokens is None else content.output_tokens
+        counted = self.prices[model].compute_usage(model, read, written)
+        return ModelUsage(_validate_model_name(content.model) or model, read, written, counted.cost_micros)
 
 
-def _refuse(answer: OutboundAnswer) -> None:
-    """Raise the error for a response with another status than 200. Its text is not repeated, as it may quote keys."""
-    status = answer.status
+def _validate_model_name(name: str | None) -> str | None:
+    """Return the name of a model if it can be stored, else None."""
+    return name if name and len(name) <= 100 and name.isprintable() else None
+
+
+def _raise_for_status(response: OutboundResponse) -> None:
+    """Raise the error for a response whose status is not 200. The error never contains text of the response, which may contain keys."""
+    status = response.status
     if status == 200:
         return
-    if status in _LATER or status >= 500:
-        raise ModelLater(f"The provider answered {status}.", after=_after(answer.headers.get("Retry-After")))
-    if status in _CLOSED or 300 <= status < 400:
-        raise ModelsClosed(f"The provider refuses access ({status}). Check the key, the account and the model's name.")
-    raise ModelRefused(f"The provider refused the question ({status}{_kind(answer.body)}).")
+    if status in _RETRY_STATUSES or status >= 500:
+        raise ModelUnavailable(
+            f"The provider returned {status}.", retry_after=_parse_retry_after(response.headers.get("Retry-After"))
+        )
+    if status in _REFUSAL_STATUSES or 300 <= status < 400:
+        raise ModelAccessRefused(
+            f"The provider denied access ({status}). Check the key, the account and the model's name."
+        )
+    raise ModelRefused(f"The provider rejected the request ({status}{_format_error_type(response.body)}).")
 
 
-def _kind(body: bytes) -> str:
-    """Return the error's type, a constant of the API, or an empty text."""
+def _format_error_type(body: bytes) -> str:
+    """Return the error type in a response as `, <type>` for an error message; empty unless the type is an identifier."""
     try:
-        error: Any = object_of(value_of(body), "answer").get("error")
-    except BadAnswer:
+        error: Any = require_object(parse_json(body), "response").get("error")
+    except InvalidResponse:
         return ""
     kind = error.get("type") if isinstance(error, Mapping) else None
     return f", {kind}" if isinstance(kind, str) and len(kind) <= 40 and kind.isidentifier() and kind.isascii() else ""
 
 
-def _after(text: str | None) -> timedelta | None:
-    """Return the wait of Retry-After (seconds or a date), at most a day; None if it is unreadable."""
+def _parse_retry_after(text: str | None) -> timedelta | None:
+    """Return the delay that the header Retry-After states (seconds or a date), at most a day; None if it is missing or invalid."""
     given = (text or "").strip()
     if given.isascii() and given.isdigit():
-        return min(_LONGEST, timedelta(seconds=int(given[:9])))
+        return min(_MAX_WAIT, timedelta(seconds=int(given[:9])))
     try:
         until = parsedate_to_datetime(given)
     except (ValueError, TypeError, IndexError):
         return None
     wait = until.replace(tzinfo=until.tzinfo or UTC) - now()
-    return min(_LONGEST, max(timedelta(), wait))
+    return min(_MAX_WAIT, max(timedelta(), wait))

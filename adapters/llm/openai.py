@@ -1,56 +1,67 @@
-"""API of OpenAI and compatible servers: POST {base}/chat/completions."""
+"""Request and response format of OpenAI's API and compatible servers: POST {base}/chat/completions."""
 
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.llm.dialect import MOST_TOKENS, BadAnswer, Request, Said, count_of, instructions_of
-from adapters.llm.json_text import object_of, value_of
-from adapters.llm.strict import strict
-from ports.models import ModelQuestion
+from adapters.llm.dialect import (
+    MAX_OUTPUT_TOKENS,
+    InvalidResponse,
+    ModelRequest,
+    ModelResponse,
+    build_instructions,
+    parse_token_count,
+)
+from adapters.llm.json_text import parse_json, require_object
+from adapters.llm.strict import to_strict_schema
+from ports.language_models import ModelPrompt
 
-_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_INVALID_NAME_CHARS = re.compile(r"[^A-Za-z0-9_-]")
 _REFUSALS = {
-    "length": "The answer was cut off.",
+    "length": "The model's answer was truncated.",
     "content_filter": "The provider's content filter removed the answer.",
 }
 
 
-class OpenAiDialect:
-    """Dialect with structured outputs: `response_format` of type `json_schema`, strict."""
+class OpenAiFormat:
+    """Format of OpenAI's API, with strict structured outputs (`response_format` of type `json_schema`)."""
 
-    def request(self, question: ModelQuestion, model: str, key: str | None) -> Request:
-        schema = {"name": _NO_NAME.sub("_", question.task)[:64], "strict": True, "schema": strict(question.schema)}
+    def build_request(self, prompt: ModelPrompt, model: str, api_key: str | None) -> ModelRequest:
+        schema = {
+            "name": _INVALID_NAME_CHARS.sub("_", prompt.task)[:64],
+            "strict": True,
+            "schema": to_strict_schema(prompt.schema),
+        }
         body = {
             "model": model,
             "messages": [
-                {"role": "system", "content": instructions_of(question)},
-                {"role": "user", "content": json.dumps(question.data, ensure_ascii=False)},
+                {"role": "system", "content": build_instructions(prompt)},
+                {"role": "user", "content": json.dumps(prompt.data, ensure_ascii=False)},
             ],
             "response_format": {"type": "json_schema", "json_schema": schema},
-            "max_completion_tokens": MOST_TOKENS,
+            "max_completion_tokens": MAX_OUTPUT_TOKENS,
         }
-        return Request("/chat/completions", {"Authorization": f"Bearer {key}"} if key else {}, body)
+        return ModelRequest("/chat/completions", {"Authorization": f"Bearer {api_key}"} if api_key else {}, body)
 
-    def said(self, answer: Mapping[str, Any]) -> Said:
-        choices = answer.get("choices")
+    def parse_response(self, response: Mapping[str, Any]) -> ModelResponse:
+        choices = response.get("choices")
         if not isinstance(choices, list) or len(choices) != 1:
-            raise BadAnswer("The response does not have exactly one choice.")
-        choice = object_of(choices[0], "choices.0")
-        message = object_of(choice.get("message"), "message")
-        usage, model = answer.get("usage"), answer.get("model")
+            raise InvalidResponse("The response does not have exactly one choice.")
+        choice = require_object(choices[0], "choices.0")
+        message = require_object(choice.get("message"), "message")
+        usage, model = response.get("usage"), response.get("model")
         counted = usage if isinstance(usage, Mapping) else {}
-        tokens = count_of(counted.get("prompt_tokens")), count_of(counted.get("completion_tokens"))
+        tokens = parse_token_count(counted.get("prompt_tokens")), parse_token_count(counted.get("completion_tokens"))
         name = model if isinstance(model, str) else None
         if isinstance(refusal := message.get("refusal"), str) and refusal:
-            return Said(name, *tokens, refused=refusal)
+            return ModelResponse(name, *tokens, refusal_reason=refusal)
         if ended := _REFUSALS.get(str(choice.get("finish_reason"))):
-            return Said(name, *tokens, refused=ended)
+            return ModelResponse(name, *tokens, refusal_reason=ended)
         content = message.get("content")
         if not isinstance(content, str):
-            return Said(name, *tokens, refused="The answer has no text.")
+            return ModelResponse(name, *tokens, refusal_reason="The model's answer has no text.")
         try:
-            return Said(name, *tokens, value=value_of(content))
-        except BadAnswer:
-            return Said(name, *tokens, refused="The answer is of another shape: it is not JSON.")
+            return ModelResponse(name, *tokens, output=parse_json(content))
+        except InvalidResponse:
+            return ModelResponse(name, *tokens, refusal_reason="The model's answer is not JSON.")

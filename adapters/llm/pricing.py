@@ -1,23 +1,28 @@
-"""Cost of questions, in whole millionths of a dollar."""
+"""Cost of requests to language models, in millionths of a dollar (whole numbers)."""
 
 from dataclasses import dataclass
 
-from ports.models import ModelUsage
+from ports.language_models import ModelUsage
 
-_TOKENS = 1_000_000
+_TOKENS_PER_PRICE = 1_000_000
 """Number of tokens that a price covers."""
-LONGEST_NAME = 100
-"""Characters of a model's name."""
+MAX_NAME_CHARS = 100
+"""Maximum characters of a model's name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """Price in micro-dollars for a million tokens of the request (`input`) and of the answer (`output`)."""
+class TokenPrice:
+    """Price of a model, in millionths of a dollar per million tokens.
 
-    input: int
-    output: int
+    Attributes:
+        input_price: The price of input tokens.
+        output_price: The price of output tokens.
+    """
 
-    def usage(self, model: str, input_tokens: int, output_tokens: int) -> ModelUsage:
-        """Return the usage of these tokens; a fractional cost is rounded up."""
-        cost = -(-(input_tokens * self.input + output_tokens * self.output) // _TOKENS)
-        return ModelUsage(model[:LONGEST_NAME], input_tokens, output_tokens, cost)
+    input_price: int
+    output_price: int
+
+    def compute_usage(self, model: str, input_tokens: int, output_tokens: int) -> ModelUsage:
+        """Return the usage of a model with its cost, rounded up, for these numbers of tokens."""
+        cost = -(-(input_tokens * self.input_price + output_tokens * self.output_price) // _TOKENS_PER_PRICE)
+        return ModelUsage(model[:MAX_NAME_CHARS], input_tokens, output_tokens, cost)

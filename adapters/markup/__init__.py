@@ -1,1 +1,1 @@
-"""Web documents: HTML by lxml, robots.txt by protego, sitemaps by expat."""
+"""Parsers of web documents: HTML by lxml, robots.txt by protego, sitemaps by expat."""

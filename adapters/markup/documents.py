@@ -1,4 +1,4 @@
-"""Parsing of web documents under limits, so that one site's content cannot delay the probes of others."""
+"""Parsing of the documents of website checks, with limits, so that no website can delay the checks of others."""
 
 import asyncio
 import json
@@ -8,107 +8,122 @@ from typing import Any
 from adapters.markup import page
 from connectors.sdk import sitemaps
 from connectors.sdk.robots import Robots
-from domain.probes.facts import PageFacts, Response, SitemapFacts, is_usable
-from domain.probes.ports import Rules
-from domain.probes.product_pages import is_product_page, lists_products, spread
-from ports.parsing import ParserEnded, ParserRunner
+from domain.probes.facts import PageFacts, ProbeResponse, SitemapFacts, is_requestable_url
+from domain.probes.ports import RobotsRules
+from domain.probes.product_pages import is_product_page_url, is_product_sitemap_url, sample_evenly
+from ports.parsing import ParserRunner, ParserTerminated
 
-_SITEMAPS = 20
-UNPACKED = 20 * 1024 * 1024
-"""Bytes that a packed sitemap is unpacked to, at most."""
-MOST = 50_000
-"""Addresses of one sitemap (its protocol allows no more)."""
-MOST_SITEMAPS = 1_000
-"""Sitemaps of an index that are looked at."""
-EXAMPLES = 200
+_MAX_ROBOTS_SITEMAPS = 20
+MAX_UNPACKED_BYTES = 20 * 1024 * 1024
+"""Maximum size of a decompressed sitemap in bytes."""
+MAX_SITEMAP_URLS = 50_000
+"""Maximum number of page URLs in one sitemap; the protocol of sitemaps permits no more."""
+MAX_INDEX_SITEMAPS = 1_000
+"""Maximum number of sitemaps in a sitemap index."""
+MAX_EXAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsFacts:
-    """The statements of a robots.txt that apply to every URL."""
+    """Entries of a robots.txt that apply to the whole site: seconds between requests, and URLs of sitemaps."""
 
     crawl_delay: float | None = None
     sitemaps: tuple[str, ...] = ()
 
 
 class MarkupDocuments:
-    """ports.web.Documents. `run` runs the parsers; a document whose parser is ended states nothing."""
+    """Parser of web documents, an implementation of the port DocumentParser (domain/probes/ports.py).
+
+    `run` runs a parser in a thread or a process. If the parser is terminated, the result is empty.
+    """
 
     def __init__(self, run: ParserRunner = asyncio.to_thread) -> None:
         self._run = run
 
-    async def rules(self, body: bytes) -> Rules:
+    async def parse_robots(self, body: bytes) -> RobotsRules:
         try:
-            facts = await self._run(robots_facts, body) if body else RobotsFacts()
-        except ParserEnded:
+            facts = await self._run(parse_robots, body) if body else RobotsFacts()
+        except ParserTerminated:
             return _Rules(_DISALLOW_ALL, RobotsFacts(), self._run)
         return _Rules(body, facts, self._run)
 
-    async def page(self, response: Response) -> PageFacts:
+    async def parse_page(self, response: ProbeResponse) -> PageFacts:
         kind = response.headers.get("content-type", "")
         try:
-            return await self._run(page.facts_of, response.body, response.url, kind)
-        except ParserEnded:
-            return PageFacts(cut=True)
+            return await self._run(page.parse_page, response.body, response.url, kind)
+        except ParserTerminated:
+            return PageFacts(is_truncated=True)
 
-    async def sitemap(self, response: Response) -> SitemapFacts:
+    async def parse_sitemap(self, response: ProbeResponse) -> SitemapFacts:
         try:
-            return await self._run(sitemap_facts, response)
-        except ParserEnded:
-            return SitemapFacts(whole=False, readable=False)
+            return await self._run(parse_probe_sitemap, response)
+        except ParserTerminated:
+            return SitemapFacts(is_complete=False, is_sitemap=False)
 
-    async def value(self, response: Response) -> Any:
+    async def parse_json(self, response: ProbeResponse) -> Any:
         try:
-            return await self._run(json_value, response.body)
-        except ParserEnded:
+            return await self._run(decode_json_or_none, response.body)
+        except ParserTerminated:
             return None
 
 
 _DISALLOW_ALL = b"User-agent: *\nDisallow: /\n"
-"""The rules that apply when those of a site cannot be read (RFC 9309 §2.3.1.4)."""
+"""Content of a robots.txt that replaces one that cannot be parsed (RFC 9309 §2.3.1.4)."""
 
 
 class _Rules:
-    """ports.web.Rules. A probe checks some dozens of URLs, so each call parses the rules again."""
+    """Rules of a robots.txt, an implementation of the port RobotsRules (domain/probes/ports.py)."""
+
+    # Each call parses the rules again, because a website check tests only some dozens of URLs.
 
     def __init__(self, body: bytes, facts: RobotsFacts, run: ParserRunner) -> None:
         self._body, self._run = body, run
-        self.crawl_delay, self.sitemaps = facts.crawl_delay, facts.sitemaps
+        self.crawl_delay_seconds, self.sitemaps = facts.crawl_delay, facts.sitemaps
 
-    async def allows(self, url: str) -> bool:
+    async def is_allowed(self, url: str) -> bool:
         try:
             return not self._body or await self._run(is_allowed, self._body, url)
-        except ParserEnded:
+        except ParserTerminated:
             return False
 
 
-def robots_facts(body: bytes) -> RobotsFacts:
-    """Parse a robots.txt."""
+def parse_robots(body: bytes) -> RobotsFacts:
+    """Parse a robots.txt; return the entries that apply to the whole site."""
     robots = Robots(body)
-    usable = dict.fromkeys(url for url in robots.sitemaps if is_usable(url))
-    return RobotsFacts(robots.delay, tuple(usable)[:_SITEMAPS])
+    usable = dict.fromkeys(url for url in robots.sitemaps if is_requestable_url(url))
+    return RobotsFacts(robots.delay, tuple(usable)[:_MAX_ROBOTS_SITEMAPS])
 
 
 def is_allowed(body: bytes, url: str) -> bool:
-    """Return whether a robots.txt allows the URL."""
+    """Return whether a robots.txt allows Joinery to request the URL."""
     return Robots(body).allows(url)
 
 
-def sitemap_facts(response: Response) -> SitemapFacts:
-    """Return the addresses that the sitemap lists, as far as it can be read."""
-    found, every = sitemaps.read(response.body, UNPACKED), lists_products(response.url)
-    pages = [url for url in dict.fromkeys(found.pages[:MOST]) if is_usable(url) and (every or is_product_page(url))]
+def parse_probe_sitemap(response: ProbeResponse) -> SitemapFacts:
+    """Parse a sitemap up to the first error; return its further sitemaps, its number of product pages, and examples."""
+    found, has_products_only = (
+        sitemaps.parse_sitemap(response.body, MAX_UNPACKED_BYTES),
+        is_product_sitemap_url(response.url),
+    )
+    pages = [
+        url
+        for url in dict.fromkeys(found.pages[:MAX_SITEMAP_URLS])
+        if is_requestable_url(url) and (has_products_only or is_product_page_url(url))
+    ]
     return SitemapFacts(
-        sitemaps=tuple([url for url in found.sitemaps if is_usable(url)][:MOST_SITEMAPS]),
-        product_pages=len(pages),
-        examples=tuple(spread(pages, EXAMPLES)),
-        whole=response.whole and not found.fault and len(found.pages) <= MOST and len(found.sitemaps) <= MOST_SITEMAPS,
-        readable=found.known and not response.is_page,
+        sitemaps=tuple([url for url in found.sitemaps if is_requestable_url(url)][:MAX_INDEX_SITEMAPS]),
+        product_page_count=len(pages),
+        product_page_examples=tuple(sample_evenly(pages, MAX_EXAMPLES)),
+        is_complete=response.is_complete
+        and not found.fault
+        and len(found.pages) <= MAX_SITEMAP_URLS
+        and len(found.sitemaps) <= MAX_INDEX_SITEMAPS,
+        is_sitemap=found.is_sitemap and not response.is_page,
     )
 
 
-def json_value(body: bytes) -> Any:
-    """Decode a JSON document; None for anything else."""
+def decode_json_or_none(body: bytes) -> Any:
+    """Decode a JSON document; return None if the body is not valid JSON."""
     try:
         return json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):

@@ -1,1 +1,1 @@
-"""Bounded reader of mail messages (RFC 5322, MIME)."""
+"""Parser of email messages (RFC 5322, MIME) with limits of size, number and depth."""

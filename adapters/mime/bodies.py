@@ -1,24 +1,25 @@
-"""Body of a part, decoded by its transfer encoding."""
+"""Decoding of the body of a message's part by its Content-Transfer-Encoding."""
 
 import binascii
 import re
 
-_WHITE = bytes(range(33))
+_WHITESPACE = bytes(range(33))
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
-_BROKEN = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]{0,80}\n|[ \t]{0,80}\Z)")
+_INVALID_QUOTED_PRINTABLE = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]{0,80}\n|[ \t]{0,80}\Z)")
 
 
-def decoded(body: bytes, encoding: str) -> bytes | None:
-    """Return the content, or None if it is damaged: a partial table would withdraw the missing items."""
+def decode_body(body: bytes, encoding: str) -> bytes | None:
+    """Decode a body by its transfer encoding; return None if the body is damaged or the encoding is unknown."""
+    # A damaged body is not decoded in part, because the items missing from a partial table would be withdrawn.
     if encoding == "base64":
-        return _base64(body)
+        return _decode_base64(body)
     if encoding == "quoted-printable":
-        return None if _BROKEN.search(body) else binascii.a2b_qp(body)
+        return None if _INVALID_QUOTED_PRINTABLE.search(body) else binascii.a2b_qp(body)
     return body if encoding in ("", "7bit", "8bit", "binary") else None
 
 
-def _base64(body: bytes) -> bytes | None:
-    packed = body.translate(None, _WHITE)
+def _decode_base64(body: bytes) -> bytes | None:
+    packed = body.translate(None, _WHITESPACE)
     if len(packed) % 4 or not _BASE64.fullmatch(packed):
         return None
     try:

@@ -1,4 +1,7 @@
-"""Parser of a message's parts in linear time: the standard parser reads every line once for each level."""
+"""Splitter of an email message into its parts, which takes linear time.
+
+The parser of the standard library reads every line once for each level of nesting.
+"""
 
 import re
 from collections.abc import Iterator
@@ -8,102 +11,111 @@ from email.parser import BytesHeaderParser
 
 from domain.mail.model import MessageUnreadable
 
-MOST_PARTS = 1000
-DEEPEST = 10
-LONGEST_HEADERS = 64 * 1024
-"""Bytes of one part's headers."""
-_MOST_FIELDS = 500
-_LONGEST_BOUNDARY = 200
-_LONGEST_VALUE = 4096
-_MOST_PARAMETERS = 64
-_END = re.compile(rb"\n\n|\A\n")
+MAX_PARTS = 1000
+MAX_LEVELS = 10
+MAX_HEADERS_BYTES = 64 * 1024
+"""Maximum size of the headers of one part in bytes."""
+_MAX_FIELDS = 500
+_MAX_BOUNDARY_LENGTH = 200
+_MAX_VALUE_LENGTH = 4096
+_MAX_PARAMETERS = 64
+_HEADERS_END = re.compile(rb"\n\n|\A\n")
 _PARSER = BytesHeaderParser()
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
-    """Part without parts: its headers, and its body as sent. `cut` states that the message ends before the part."""
+class MessagePart:
+    """Part of a message that contains no further parts, with its headers and its encoded body.
+
+    `is_truncated` states that the message ended inside the part.
+    """
 
     headers: "Message[str, str]"
     body: bytes
-    cut: bool
+    is_truncated: bool
 
 
-class Taken:
-    """Message being split into parts; one beyond the limits is refused as a whole."""
+class MessageSplitter:
+    """Splitter of a message into its parts. A message that exceeds a limit raises MessageUnreadable.
+
+    `headers` are the headers of the message.
+    """
 
     def __init__(self, raw: bytes) -> None:
-        self._parts = 0
-        self.headers, self._body = _split(raw.replace(b"\r\n", b"\n"))
+        self._part_count = 0
+        self.headers, self._body = _split_headers(raw.replace(b"\r\n", b"\n"))
 
-    def leaves(self) -> Iterator[Leaf]:
-        """Yield the parts with content, in order. Raises MessageUnreadable."""
-        yield from self._within(self.headers, self._body, 0, cut=False)
+    def iterate_leaves(self) -> Iterator[MessagePart]:
+        """Yield the parts that contain no further parts, in order. Raises MessageUnreadable."""
+        yield from self._iterate_parts(self.headers, self._body, 0, is_truncated=False)
 
-    def _within(self, headers: "Message[str, str]", body: bytes, depth: int, *, cut: bool) -> Iterator[Leaf]:
-        self._parts += 1
-        if self._parts > MOST_PARTS:
-            raise MessageUnreadable(f"The message has more than {MOST_PARTS} parts.")
-        if depth > DEEPEST:
-            raise MessageUnreadable(f"The message's parts are nested more than {DEEPEST} levels deep.")
-        kind, boundary = content_type(headers), _boundary(headers)
+    def _iterate_parts(
+        self, headers: "Message[str, str]", body: bytes, depth: int, *, is_truncated: bool
+    ) -> Iterator[MessagePart]:
+        self._part_count += 1
+        if self._part_count > MAX_PARTS:
+            raise MessageUnreadable(f"The message has more than {MAX_PARTS} parts.")
+        if depth > MAX_LEVELS:
+            raise MessageUnreadable(f"The message's parts are nested more than {MAX_LEVELS} levels deep.")
+        kind, boundary = find_content_type(headers), _read_boundary(headers)
         if kind.startswith("multipart/") and boundary:
-            for piece, open_ended in _pieces(body, boundary):
-                inner, rest = _split(piece)
-                yield from self._within(inner, rest, depth + 1, cut=cut or open_ended)
-        elif kind in ("message/rfc822", "message/global") and _is_plain(headers):
-            inner, rest = _split(body.lstrip(b"\n"))
-            yield from self._within(inner, rest, depth + 1, cut=cut)
+            for part, is_open_ended in _split_parts(body, boundary):
+                inner, rest = _split_headers(part)
+                yield from self._iterate_parts(inner, rest, depth + 1, is_truncated=is_truncated or is_open_ended)
+        elif kind in ("message/rfc822", "message/global") and _has_identity_encoding(headers):
+            inner, rest = _split_headers(body.lstrip(b"\n"))
+            yield from self._iterate_parts(inner, rest, depth + 1, is_truncated=is_truncated)
         else:
-            yield Leaf(headers, body, cut or kind.startswith("multipart/"))
+            yield MessagePart(headers, body, is_truncated or kind.startswith("multipart/"))
 
 
-def content_type(headers: "Message[str, str]") -> str:
-    """Return the declared type in lower case; text/plain for none or an invalid one."""
+def find_content_type(headers: "Message[str, str]") -> str:
+    """Return the content type of a part in lower case; text/plain if the header is missing or invalid."""
     try:
         return headers.get_content_type().lower()
     except Exception:  # the standard library raises undocumented errors for some headers
         return "text/plain"
 
 
-def _is_plain(headers: "Message[str, str]") -> bool:
+def _has_identity_encoding(headers: "Message[str, str]") -> bool:
     return str(headers.get("content-transfer-encoding", "")).strip().lower() in ("", "7bit", "8bit", "binary")
 
 
-def _split(piece: bytes) -> tuple["Message[str, str]", bytes]:
-    end = _END.search(piece)
-    head, body = (piece[: end.start()], piece[end.end() :]) if end else (piece, b"")
-    if len(head) > LONGEST_HEADERS or head.count(b"\n") > _MOST_FIELDS * 8:
-        raise MessageUnreadable(f"The headers of a part take more than {LONGEST_HEADERS} bytes.")
+def _split_headers(part: bytes) -> tuple["Message[str, str]", bytes]:
+    end = _HEADERS_END.search(part)
+    head, body = (part[: end.start()], part[end.end() :]) if end else (part, b"")
+    if len(head) > MAX_HEADERS_BYTES or head.count(b"\n") > _MAX_FIELDS * 8:
+        raise MessageUnreadable(f"The headers of a part take more than {MAX_HEADERS_BYTES} bytes.")
     try:
         headers = _PARSER.parsebytes(head)
     except Exception as error:  # as above
         raise MessageUnreadable("The headers of a part cannot be read.") from error
-    if len(headers) > _MOST_FIELDS:
-        raise MessageUnreadable(f"A part has more than {_MOST_FIELDS} headers.")
+    if len(headers) > _MAX_FIELDS:
+        raise MessageUnreadable(f"A part has more than {_MAX_FIELDS} headers.")
     return headers, body
 
 
-def has_parameters(headers: "Message[str, str]", name: str) -> bool:
-    """Return whether a header's parameters are few enough, as the standard parser takes quadratic time."""
+def has_parsable_parameters(headers: "Message[str, str]", name: str) -> bool:
+    """Return whether the parameters of the header `name` are few and short enough to be parsed."""
+    # The standard library parses parameters in quadratic time.
     value = str(headers.get(name, ""))
-    return len(value) <= _LONGEST_VALUE and value.count(";") <= _MOST_PARAMETERS
+    return len(value) <= _MAX_VALUE_LENGTH and value.count(";") <= _MAX_PARAMETERS
 
 
-def _boundary(headers: "Message[str, str]") -> bytes | None:
-    if not has_parameters(headers, "content-type"):
+def _read_boundary(headers: "Message[str, str]") -> bytes | None:
+    if not has_parsable_parameters(headers, "content-type"):
         return None
     try:
         text = headers.get_boundary()
     except Exception:  # as above
         return None
-    if not text or len(text) > _LONGEST_BOUNDARY:
+    if not text or len(text) > _MAX_BOUNDARY_LENGTH:
         return None
     return text.encode("utf-8", "surrogateescape")
 
 
-def _pieces(body: bytes, boundary: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield the parts between the boundary's lines, and whether the closing line is missing."""
+def _split_parts(body: bytes, boundary: bytes) -> Iterator[tuple[bytes, bool]]:
+    """Yield each part of a multipart body, and whether the boundary line after the part is missing."""
     line = re.compile(rb"(?:\A|\n)--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\n|\Z)")
     start: int | None = None
     for found in line.finditer(body):

@@ -18,15 +18,15 @@ from joserfc import jwt
 from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jws import JWSRegistry
 
-from adapters.oidc.metadata import ProviderDocuments, algorithms, decoded
+from adapters.oidc.discovery import ProviderDocuments, decode_json_object, select_algorithms
 from domain.kernel.clock import CLOCK
 from domain.kernel.names import displayable_name
-from domain.sso.model import Attempt, Client, Identity
+from domain.sso.model import Identity, OidcClient, SsoAttempt
 from domain.sso.ports import ProviderFault
-from ports.outbound import Outbound, OutboundFailed
+from ports.outbound import OutboundClient, OutboundFailed
 
-SCOPE = "openid email profile"
-LEEWAY = 60
+REQUESTED_SCOPES = "openid email profile"
+LEEWAY_SECONDS = 60
 """Tolerated difference of clocks in seconds."""
 _MAX_PARAMETER_LENGTH = 8192
 """Maximum characters of a response parameter."""
@@ -42,52 +42,63 @@ _REFUSALS = {
 
 
 class OidcProviders:
-    """IdentityProviders (domain/sso/ports.py) by OpenID Connect."""
+    """Identity providers by OpenID Connect (port IdentityProviders in domain/sso/ports.py).
+
+    Args:
+        outbound: The HTTP client.
+        documents: The cache of discovery documents and keys; None for a new one.
+        now: Returns the time in Unix seconds; None for the service's clock.
+    """
 
     def __init__(
-        self, outbound: Outbound, documents: ProviderDocuments | None = None, now: Callable[[], float] | None = None
+        self,
+        outbound: OutboundClient,
+        documents: ProviderDocuments | None = None,
+        now: Callable[[], float] | None = None,
     ) -> None:
         self._outbound, self._documents = outbound, documents or ProviderDocuments(outbound)
         self._now = lambda: int(now() if now else CLOCK.unix_ms() // 1000)
 
-    async def issuer(self, issuer: str) -> str:
-        document = await self._documents.fresh(issuer)
+    async def check_issuer(self, issuer: str) -> str:
+        document = await self._documents.fetch_document(issuer)
         canonical: str = document["issuer"]
-        await self._documents.keys(canonical)
+        await self._documents.get_keys(canonical)
         return canonical
 
-    async def authorization_url(self, client: Client, attempt: Attempt, hint: str) -> str:
-        document = await self._documents.find(client.issuer)
+    async def build_authorization_url(self, client: OidcClient, attempt: SsoAttempt, email: str) -> str:
+        document = await self._documents.get_document(client.issuer)
         url: str = prepare_grant_uri(
             document["authorization_endpoint"],
             client.client_id,
             "code",
             redirect_uri=client.redirect_uri,
-            scope=SCOPE,
+            scope=REQUESTED_SCOPES,
             state=attempt.state,
             nonce=attempt.nonce,
             code_challenge=create_s256_code_challenge(attempt.verifier),
             code_challenge_method="S256",
-            login_hint=hint or None,
-            **(_REAUTHENTICATE if attempt.again_since is not None else {}),
+            login_hint=email or None,
+            **(_REAUTHENTICATE if attempt.min_auth_time is not None else {}),
         )
         return url
 
-    async def identity(self, client: Client, attempt: Attempt, answer: Mapping[str, str]) -> Identity:
-        document = await self._documents.find(client.issuer)
-        code = _code(document, client, attempt, answer)
-        tokens = await self._exchange(document, client, attempt, code)
-        claims = await self._claims(document, client, attempt, tokens)
+    async def verify_identity(
+        self, client: OidcClient, attempt: SsoAttempt, response_params: Mapping[str, str]
+    ) -> Identity:
+        document = await self._documents.get_document(client.issuer)
+        code = _extract_code(document, client, attempt, response_params)
+        tokens = await self._exchange_code(document, client, attempt, code)
+        claims = await self._verify_claims(document, client, attempt, tokens)
         _check_reauthentication(attempt, claims)
         if "email" in claims:
-            return _identity(client.issuer, claims, claims)
-        userinfo = {**await self._userinfo(document, claims, tokens), "sub": claims["sub"]}
-        return _identity(client.issuer, claims, userinfo)
+            return _build_identity(client.issuer, claims, claims)
+        userinfo = {**await self._fetch_userinfo(document, claims, tokens), "sub": claims["sub"]}
+        return _build_identity(client.issuer, claims, userinfo)
 
-    async def _exchange(
-        self, document: Mapping[str, Any], client: Client, attempt: Attempt, code: str
+    async def _exchange_code(
+        self, document: Mapping[str, Any], client: OidcClient, attempt: SsoAttempt, code: str
     ) -> Mapping[str, Any]:
-        """Exchange the code for tokens, with the client's secret and the PKCE verifier."""
+        """Exchange the authorization code for tokens, with the client's secret and the PKCE verifier; return the response."""
         methods = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         basic = isinstance(methods, list) and "client_secret_basic" in methods
         credentials = (
@@ -100,26 +111,26 @@ class OidcProviders:
         auth = ClientAuth(*credentials, method)
         url, headers, form = auth.prepare("POST", document["token_endpoint"], dict(_FORM), body)
         try:
-            answer = await self._outbound.ask("POST", url, headers, form.encode())
+            answer = await self._outbound.request("POST", url, headers, form.encode())
         except OutboundFailed as error:
-            raise ProviderFault(f"The provider did not answer: {error}") from None
+            raise ProviderFault(f"The provider did not respond: {error}") from None
         if answer.status != 200:
-            raise ProviderFault(_token_refusal(answer.body))
-        return decoded(answer.body, "token response")
+            raise ProviderFault(_describe_token_refusal(answer.body))
+        return decode_json_object(answer.body, "token response")
 
-    async def _claims(
-        self, document: Mapping[str, Any], client: Client, attempt: Attempt, tokens: Mapping[str, Any]
+    async def _verify_claims(
+        self, document: Mapping[str, Any], client: OidcClient, attempt: SsoAttempt, tokens: Mapping[str, Any]
     ) -> Mapping[str, Any]:
-        """Verify the id_token (signature, issuer, audience, nonce, expiry) and return its claims."""
+        """Verify signature, issuer, audience, nonce and expiry of the id_token; return the claims. Raises ProviderFault."""
         text = tokens.get("id_token")
         if not isinstance(text, str):
             raise ProviderFault("The provider sent no id_token.")
-        registry = JWSRegistry(algorithms=algorithms(document), strict_check_header=False)
+        registry = JWSRegistry(algorithms=select_algorithms(document), strict_check_header=False)
         try:
             try:
-                token = jwt.decode(text, await self._documents.keys(client.issuer), registry=registry)
+                token = jwt.decode(text, await self._documents.get_keys(client.issuer), registry=registry)
             except InvalidKeyIdError:
-                token = jwt.decode(text, await self._documents.keys(client.issuer, again=True), registry=registry)
+                token = jwt.decode(text, await self._documents.get_keys(client.issuer, refresh=True), registry=registry)
             expected: Any = {
                 "iss": {"essential": True, "value": client.issuer},
                 "aud": {"essential": True, "value": client.client_id},
@@ -127,34 +138,40 @@ class OidcProviders:
             }
             params = {"nonce": attempt.nonce, "client_id": client.client_id, "access_token": tokens.get("access_token")}
             claims = CodeIDToken(token.claims, token.header, expected, params)
-            claims.validate(now=self._now(), leeway=LEEWAY)  # type: ignore[no-untyped-call,unused-ignore]
+            claims.validate(now=self._now(), leeway=LEEWAY_SECONDS)  # type: ignore[no-untyped-call,unused-ignore]
         except (JoseError, ValueError, TypeError, KeyError) as error:
-            raise ProviderFault(f"The provider's id_token is invalid ({_reason(error)}).") from None
+            raise ProviderFault(f"The provider's id_token is invalid ({_describe_error(error)}).") from None
         return dict(claims)
 
-    async def _userinfo(
+    async def _fetch_userinfo(
         self, document: Mapping[str, Any], claims: Mapping[str, Any], tokens: Mapping[str, Any]
     ) -> Mapping[str, Any]:
-        """Fetch the same subject's userinfo; return an empty mapping if the provider has no such endpoint."""
+        """Fetch the userinfo of the user in `claims`; return an empty mapping if the provider has no userinfo endpoint."""
         url, bearer = document.get("userinfo_endpoint"), tokens.get("access_token")
         if not isinstance(url, str) or not isinstance(bearer, str) or not bearer.isascii():
             return {}
         try:
-            answer = await self._outbound.ask(
+            answer = await self._outbound.request(
                 "GET", url, {"Authorization": f"Bearer {bearer}", "Accept": "application/json"}
             )
         except OutboundFailed as error:
             raise ProviderFault(f"The provider's userinfo cannot be fetched: {error}") from None
         if answer.status != 200:
             raise ProviderFault(f"The provider's userinfo cannot be fetched: the status is {answer.status}.")
-        userinfo = decoded(answer.body, "userinfo")
+        userinfo = decode_json_object(answer.body, "userinfo")
         if userinfo.get("sub") != claims["sub"]:
             raise ProviderFault("The provider's userinfo describes another user.")
         return userinfo
 
 
-def _code(document: Mapping[str, Any], client: Client, attempt: Attempt, answer: Mapping[str, str]) -> str:
-    """Return the code if state and issuer (RFC 9207) match the attempt. Raises ProviderFault."""
+def _extract_code(
+    document: Mapping[str, Any], client: OidcClient, attempt: SsoAttempt, answer: Mapping[str, str]
+) -> str:
+    """Return the authorization code in a response.
+
+    Raises:
+        ProviderFault: The response is an error, or its state or issuer (RFC 9207) does not match the attempt.
+    """
     parameters = {name: answer.get(name, "")[:_MAX_PARAMETER_LENGTH] for name in ("state", "iss", "error", "code")}
     if not hmac.compare_digest(parameters["state"].encode(), attempt.state.encode()):
         raise ProviderFault("The response does not belong to the sign-in that this browser started. Start again.")
@@ -171,23 +188,22 @@ def _code(document: Mapping[str, Any], client: Client, attempt: Attempt, answer:
     return str(response["code"])
 
 
-def _check_reauthentication(attempt: Attempt, claims: Mapping[str, Any]) -> None:
-    """Raise ProviderFault if reauthentication was requested but `auth_time` is older.
-
-    The user may have removed `prompt` from the URL, so only `auth_time` counts, if the provider returns it.
-    """
-    since, authenticated_at = attempt.again_since, claims.get("auth_time")
+def _check_reauthentication(attempt: SsoAttempt, claims: Mapping[str, Any]) -> None:
+    """Raise ProviderFault if reauthentication was requested, and the claim `auth_time` is older than the request."""
+    # the user may have removed the parameter `prompt` from the URL, so only `auth_time` proves the reauthentication
+    since, authenticated_at = attempt.min_auth_time, claims.get("auth_time")
     if (
         since is not None
         and isinstance(authenticated_at, int | float)
-        and authenticated_at < since.timestamp() - LEEWAY
+        and authenticated_at < since.timestamp() - LEEWAY_SECONDS
     ):
         raise ProviderFault("The provider did not authenticate you again. Sign in there again.")
 
 
-def _token_refusal(body: bytes) -> str:
+def _describe_token_refusal(body: bytes) -> str:
+    """Return the message for an error response of the token endpoint."""
     try:
-        error = decoded(body, "token response").get("error")
+        error = decode_json_object(body, "token response").get("error")
     except ProviderFault:
         error = None
     if error == "invalid_client":
@@ -197,13 +213,15 @@ def _token_refusal(body: bytes) -> str:
     return "The provider did not accept the code."
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
+    """Return the code or type of an error, and the claim that the error concerns."""
     code = getattr(error, "error", "") or type(error).__name__
     claim = getattr(error, "claim", "")
     return f"{code}: {claim}" if claim else str(code)
 
 
-def _identity(issuer: str, claims: Mapping[str, Any], profile: Mapping[str, Any]) -> Identity:
+def _build_identity(issuer: str, claims: Mapping[str, Any], profile: Mapping[str, Any]) -> Identity:
+    """Return the identity with the subject in `claims` and the email address and name in `profile`. Raises ProviderFault."""
     subject, email, name = claims["sub"], profile.get("email"), profile.get("name", "")
     if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_SUBJECT_LENGTH:
         raise ProviderFault("The provider returned no valid subject.")

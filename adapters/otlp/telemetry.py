@@ -1,22 +1,28 @@
-"""Spans and metrics of one process for one collector."""
+"""Export of spans and metrics of one process to one collector."""
 
 import asyncio
 from secrets import token_hex
 
-from adapters.otlp.collector import Collector
+from adapters.otlp.collector import OtlpCollector
 from adapters.otlp.metrics import OtlpMetrics
 from adapters.otlp.tracing import OtlpTracing
-from ports.telemetry import Collect
+from ports.telemetry import MetricsCollector
 
 
 class OtlpTelemetry:
-    """ports.telemetry.Telemetry: OTLP over HTTP, as protobuf in gzip."""
+    """Export of spans and metrics by OTLP over HTTP (port Telemetry in ports/telemetry.py).
+
+    Args:
+        url: The URL of the collector.
+        process: The name of the exporting process, such as `joinery-api`.
+        version: The release.
+    """
 
     def __init__(self, url: str, process: str, version: str) -> None:
-        self._collector = Collector(url, process, version, token_hex(8))
+        self._collector = OtlpCollector(url, process, version, token_hex(8))
         self.tracing = OtlpTracing(self._collector)
 
-    def export(self, collect: Collect) -> OtlpMetrics:
+    def create_export(self, collect: MetricsCollector) -> OtlpMetrics:
         return OtlpMetrics(self._collector, collect)
 
     async def close(self) -> None:

@@ -1,1 +1,1 @@
-"""Connectors as plugins: allowlist, loading, and the adapter from their kit to the port."""
+"""Connectors as plugins: list of permitted plugins, loading, and adapter from the connector SDK to the port."""

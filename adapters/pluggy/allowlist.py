@@ -1,4 +1,4 @@
-"""Parser of plugins.toml, the operator's list of permitted plugins; others are never imported."""
+"""Parser of plugins.toml, the operator's list of permitted plugins. Other plugins are never imported."""
 
 import re
 import tomllib
@@ -17,14 +17,15 @@ _ANY_VERSION = SpecifierSet()
 
 
 class AllowlistError(Exception):
-    """Invalid plugins.toml; the message states where and why."""
+    """Error in plugins.toml. The message states the entry and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """Permitted plugin: a built-in module (`connectors.csv`) or an installed distribution.
+class AllowlistEntry:
+    """Permitted plugin, which is either a built-in module (`connectors.csv`) or an installed distribution.
 
-    `hosts` are the names its connectors may reach (`api.acme.example`, `*.acme.example`, `*` for any public one).
+    `version` is the range of permitted versions of the distribution. `hosts` are the hosts that the plugin's connectors
+    may reach (`api.acme.example`, `*.acme.example`, `*` for any public host).
     """
 
     module: str | None = None
@@ -35,85 +36,89 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """Name in reports."""
+        """Name of the plugin in reports: that of its module or distribution."""
         return self.module or self.distribution or ""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowlist:
-    """Permitted plugins, in loading order."""
+    """Permitted plugins, in the order in which they are loaded."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[AllowlistEntry, ...]
 
-    def named(self, distribution: str) -> bool:
-        """Return whether a distribution is listed, enabled or not."""
+    def is_listed(self, distribution: str) -> bool:
+        """Return whether the list contains a distribution, enabled or disabled."""
         names = {canonicalize_name(entry.distribution) for entry in self.entries if entry.distribution}
         return canonicalize_name(distribution) in names
 
 
 _BUILT_IN = ("csv", "shopify", "api", "woocommerce", "bigcommerce", "json_ld")
-BUILT_IN = Allowlist(tuple(Entry(module=f"connectors.{name}") for name in _BUILT_IN))
-"""Plugins without a plugins.toml."""
+BUILT_IN = Allowlist(tuple(AllowlistEntry(module=f"connectors.{name}") for name in _BUILT_IN))
+"""Permitted plugins if there is no plugins.toml: all built-in modules."""
 
 
-def read(path: Path) -> Allowlist:
-    """Return the list in the file, or BUILT_IN if the file does not exist. Raises AllowlistError."""
+def read_allowlist(path: Path) -> Allowlist:
+    """Read plugins.toml; return BUILT_IN if the file does not exist. Raises AllowlistError."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return BUILT_IN
     except (OSError, UnicodeDecodeError):
-        raise AllowlistError(f"{path.name} cannot be read") from None
+        raise AllowlistError(f"{path.name} is unreadable") from None
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise AllowlistError(f"{path.name} is not TOML: {error}") from None
     rows = tables.pop("plugin", [])
     if tables or not isinstance(rows, list):
-        raise AllowlistError(f"{path.name} may contain only [[plugin]] tables")
-    return Allowlist(tuple(_entry(row, f"{path.name}, [[plugin]] {at}") for at, row in enumerate(rows, start=1)))
+        raise AllowlistError(f"{path.name} must contain only [[plugin]] tables")
+    return Allowlist(tuple(_parse_entry(row, f"{path.name}, [[plugin]] {at}") for at, row in enumerate(rows, start=1)))
 
 
-def _entry(row: Any, place: str) -> Entry:
+def _parse_entry(row: Any, subject: str) -> AllowlistEntry:
     if not isinstance(row, dict):
-        raise AllowlistError(f"{place}: this is not a table")
+        raise AllowlistError(f"{subject}: must be a table")
     if unknown := row.keys() - _KEYS:
-        raise AllowlistError(f"{place}: unknown key {', '.join(sorted(unknown))}")
-    module, distribution = _origin(row, place)
+        raise AllowlistError(f"{subject}: unknown key {', '.join(sorted(unknown))}")
+    module, distribution = _parse_origin(row, subject)
     enabled = row.get("enabled", True)
     try:
-        version = SpecifierSet(str(row.get("version", "")))  # other types give no valid range as text either
+        version = SpecifierSet(str(row.get("version", "")))  # values of other types are no valid range as text either
     except InvalidSpecifier:
-        raise AllowlistError(f'{place}: version is a range such as ">=1.2,<2"') from None
+        raise AllowlistError(f'{subject}: version must be a range such as ">=1.2,<2"') from None
     if not isinstance(enabled, bool):
-        raise AllowlistError(f"{place}: enabled is true or false")
-    return Entry(module, distribution, version, enabled, _hosts(row.get("hosts"), place, built_in=module is not None))
+        raise AllowlistError(f"{subject}: enabled must be true or false")
+    return AllowlistEntry(
+        module, distribution, version, enabled, _parse_hosts(row.get("hosts"), subject, built_in=module is not None)
+    )
 
 
-def _origin(row: dict[str, Any], place: str) -> tuple[str | None, str | None]:
+def _parse_origin(row: dict[str, Any], subject: str) -> tuple[str | None, str | None]:
     module, distribution = row.get("module"), row.get("distribution")
     if (module is None) == (distribution is None):
-        raise AllowlistError(f"{place}: name either a module or a distribution")
+        raise AllowlistError(f"{subject}: set either module or distribution")
     if module is not None and not (isinstance(module, str) and module.startswith("connectors.")):
-        raise AllowlistError(f"{place}: only built-in modules (connectors.…) are named by module")
+        raise AllowlistError(f"{subject}: module must be a built-in one (connectors.…)")
     if distribution is not None and not (isinstance(distribution, str) and _NAME.fullmatch(distribution)):
-        raise AllowlistError(f"{place}: distribution is not a distribution's name")
+        raise AllowlistError(f"{subject}: distribution is not a valid name")
     return module, distribution
 
 
-def _hosts(hosts: Any, place: str, *, built_in: bool) -> frozenset[str]:
+def _parse_hosts(hosts: Any, subject: str, *, built_in: bool) -> frozenset[str]:
     if hosts is None:
         if built_in:
             return _EVERY_HOST
-        raise AllowlistError(f'{place}: hosts names what its connectors may reach, ["*"] for any public host')
+        raise AllowlistError(
+            f'{subject}: hosts must list the hosts its connectors may reach, ["*"] for any public host'
+        )
     if not isinstance(hosts, list) or not all(isinstance(host, str) and host for host in hosts):
-        raise AllowlistError(f"{place}: hosts is a list of host names")
+        raise AllowlistError(f"{subject}: hosts must be a list of host names")
     return frozenset(host.lower() for host in hosts)
 
 
-def in_range(version: str, wanted: SpecifierSet) -> bool:
-    """Return whether a version is in a range (PEP 440); an invalid version is in the empty range only."""
+def is_in_range(version: str, permitted_range: SpecifierSet) -> bool:
+    """Return whether a version is in a range (PEP 440). An invalid version is only in the unrestricted range."""
     try:
-        return wanted.contains(version, prereleases=True)
+        return permitted_range.contains(version, prereleases=True)
     except InvalidVersion:
-        return not wanted
+        return not permitted_range

@@ -1,4 +1,4 @@
-"""Environment of a connector: the job's settings and a client limited to its plugin's hosts."""
+"""Context that a connector receives, with an HTTP client that may reach only the permitted hosts of the plugin."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -14,33 +14,36 @@ from domain.kernel.clock import CLOCK
 
 
 @dataclass(frozen=True, slots=True)
-class HostContext:
-    """Context of one fetch or parse (connectors.sdk.Context)."""
+class ConnectorContext:
+    """Context of one fetch or parse, an implementation of connectors.sdk.Context.
+
+    `report_sink` receives the reports of the connector.
+    """
 
     config: Mapping[str, Any]
     credentials: Mapping[str, Any] | None = field(repr=False)
     stream: str
     validators: Validators
-    http: "BoundHttp"
+    http: "PluginHttpClient"
     limits: Limits
     score_header: Callable[[Sequence[str]], int]
-    reported: Callable[[Report], None] = field(default=lambda _: None)
+    report_sink: Callable[[Report], None] = field(default=lambda _: None)
 
     def now(self) -> datetime:
         return CLOCK.now()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for some seconds."""
+        """Wait for a number of seconds."""
         await asyncio.sleep(seconds)
 
     def report(self, report: Report) -> None:
-        """Pass the report to `reported`."""
-        self.reported(report)
+        """Pass a report of the connector to `report_sink`."""
+        self.report_sink(report)
 
 
 @dataclass(frozen=True, slots=True)
 class _Response:
-    """Response whose chunks raise failures as the kit's errors."""
+    """Response whose chunks raise the errors of the connector SDK instead of those of the HTTP client."""
 
     status: int
     headers: Mapping[str, str]
@@ -49,32 +52,44 @@ class _Response:
 
 
 @runtime_checkable
-class PacingClient(Protocol):
-    """Client that shares the turns at a host among its callers."""
+class HostRateLimitedClient(Protocol):
+    """HTTP client that limits the rate of requests to each host and treats all organisations equally."""
 
-    def asking(self, caller: str, account: frozenset[str]) -> HttpClient:
-        """Return a client for an organisation, signed in by these texts or none."""
+    def for_organisation(self, org: str, credentials: frozenset[str]) -> HttpClient:
+        """Return a client for one organisation.
+
+        Args:
+            org: ID of the organisation.
+            credentials: Secret values of the source's credentials, which identify the account at each host; empty without
+                credentials.
+        """
         ...
 
 
-def asking(client: HttpClient, caller: str, account: frozenset[str]) -> HttpClient:
-    """Return a client for an organisation, or the same client if it has no turns."""
-    return client.asking(caller, account) if isinstance(client, PacingClient) else client
+def select_client(client: HttpClient, org: str, credentials: frozenset[str]) -> HttpClient:
+    """Return a client for the organisation `org`, or the client itself if it does not distinguish organisations."""
+    return client.for_organisation(org, credentials) if isinstance(client, HostRateLimitedClient) else client
 
 
-class NotOurTurn(RetryLater):
-    """Host that was not requested, as no turn was free."""
+class HostTurnUnavailable(RetryLater):
+    """Request that was not sent, because too many other requests to the host were waiting."""
 
 
-class BoundHttp:
-    """Guarded client of one plugin: limited to its hosts, with failures as connectors.sdk errors.
+class PluginHttpClient:
+    """HTTP client of one plugin, which may reach only the permitted hosts and raises the errors of the connector SDK.
 
-    `secrets` are the texts of the source's credentials. `last` is the last response, for the report of a failure.
+    Args:
+        client: HTTP client of the service, which sends the requests.
+        hosts: Host names that the plugin may reach; `*` permits all.
+        secrets: Secret values of the source's credentials.
+
+    Attributes:
+        last_response: The last response, for the report of a failure.
     """
 
     def __init__(self, client: HttpClient, hosts: frozenset[str], secrets: frozenset[str] = frozenset()) -> None:
         self._client, self._hosts, self._secrets = client, hosts, secrets
-        self.last: HttpResponse | None = None
+        self.last_response: HttpResponse | None = None
 
     def get(
         self,
@@ -83,11 +98,11 @@ class BoundHttp:
         headers: Mapping[str, str] | None = None,
         conditional: Validators | None = None,
         hosts: frozenset[str] | None = None,
-        private: frozenset[str] = frozenset(),
+        secrets: frozenset[str] = frozenset(),
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        known, private = self._narrowed(hosts), private | self._secrets
-        return self._bound(
-            self._client.get(url, headers=headers, conditional=conditional, hosts=known, private=private)
+        permitted, secrets = self._select_hosts(hosts), secrets | self._secrets
+        return self._open_response(
+            self._client.get(url, headers=headers, conditional=conditional, hosts=permitted, secrets=secrets)
         )
 
     def post(
@@ -98,35 +113,35 @@ class BoundHttp:
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        return self._bound(self._client.post(url, body=body, headers=headers, hosts=self._narrowed(hosts)))
+        return self._open_response(self._client.post(url, body=body, headers=headers, hosts=self._select_hosts(hosts)))
 
-    def _narrowed(self, hosts: frozenset[str] | None) -> frozenset[str] | None:
-        """Return the permitted hosts; a connector may restrict them only if its plugin may reach any host."""
+    def _select_hosts(self, hosts: frozenset[str] | None) -> frozenset[str] | None:
+        """Return the hosts that a request may reach: those of the plugin or, if these are any, those of the request."""
         if "*" in self._hosts:
             return hosts
         return self._hosts
 
     @asynccontextmanager
-    async def _bound(self, request: AbstractAsyncContextManager[HttpResponse]) -> AsyncIterator[HttpResponse]:
-        with _translated():
+    async def _open_response(self, request: AbstractAsyncContextManager[HttpResponse]) -> AsyncIterator[HttpResponse]:
+        with _translate_failures():
             response = await request.__aenter__()
-        chunks = _chunks(response)
-        self.last = _Response(response.status, response.headers, response.final_url, chunks)
+        chunks = _iterate_chunks(response)
+        self.last_response = _Response(response.status, response.headers, response.final_url, chunks)
         try:
-            yield self.last
+            yield self.last_response
         finally:
             await chunks.aclose()
             await request.__aexit__(None, None, None)
 
 
-async def _chunks(response: HttpResponse) -> AsyncGenerator[bytes, None]:
-    with _translated():
+async def _iterate_chunks(response: HttpResponse) -> AsyncGenerator[bytes, None]:
+    with _translate_failures():
         async for chunk in response.chunks:
             yield chunk
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_failures() -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -134,7 +149,7 @@ def _translated() -> Iterator[None]:
             raise
         if error.kind == "host_busy":
             until = CLOCK.now() + timedelta(seconds=getattr(error, "seconds", 60.0))
-            raise NotOurTurn(str(error), until=until, reason="retry") from None
+            raise HostTurnUnavailable(str(error), until=until, reason="retry") from None
         if error.kind == "refused_address":
-            raise Refused(f"The address may not be reached. {error}") from None
+            raise Refused(f"The URL is not allowed. {error}") from None
         raise Unreachable(str(error)) from None

@@ -9,19 +9,19 @@ from typing import Any
 import msgspec
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.errors import CONFLICTS
-from adapters.postgres.session import Session, jsonb
+from adapters.postgres.errors import CONFLICT_MESSAGES
+from adapters.postgres.session import TenantSession, encode_jsonb
 from adapters.postgres.stores import (
-    EVER,
-    LOOKED,
+    SCAN_LIMIT,
+    TIME_BOUNDS,
     TenantStore,
-    first,
-    page_of,
-    statements,
-    value,
+    build_page,
+    fetch_first,
+    fetch_scalar,
+    load_statements,
 )
-from domain.audit.chain import GENESIS, ChainHead, digest_of, linked
-from domain.audit.model import AuditEntry, AuditFilter, Change, id_at
+from domain.audit.chain import GENESIS, ChainHead, compute_entry_digest, compute_hashes
+from domain.audit.model import AuditEntry, AuditFilter, Change, compute_lowest_id
 from domain.audit.ports import AuditLog, Chain
 from domain.kernel import retention
 from domain.kernel.ids import new_id
@@ -33,42 +33,42 @@ _COLUMNS = (
     "id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, act, undoes, undone, "
     "kept, sequence, hash"
 )
-SQL = statements("audit", entry=_COLUMNS, walked=statements("audit")["walk_one"], looked=str(LOOKED))
-CONFLICTS["audit_entries_undoes"] = "The change was undone at the same time by another request."
-_CHUNK = 1_000
+SQL = load_statements("audit", entry=_COLUMNS, walked=load_statements("audit")["walk_one"], looked=str(SCAN_LIMIT))
+CONFLICT_MESSAGES["audit_entries_undoes"] = "Another request undid the change at the same time."
+_ENTRIES_PER_QUERY = 1_000
 """Number of entries per query when all entries are read."""
-_SLACK = timedelta(minutes=1)
-"""Upper bound of the time between the start of a transaction, which dates its entries, and the creation of their ids."""
-_INDEXED = ("target", "actor", "action", "object")
-"""Filters with an index, the most selective first; the first given one determines the index."""
+_MAX_TRANSACTION_DELAY = timedelta(minutes=1)
+"""Maximum time between the start of a transaction, which dates its entries, and the creation of the entries' IDs."""
+_INDEXED_FILTERS = ("target", "actor", "action", "object")
+"""Filters with an index, the most selective first; a list scans the index of the first one that its filter contains."""
 
 
-def _json(value: Any) -> Jsonb:
+def _encode_value(value: Any) -> Jsonb:
     return Jsonb(value, dumps=_ENCODE)
 
 
-def _row(entry: AuditEntry) -> dict[str, Any]:
+def _entry_params(entry: AuditEntry) -> dict[str, Any]:
     context, change = entry.context, entry.change
     return {
         "id": entry.id,
-        "actor": _json(context.actor),
+        "actor": _encode_value(context.actor),
         "action": context.operation,
         "target": change.object,
         "target_id": change.id,
         "change": change.action,
-        "before": _json(change.before),
-        "after": _json(change.after),
+        "before": _encode_value(change.before),
+        "after": _encode_value(change.after),
         "request_id": context.request_id,
         "created_at": entry.created_at,
         "act": None if entry.act == entry.id else entry.act,
         "undoes": entry.undoes,
         "undone": list(entry.undone) or None,
         "reversible": context.reversible,
-        "kept": entry.kept,
+        "kept": entry.has_sealed,
     }
 
 
-def _entry(*row: Any) -> AuditEntry:
+def _build_entry(*row: Any) -> AuditEntry:
     id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, *rest = row
     act, undoes, undone, kept, sequence, hash = rest
     context = AuditContext(Actor(**actor), action, request_id, reversible)
@@ -77,17 +77,17 @@ def _entry(*row: Any) -> AuditEntry:
 
 
 class PostgresAuditLog(TenantStore, AuditLog):
-    """Audit log of the tenant; `flush` stores the changes of the transaction."""
+    """Audit log of the tenant. Changes are collected until `flush` stores them, just before the transaction commits."""
 
     _sql = SQL
-    kept = value()
-    get = first(_entry)
+    get_sealed = fetch_scalar()
+    get = fetch_first(_build_entry)
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: TenantSession) -> None:
         super().__init__(session)
-        self._flushed = 0
-        """Number of the unit's changes that already have entries."""
-        self._kept: set[str] = set()
+        self._stored_count = 0
+        """Number of the transaction's changes that already have audit entries."""
+        self._sealed_entries: set[str] = set()
         self._undoes: str | None = None
         self._undone: tuple[int, ...] = ()
 
@@ -100,20 +100,23 @@ class PostgresAuditLog(TenantStore, AuditLog):
         for change in changes:
             await self.add(change)
 
-    async def keep(self, entry: str, sealed: bytes) -> None:
+    async def store_sealed(self, entry: str, sealed: bytes) -> None:
         expires = self._session.now + retention.KEPT_FOR_UNDOING
         await self._run("keep", entry=entry, sealed=sealed, expires_at=expires)
-        self._kept.add(entry)
+        self._sealed_entries.add(entry)
 
-    async def take_back(self, act: Sequence[AuditEntry]) -> None:
-        self._undoes, self._undone = act[0].act, (*act[0].undone, act[0].sequence)
+    async def link_undone_act(self, undone_entries: Sequence[AuditEntry]) -> None:
+        self._undoes, self._undone = undone_entries[0].act, (*undone_entries[0].undone, undone_entries[0].sequence)
 
-    async def take_turn(self, act: str) -> None:
-        await self._session.take_turn("audit", act)
+    async def lock_act(self, act: str) -> None:
+        await self._session.acquire_lock("audit", act)
 
     async def flush(self) -> None:
-        """Append the added changes to the chain, just before the commit, since this locks the chain's head."""
-        changes = self._session.recorded.changes[self._flushed :]
+        """Append entries for the collected changes to the audit chain, as the last step before the commit.
+
+        This locks the chain's last entry, so other writers of the chain wait until the transaction ends.
+        """
+        changes = self._session.recorded.changes[self._stored_count :]
         if not changes:
             return
         session = self._session
@@ -127,7 +130,7 @@ class PostgresAuditLog(TenantStore, AuditLog):
                 act=act,
                 undoes=self._undoes if change.entry == act else None,
                 undone=self._undone,
-                kept=change.entry in self._kept,
+                has_sealed=change.entry in self._sealed_entries,
             )
             for change in changes
         ]
@@ -135,75 +138,75 @@ class PostgresAuditLog(TenantStore, AuditLog):
             await self._append(entries[0])
         else:
             await self._append_all(entries)
-        self._flushed += len(entries)
+        self._stored_count += len(entries)
 
     async def _append(self, entry: AuditEntry) -> None:
-        values = {**_row(entry), "digest": digest_of(self._session.tenant, entry)}
+        values = {**_entry_params(entry), "digest": compute_entry_digest(self._session.tenant, entry)}
         if not await self._run("append", **values):
             await self._run("begin", genesis=GENESIS)
             await self._run("append", **values)
 
     async def _append_all(self, entries: Sequence[AuditEntry]) -> None:
-        head = await self._first(ChainHead, "lock_head")
+        head = await self._fetch_first(ChainHead, "lock_head")
         if head is None:
             await self._run("begin", genesis=GENESIS)
-            head = await self._first(ChainHead, "lock_head")
+            head = await self._fetch_first(ChainHead, "lock_head")
         assert head is not None, "a chain without a head"
-        links = list(linked(self._session.tenant, head, entries))
+        links = list(compute_hashes(self._session.tenant, head, entries))
         rows = [
-            {**_row(entry), "sequence": sequence, "hash": hash}
+            {**_entry_params(entry), "sequence": sequence, "hash": hash}
             for entry, (sequence, hash) in zip(entries, links, strict=True)
         ]
         await self._session.insert_all("audit_entries", rows)
         await self._run("raise", last=links[-1][0], hash=links[-1][1])
 
-    async def acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
-        return sorted(await self._every(_entry, "acts", acts=list(acts)), key=lambda entry: entry.sequence)
+    async def list_entries_of_acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
+        return sorted(await self._fetch_all(_build_entry, "acts", acts=list(acts)), key=lambda entry: entry.sequence)
 
-    async def undone_by(self, acts: Sequence[str]) -> Mapping[str, str]:
-        return dict(await self._rows("undone_by", acts=list(acts)))
+    async def find_undoing_acts(self, acts: Sequence[str]) -> Mapping[str, str]:
+        return dict(await self._fetch_rows("undone_by", acts=list(acts)))
 
-    async def standing_on(self, entries: Sequence[AuditEntry]) -> Mapping[str, str]:
+    async def find_dependents(self, entries: Sequence[AuditEntry]) -> Mapping[str, str]:
         criteria = [
             {
                 "act": entry.act,
                 "object": entry.change.object,
                 "target": entry.change.id,
                 "sequence": entry.sequence,
-                "bound": id_at(entry.created_at - _SLACK),
+                "bound": compute_lowest_id(entry.created_at - _MAX_TRANSACTION_DELAY),
                 "whole": entry.change.action != "update",
                 "fields": sorted(entry.change.before.keys() | entry.change.after.keys()),
             }
             for entry in entries
         ]
-        dependents = await self._rows("standing_on", entries=jsonb(criteria))
+        dependents = await self._fetch_rows("standing_on", entries=encode_jsonb(criteria))
         return {act: max(id for base, id in dependents if base == act) for act, _ in dependents}
 
     async def page(self, request: PageRequest, filter: AuditFilter) -> Page[AuditEntry]:
         given = {name: value for name, value in asdict(filter).items() if value is not None}
         values = {**given, "since_id": None, "until_id": None}
         if filter.since is not None:
-            values["since_id"] = id_at(max(filter.since, EVER[0]) - _SLACK)
+            values["since_id"] = compute_lowest_id(max(filter.since, TIME_BOUNDS[0]) - _MAX_TRANSACTION_DELAY)
         if filter.until is not None:
-            values["until_id"] = id_at(min(filter.until, EVER[1]) + _SLACK)
-        walked = next((name for name in _INDEXED if name in given), None)
+            values["until_id"] = compute_lowest_id(min(filter.until, TIME_BOUNDS[1]) + _MAX_TRANSACTION_DELAY)
+        walked = next((name for name in _INDEXED_FILTERS if name in given), None)
         if walked is None or len(given.keys() - {"since", "until"}) == 1:
-            return await self._page(_entry, "list", request, names=given, **values)
+            return await self._fetch_page(_build_entry, "list", request, names=given, **values)
         names = (given.keys() | {f"walk_{walked}"}) - {walked}
-        rows = await self._listed("walked", request, names, **values)
+        rows = await self._fetch_page_rows("walked", request, names, **values)
         end = None
         if len(rows) <= request.limit:
-            last = await self._listed("walked_end", request, names, **values)
+            last = await self._fetch_page_rows("walked_end", request, names, **values)
             end = last[0][0] if last else None
-        return page_of([_entry(*row) for row in rows], request, end=end)
+        return build_page([_build_entry(*row) for row in rows], request, scan_end=end)
 
     @asynccontextmanager
-    async def chain(self) -> AsyncIterator[Chain]:
+    async def open_chain(self) -> AsyncIterator[Chain]:
         async with self._session.snapshot():
-            yield await self._first(ChainHead, "head"), self._walk()
+            yield await self._fetch_first(ChainHead, "head"), self._iterate_chain()
 
-    async def _walk(self) -> AsyncIterator[Sequence[AuditEntry]]:
+    async def _iterate_chain(self) -> AsyncIterator[Sequence[AuditEntry]]:
         after = -1
-        while entries := await self._every(_entry, "walk", after=after, limit=_CHUNK):
+        while entries := await self._fetch_all(_build_entry, "walk", after=after, limit=_ENTRIES_PER_QUERY):
             yield entries
             after = entries[-1].sequence

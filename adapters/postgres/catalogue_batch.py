@@ -1,4 +1,7 @@
-"""Loading of products to compare, and writing of batches: COPY into temporary tables, then one statement per table (architecture §5)."""
+"""Writing of batches, and loading of the products with which a batch is compared.
+
+Batches are written by COPY into temporary tables and one statement per table (architecture §5).
+"""
 
 import asyncio
 from collections import defaultdict
@@ -8,184 +11,215 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from adapters.postgres import catalogue_rows as rows
-from adapters.postgres.nodes.connecting import Fetched
-from adapters.postgres.session import Session, records, texts
-from adapters.postgres.stores import TenantStore, statements
-from domain.catalogue import search
-from domain.catalogue.absence import MISSED_RUNS
-from domain.catalogue.batch import Batch, KeyRange, RowFingerprint
+from adapters.postgres.nodes.connections import DatabaseRow
+from adapters.postgres.session import TenantSession, encode_rows, encode_texts
+from adapters.postgres.stores import TenantStore, load_statements
+from domain.catalogue import search_terms
+from domain.catalogue.batch import Batch, RowFingerprint, SlotRange
+from domain.catalogue.missed_runs import MISSED_RUNS
 from domain.catalogue.model import Offer, Product, Variant
-from domain.catalogue.ports import Rendering
+from domain.catalogue.ports import CatalogueRenderer
 
-SQL = statements("catalogue_batch")
+SQL = load_statements("catalogue_batch")
 _FINGERPRINTS = ("int4", "text", "bytea", "text", "int4")
 _DOCUMENTS = ("text", "bytea", "text")
 _TERMS = ("text", "text")
 _THREAD_THRESHOLD = 200
-"""Number of rows above which the conversion runs in a thread."""
-_NAMES = ("title", "brand", "collection")
+"""Number of rows above which objects are built in a thread."""
+_MATCHED_FIELDS = ("title", "brand", "collection")
 
-Thing = TypeVar("Thing", Product, Variant, Offer)
+CatalogueObject = TypeVar("CatalogueObject", Product, Variant, Offer)
 
 
-def etag_of(body: bytes) -> str:
-    """Return the strong validator of a document."""
+def compute_etag(body: bytes) -> str:
+    """Return the strong ETag of a product document."""
     return blake2b(body, digest_size=12).hexdigest()
 
 
-def _only(changed: Iterable[Thing], new: Iterable[Thing]) -> list[Thing]:
-    """Return each changed object once, without those that are new."""
+def _exclude_new(changed: Iterable[CatalogueObject], new: Iterable[CatalogueObject]) -> list[CatalogueObject]:
+    """Return the changed objects, each once and without those that are also in `new`."""
     new_ids = {entity.id for entity in new}
     return list({entity.id: entity for entity in changed if entity.id not in new_ids}.values())
 
 
-async def fill_fingerprints(store: TenantStore, fingerprints: Iterable[RowFingerprint]) -> None:
-    """Fill the temporary table `new_fingerprints`."""
-    rows = ((row.slot, row.key, row.fingerprint, row.product, row.problems) for row in fingerprints)
-    await store.fill("fingerprints", rows, _FINGERPRINTS)
+async def fill_fingerprint_table(store: TenantStore, fingerprints: Iterable[RowFingerprint]) -> None:
+    """Replace the rows of the temporary table `new_fingerprints` by these fingerprints."""
+    rows = ((row.slot, row.key, row.fingerprint, row.product_id, row.problems) for row in fingerprints)
+    await store.fill_temporary_table("fingerprints", rows, _FINGERPRINTS)
 
 
-async def load(session: Session, statement: str, decode: Any, **values: Any) -> dict[str, Product]:
-    """Return the products of a statement by id, with the variants and offers that their sources state.
+async def load_products(session: TenantSession, statement: str, decode: Any, **values: Any) -> dict[str, Product]:
+    """Return the products that an SQL statement selects, by ID, with their unmerged variants and offers.
 
-    `decode` is `rows.plain` or `rows.packed`.
+    Args:
+        session: Session of the tenant.
+        statement: Name of the statement.
+        decode: `decode_data`, or `RawData` to leave the stored data encoded.
+        **values: Parameters of the statement.
     """
-    products = {row[0]: rows.product_of(row, decode) for row in await session.all(SQL[statement], **values)}
+    products = {row[0]: rows.build_product(row, decode) for row in await session.fetch_rows(SQL[statement], **values)}
     if not products:
         return products
-    ids = texts(products)
-    variants = await session.all(SQL["variants_of"], ids=ids)
-    offers = await session.all(SQL["offers_of"], ids=ids)
+    ids = encode_texts(products)
+    variants = await session.fetch_rows(SQL["variants_of"], ids=ids)
+    offers = await session.fetch_rows(SQL["offers_of"], ids=ids)
     if len(variants) + len(offers) > _THREAD_THRESHOLD:
-        await asyncio.to_thread(_fill, products, variants, offers, decode)
+        await asyncio.to_thread(_add_children, products, variants, offers, decode)
     else:
-        _fill(products, variants, offers, decode)
+        _add_children(products, variants, offers, decode)
     return products
 
 
-def _fill(
-    products: Mapping[str, Product], variant_rows: Sequence[Fetched], offer_rows: Sequence[Fetched], decode: Any
+def _add_children(
+    products: Mapping[str, Product], variant_rows: Sequence[DatabaseRow], offer_rows: Sequence[DatabaseRow], decode: Any
 ) -> None:
     variants: dict[str, Variant] = {}
     for row in variant_rows:
-        variant = variants[row[0]] = rows.variant_of(row, decode)
+        variant = variants[row[0]] = rows.build_variant(row, decode)
         products[variant.product].variants.append(variant)
     for row in offer_rows:
-        offer = rows.offer_of(*row)
+        offer = rows.build_offer(*row)
         variants[offer.variant].offers.append(offer)
 
 
-async def images_of(session: Session, products: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return the ids of stored images by product and URL; products without images are omitted."""
+async def load_images(session: TenantSession, products: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the IDs of stored images by product and URL; products without stored images are omitted."""
     images: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for product, url, image in await session.all(SQL["images_of"], ids=texts(products)):
+    for product, url, image in await session.fetch_rows(SQL["images_of"], ids=encode_texts(products)):
         images[product][url] = image
     return images
 
 
 class DocumentWriter(TenantStore):
-    """Writer of product documents in the session's transaction."""
+    """Writer of product documents in the tenant's transaction."""
 
     _sql = SQL
 
-    def __init__(self, session: Session, rendering: Rendering) -> None:
+    def __init__(self, session: TenantSession, rendering: CatalogueRenderer) -> None:
         super().__init__(session)
         self._rendering = rendering
-        self._packed: dict[str, Any] = {}
+        self._encoded_data: dict[str, Any] = {}
+        """Encoded data of products and variants by ID, which documents embed."""
 
-    async def save_documents(self, bodies: Iterable[tuple[str, bytes]], old: Iterable[str]) -> None:
-        """Store documents by product id; `old` are existing products, which may have images."""
-        images, render = await images_of(self._session, old), self._rendering.with_images
-        rendered = ((id, render(body, images[id]) if id in images else body) for id, body in bodies)
-        await self.fill("documents", ((id, body, etag_of(body)) for id, body in rendered), _DOCUMENTS)
+    async def save_documents(self, documents: Iterable[tuple[str, bytes]], existing_ids: Iterable[str]) -> None:
+        """Store documents, which are passed as pairs of product ID and JSON.
+
+        `existing_ids` are the IDs of products that existed before and may therefore have stored images.
+        """
+        images, render = await load_images(self._session, existing_ids), self._rendering.set_images
+        rendered = ((id, render(body, images[id]) if id in images else body) for id, body in documents)
+        await self.fill_temporary_table(
+            "documents", ((id, body, compute_etag(body)) for id, body in rendered), _DOCUMENTS
+        )
         await self._run("save_documents")
 
 
 class BatchWriter(DocumentWriter):
-    """Writer of one batch."""
+    """Writer of all changes of a batch: products, variants, offers, documents, search terms and fingerprints."""
 
-    async def write(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        await self._products(key_range, batch, now)
-        await self._variants(key_range, batch, now)
-        await self._offers(key_range, batch, now)
-        await self._documents(batch)
-        await self._fingerprints(key_range, batch, now)
+    async def write(self, key_range: SlotRange, batch: Batch, now: datetime) -> None:
+        await self._write_products(key_range, batch, now)
+        await self._write_variants(key_range, batch, now)
+        await self._write_offers(key_range, batch, now)
+        await self._write_documents(batch)
+        await self._write_fingerprints(key_range, batch, now)
 
-    async def _products(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        changed = _only(batch.changed_products, batch.new_products)
-        stated = [*batch.new_products, *changed]
-        whole = {product.id: search.terms(product) for product in stated if product.id not in batch.tied}
-        if stated:
-            await self.fill("products", map(self._product_row, stated), rows.PRODUCT_TYPES)
+    async def _write_products(self, key_range: SlotRange, batch: Batch, now: datetime) -> None:
+        changed = _exclude_new(batch.changed_products, batch.new_products)
+        written = [*batch.new_products, *changed]
+        terms_by_product = {
+            product.id: search_terms.compute_terms(product)
+            for product in written
+            if product.id not in batch.merged_product_ids
+        }
+        if written:
+            await self.fill_temporary_table(
+                "products", map(self._build_product_row, written), rows.PRODUCT_COLUMN_TYPES
+            )
             if changed:
                 await self._queue_renamed(changed)
             await self._run("save_products", source=key_range.source, now=now)
-        touched = [id_ for id_ in batch.touched if id_ not in whole and id_ not in batch.tied]
+        touched = [id_ for id_ in batch.touched if id_ not in terms_by_product and id_ not in batch.merged_product_ids]
         if touched:
-            await self._run("touch_products", ids=texts(touched), now=now)
-        others = {id_: values for id_, values in batch.availabilities.items() if id_ not in batch.tied}
-        await self._terms(whole, {product.id for product in changed if product.id in whole}, others)
+            await self._run("touch_products", ids=encode_texts(touched), now=now)
+        others = {
+            id_: values
+            for id_, values in batch.availabilities_by_product.items()
+            if id_ not in batch.merged_product_ids
+        }
+        await self._write_terms(
+            terms_by_product, {product.id for product in changed if product.id in terms_by_product}, others
+        )
 
     async def _queue_renamed(self, changed: Iterable[Product]) -> None:
-        """Queue for matching the variants whose product's title, brand or collection changes."""
+        """Add the variants of products whose title, brand or collection has changed to the match queue."""
         products = list(changed)
-        names = records({"id": product.id, **{name: product.data.get(name) for name in _NAMES}} for product in products)
-        renamed = await self._rows("renamed", ids=texts(product.id for product in products), names=names)
+        names = encode_rows(
+            {"id": product.id, **{name: product.data.get(name) for name in _MATCHED_FIELDS}} for product in products
+        )
+        renamed = await self._fetch_rows("renamed", ids=encode_texts(product.id for product in products), names=names)
         if renamed:
-            await self._run("queue_renamed", ids=texts(id for (id,) in renamed))
+            await self._run("queue_renamed", ids=encode_texts(id for (id,) in renamed))
 
-    async def _terms(
-        self, whole: Mapping[str, set[str]], changed: set[str], availabilities: Mapping[str, frozenset[str]]
+    async def _write_terms(
+        self, terms_by_product: Mapping[str, set[str]], changed: set[str], availabilities: Mapping[str, frozenset[str]]
     ) -> None:
-        if not whole and not availabilities:
+        if not terms_by_product and not availabilities:
             return
-        pairs = [(id_, term) for id_, terms in whole.items() for term in terms]
-        pairs += [(id_, search.availability_term(value)) for id_, values in availabilities.items() for value in values]
-        await self.fill("terms", pairs, _TERMS)
+        pairs = [(id_, term) for id_, terms in terms_by_product.items() for term in terms]
+        pairs += [
+            (id_, search_terms.availability_term(value)) for id_, values in availabilities.items() for value in values
+        ]
+        await self.fill_temporary_table("terms", pairs, _TERMS)
         if changed:
-            await self._run("drop_terms", ids=texts(changed))
+            await self._run("drop_terms", ids=encode_texts(changed))
         if availabilities:
-            low, high = search.AVAILABILITY_TERMS
-            await self._run("drop_availabilities", ids=texts(availabilities), low=low, high=high)
+            low, high = search_terms.AVAILABILITY_TERMS
+            await self._run("drop_availabilities", ids=encode_texts(availabilities), low=low, high=high)
         await self._run("add_terms")
 
-    async def _variants(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        stated = [*batch.new_variants, *_only(batch.changed_variants, batch.new_variants)]
-        if stated:
-            await self.fill("variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
+    async def _write_variants(self, key_range: SlotRange, batch: Batch, now: datetime) -> None:
+        written = [*batch.new_variants, *_exclude_new(batch.changed_variants, batch.new_variants)]
+        if written:
+            await self.fill_temporary_table(
+                "variants", map(self._build_variant_row, written), rows.VARIANT_COLUMN_TYPES
+            )
             await self._run("save_variants", source=key_range.source, now=now)
             await self._run("queue_variants")
 
-    async def _offers(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        stated = [*batch.new_offers, *_only(batch.changed_offers, batch.new_offers)]
-        if stated:
-            await self.fill("offers", map(rows.offer_row, stated), rows.OFFER_TYPES)
+    async def _write_offers(self, key_range: SlotRange, batch: Batch, now: datetime) -> None:
+        written = [*batch.new_offers, *_exclude_new(batch.changed_offers, batch.new_offers)]
+        if written:
+            await self.fill_temporary_table("offers", map(rows.build_offer_row, written), rows.OFFER_COLUMN_TYPES)
             await self._run("save_offers", source=key_range.source, now=now)
 
-    async def _documents(self, batch: Batch) -> None:
-        touched = [product for id_, product in batch.touched.items() if id_ not in batch.tied]
+    async def _write_documents(self, batch: Batch) -> None:
+        touched = [product for id_, product in batch.touched.items() if id_ not in batch.merged_product_ids]
         if touched:
             new = {product.id for product in batch.new_products}
-            bodies = ((product.id, self._rendering.product(product, self._packed)) for product in touched)
+            bodies = ((product.id, self._rendering.render_product(product, self._encoded_data)) for product in touched)
             old = [product.id for product in touched if product.id not in new]
             await self.save_documents(bodies, old)
 
-    async def _fingerprints(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        where = {"source": key_range.source, "stream": key_range.stream}
+    async def _write_fingerprints(self, key_range: SlotRange, batch: Batch, now: datetime) -> None:
+        stream_params = {"source": key_range.source, "stream": key_range.stream}
         if batch.fingerprints:
-            await fill_fingerprints(self, batch.fingerprints)
-            await self._run("save_fingerprints", **where)
-        if batch.outdated:
-            keys, slots = texts(row.key for row in batch.outdated), texts(str(row.slot) for row in batch.outdated)
-            await self._run("outdate_fingerprints", **where, keys=keys, slots=slots)
-        if batch.absent:
-            bounds = {"low": key_range.low, "high": key_range.high, "keys": texts(batch.absent)}
-            await self._run("save_absent", **where, **bounds, now=now, missed_runs=MISSED_RUNS)
+            await fill_fingerprint_table(self, batch.fingerprints)
+            await self._run("save_fingerprints", **stream_params)
+        if batch.invalidated_fingerprints:
+            keys, slots = (
+                encode_texts(row.key for row in batch.invalidated_fingerprints),
+                encode_texts(str(row.slot) for row in batch.invalidated_fingerprints),
+            )
+            await self._run("outdate_fingerprints", **stream_params, keys=keys, slots=slots)
+        if batch.absent_keys:
+            bounds = {"low": key_range.low, "high": key_range.high, "keys": encode_texts(batch.absent_keys)}
+            await self._run("save_absent", **stream_params, **bounds, now=now, missed_runs=MISSED_RUNS)
 
-    def _product_row(self, product: Product) -> Fetched:
-        packed = self._packed[product.id] = self._rendering.pack(product.data)
-        return rows.product_row(product, bytes(packed))
+    def _build_product_row(self, product: Product) -> DatabaseRow:
+        encoded = self._encoded_data[product.id] = self._rendering.encode_data(product.data)
+        return rows.build_product_row(product, bytes(encoded))
 
-    def _variant_row(self, variant: Variant) -> Fetched:
-        packed = self._packed[variant.id] = self._rendering.pack(variant.data)
-        return rows.variant_row(variant, bytes(packed))
+    def _build_variant_row(self, variant: Variant) -> DatabaseRow:
+        encoded = self._encoded_data[variant.id] = self._rendering.encode_data(variant.data)
+        return rows.build_variant_row(variant, bytes(encoded))

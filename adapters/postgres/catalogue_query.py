@@ -1,223 +1,281 @@
-"""Queries of product and offer lists: selection of the statements' conditional lines, and their parameters (ADR 24)."""
+"""Queries of product and offer lists, rendered from the SQL templates in sql/catalogue.sql (ADR 24).
+
+A template has optional lines that end in names (`--? name`). A line is included only if all its names are selected,
+such as the filters that a request uses.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, LiteralString, NamedTuple
 
-from adapters.postgres.session import jsonb, texts
-from adapters.postgres.stores import LOOKED, page_names, page_params, rendered, statements
-from domain.catalogue import search
+from adapters.postgres.session import encode_jsonb, encode_texts
+from adapters.postgres.stores import (
+    SCAN_LIMIT,
+    build_page_line_names,
+    build_page_params,
+    load_statements,
+    render_statement,
+)
+from domain.catalogue import search_terms
 from domain.catalogue.model import OfferFilter, ProductFilter
 from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.paging import PageRequest
 
-_PROBE_LIMIT = 1_000
-"""Scan limit (instead of LOOKED) if each row requires a lookup in another index, which takes about 3 µs."""
+_LOOKUP_SCAN_LIMIT = 1_000
+"""Maximum number of rows that are scanned for a page if each row requires a lookup in another index (about 3 µs).
+
+Otherwise, SCAN_LIMIT applies.
+"""
 _BRIEF_LIMIT = 500
-"""Scan limit before the filters' rows are counted; most pages are full by then, so that counting is unnecessary."""
+"""Scan limit of the first attempt, which fills most pages without counting the rows of each filter."""
 _COUNT_LIMIT = 500
-"""Limit of counting a filter's rows to find the most selective filter."""
-_PRODUCTS = 300
-"""Maximum number of recently changed products whose offers are sorted for a page."""
-_SHARE = 16 << 10
+"""Maximum number of a filter's rows that are counted to find the most selective filter."""
+_MAX_SORTED_PRODUCTS = 300
+"""Maximum number of recently changed products whose offers are sorted for a page of offers."""
+_MAX_NAME_SOURCE_BYTES = 16 << 10
 """Maximum bytes of a product's or variant's data that is read for its name; nearly all are smaller."""
 _SORT_LIMIT = 2_000
-"""Maximum number of rows found by SKU, MPN, GTIN or external id that are sorted; larger results are scanned in the list's order."""
-NO_BODY = -1
-"""Value of `share` for lists of ids only; no document is as small."""
-_PARTS = statements("catalogue")
+"""Maximum number of rows found by SKU, MPN, GTIN or external ID that are sorted.
+
+With more rows, the list is scanned in its order.
+"""
+IDS_ONLY_MAX_BYTES = -1
+"""Value of the SQL parameter `max_document_bytes` for lists of IDs only: no document is small enough to be returned."""
+_TEMPLATES = load_statements("catalogue")
 _IS_CODE = (
     "CASE WHEN v.{0}_code = ANY (ARRAY(SELECT s.code FROM jsonb_each_text(%({0})s) AS s (exact, code)))"
     " THEN convert_from(coalesce(v.home_data, v.data), 'UTF8')::json ->> '{0}'"
     " = ANY (ARRAY(SELECT s.exact FROM jsonb_each_text(%({0})s) AS s (exact, code))) END"
 )
-"""Condition that a variant has exactly one of the SKUs or MPNs; its data is read only if its folded code matches."""
+"""SQL condition that the SKU or MPN of a variant is exactly equal to one of the requested codes.
+
+The variant's data is read only if the normalised code matches.
+"""
 _IS_GTIN = (
     "CASE WHEN v.gtin_key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(gtin)s)))"
     r" THEN ltrim(regexp_replace(convert_from(coalesce(v.home_data, v.data), 'UTF8')::json ->> 'gtin', '[\s-]', '', 'g'), '0') = v.gtin_key END"
 )
-"""Condition that a variant has one of the GTINs; also compared with its data, since an earlier release does not update the key."""
+"""SQL condition that the GTIN of a variant is one of the requested GTINs.
+
+The data is compared as well, since earlier releases do not update the key.
+"""
 
 
-def _statements(looked: int, probed: int) -> Mapping[str, LiteralString]:
-    return statements(
+def _load_statements_with_limits(scan_limit: int, lookup_scan_limit: int) -> Mapping[str, LiteralString]:
+    return load_statements(
         "catalogue",
-        products_walked=_PARTS["products_walked"],
-        offers_walked=_PARTS["offers_walked"],
-        **{name: text for name, text in _PARTS.items() if "_with_" in name},
+        products_walked=_TEMPLATES["products_walked"],
+        offers_walked=_TEMPLATES["offers_walked"],
+        **{name: text for name, text in _TEMPLATES.items() if "_with_" in name},
         **{f"is_{name}": _IS_CODE.format(name) for name in ("sku", "mpn")},
         is_gtin=_IS_GTIN,
-        looked=str(looked),
-        probed=str(probed),
+        looked=str(scan_limit),
+        probed=str(lookup_scan_limit),
         counted=str(_COUNT_LIMIT),
-        products=str(_PRODUCTS),
+        products=str(_MAX_SORTED_PRODUCTS),
         gathered=str(_SORT_LIMIT),
     )
 
 
-SQL = _statements(LOOKED, _PROBE_LIMIT)
-_BRIEF = _statements(_BRIEF_LIMIT, _BRIEF_LIMIT)
+SQL = _load_statements_with_limits(SCAN_LIMIT, _LOOKUP_SCAN_LIMIT)
+_BRIEF = _load_statements_with_limits(_BRIEF_LIMIT, _BRIEF_LIMIT)
 FILTERS = {
     "products": (
-        "updated_since", "status", "brand", "category", "availability", "source", "q", "id", "variant", "offer", *search.CODES,
+        "updated_since", "status", "brand", "category", "availability", "source", "q", "id", "variant", "offer", *search_terms.CODE_FILTERS,
     ),
-    "offers": ("variant", "product", "source", "availability", "updated_since", "id", *search.CODES),
+    "offers": ("variant", "product", "source", "availability", "updated_since", "id", *search_terms.CODE_FILTERS),
 }  # fmt: skip
-"""Filters of each list's statement."""
-_WORDS = tuple(f"word{n}" for n in range(search.QUERY_WORDS))
-_TERMS = frozenset((*_WORDS, "category", "availability", "source"))
+"""Names of the filters that each list supports."""
+_WORD_NAMES = tuple(f"word{n}" for n in range(search_terms.MAX_QUERY_WORDS))
+_TERM_FILTERS = frozenset((*_WORD_NAMES, "category", "availability", "source"))
 _INDEXES = {
     "products": (
-        "id", "variant", "offer", *search.CODES, "brand", *_WORDS, "category", "source", "availability", "status", "",
+        "id", "variant", "offer", *search_terms.CODE_FILTERS, "brand", *_WORD_NAMES, "category", "source", "availability", "status", "",
     ),
-    "offers": ("id", "variant", "product", *search.CODES, "source", "availability", ""),
+    "offers": ("id", "variant", "product", *search_terms.CODE_FILTERS, "source", "availability", ""),
 }  # fmt: skip
-"""Indexes that a list can be scanned by, the most selective first; the empty string is the list's own order."""
-_UPDATED = "updated_since"
-_COLUMNS = frozenset({"brand", "status", _UPDATED})
-"""Filters on columns of products."""
-_SELECTIVE = frozenset({"id", "variant", "offer", "product"})
+"""Filters of each list that have an index, the most selective first.
+
+The empty string stands for the index in the list's order.
+"""
+_UPDATED_SINCE = "updated_since"
+_COLUMN_FILTERS = frozenset({"brand", "status", _UPDATED_SINCE})
+"""Filters on columns of the table of products."""
+_SELECTIVE_FILTERS = frozenset({"id", "variant", "offer", "product"})
 """Filters with so few rows that all of them are scanned."""
-_UNORDERED = frozenset({*search.CODES, _UPDATED})
-"""Filters without an index in the list's order; their rows are sorted if all of them were counted."""
+_UNORDERED_FILTERS = frozenset({*search_terms.CODE_FILTERS, _UPDATED_SINCE})
+"""Filters whose index is not in the list's order. Their rows are sorted if counting has found all of them."""
 
 
 class ListQuery(NamedTuple):
-    """Query of a list's page.
+    """Query of one page of a list.
 
     Attributes:
-        name: Name of the list.
-        names: Conditional lines of the statement, except those that depend on the scanned index.
-        values: Parameters, in the form of columns and search terms.
+        name: Name of the list, `products` or `offers`.
+        line_names: Names of the template's optional lines to include; those that depend on the scanned index are added on rendering.
+        values: Parameters of the statement.
         page_request: Requested page.
-
     """
 
     name: str
-    names: frozenset[str]
+    line_names: frozenset[str]
     values: dict[str, Any]
     page_request: PageRequest
 
     @property
-    def sizes(self) -> LiteralString | None:
-        """Statement that counts each filter's rows, or None if the choice of the index does not depend on them."""
-        indexed = self.names & {*_INDEXES[self.name], _UPDATED}
-        if indexed & _SELECTIVE or (len(indexed) < 2 and not indexed & _UNORDERED):
+    def count_statement(self) -> LiteralString | None:
+        """Statement that counts the rows of each filter; None if the index is chosen without these counts."""
+        indexed = self.line_names & {*_INDEXES[self.name], _UPDATED_SINCE}
+        if indexed & _SELECTIVE_FILTERS or (len(indexed) < 2 and not indexed & _UNORDERED_FILTERS):
             return None
-        return rendered(SQL["product_sizes" if self.name == "products" else "offer_sizes"], self.names)
+        return render_statement(SQL["product_sizes" if self.name == "products" else "offer_sizes"], self.line_names)
 
     @property
-    def brief(self) -> LiteralString | None:
-        """List statement by the presumably most selective filter with a low scan limit; None if that cannot be used."""
-        if self.names & _UNORDERED:
+    def limited_statement(self) -> LiteralString | None:
+        """List statement with a low scan limit, which scans the index of the presumably most selective filter.
+
+        None if the filters' rows must be counted first.
+        """
+        if self.line_names & _UNORDERED_FILTERS:
             return None
-        return list_sql(self.name, self.names, self.page_request, self.likely, templates=_BRIEF)
+        return build_list_statement(self.name, self.line_names, self.page_request, self.likely_filter, templates=_BRIEF)
 
     @property
-    def likely(self) -> str:
-        """Index to scan before filters are counted."""
-        return walked_along(self.name, self.names, {})
+    def likely_filter(self) -> str:
+        """Filter whose index is presumably the fastest to scan, while the row counts of the filters are unknown."""
+        return choose_scanned_filter(self.name, self.line_names, {})
 
-    def full(self, found: Sequence[Sequence[Any]]) -> bool:
-        """Return whether the scan filled a page plus one row; rows found by codes only do not count."""
+    def is_full(self, rows: Sequence[Sequence[Any]]) -> bool:
+        """Return whether the rows that the list statement returned are a full page and one more row.
+
+        A query `q` finds products by their words, and others only by SKU or MPN. Only products found by words count. If
+        their scan has ended early, products that were not scanned may precede those found by SKU or MPN.
+        """
         limit = self.page_request.limit
-        return len(found) > limit and ("q" not in self.names or found[0][-1] > limit)
+        return len(rows) > limit and ("q" not in self.line_names or rows[0][-1] > limit)
 
-    def statement(self, walked: str) -> LiteralString:
-        """Return the list statement that scans the index `walked`."""
-        return list_sql(self.name, self.names, self.page_request, walked)
+    def build_statement(self, scanned_filter: str) -> LiteralString:
+        """Return the list statement that scans the index of the filter `scanned_filter`; if empty, the list's order."""
+        return build_list_statement(self.name, self.line_names, self.page_request, scanned_filter)
 
-    def end(self, walked: str, sizes: Mapping[str, int]) -> LiteralString | None:
-        """Return the statement that finds the end of a page that is not full; None if all rows were scanned."""
-        if sizes[walked] < _COUNT_LIMIT or "no_word" in self.names:
+    def build_end_statement(self, scanned_filter: str, row_counts: Mapping[str, int]) -> LiteralString | None:
+        """Return the statement that finds the key of the last scanned row of a page that is not full.
+
+        None if all rows were scanned.
+
+        Args:
+            scanned_filter: Filter of the scanned index.
+            row_counts: Row counts by filter.
+        """
+        if row_counts[scanned_filter] < _COUNT_LIMIT or "no_word" in self.line_names:
             return None
-        return list_sql(self.name, self.names, self.page_request, walked, variant=f"{self.name}_end")
+        return build_list_statement(
+            self.name, self.line_names, self.page_request, scanned_filter, statement_name=f"{self.name}_end"
+        )
 
 
-def list_sql(
+def build_list_statement(
     name: str,
     filters: Iterable[str],
     page_request: PageRequest,
-    walked: str | None = None,
-    variant: str | None = None,
+    scanned_filter: str | None = None,
+    statement_name: str | None = None,
     templates: Mapping[str, LiteralString] | None = None,
 ) -> LiteralString:
-    """Return the statement of a list (one of FILTERS) with the filters and the page, scanning the index `walked`.
+    """Return the SQL statement for a page of a list.
 
-    A query `q` also has the names `word0` to `word7`, or `no_word` if it contains no word. `variant` names another
-    statement with the same scan; `templates` are the statements with other limits.
+    Args:
+        name: Name of the list, one of FILTERS.
+        filters: Names of the filters. A query `q` also has the names `word0` to `word7`, or `no_word` if it contains no
+            word.
+        page_request: The requested page.
+        scanned_filter: Filter whose index is scanned; None for the presumably most selective one.
+        statement_name: Name of another statement that scans the same index; None for the list's statement.
+        templates: Statements with other scan limits; None for the regular ones.
     """
-    given = frozenset(filters)
-    walked = walked_along(name, given, {}) if walked is None else walked
-    others = given - {walked}
-    names = page_names(page_request) | others | {f"by_{walked}"}
+    all_filters = frozenset(filters)
+    scanned_filter = choose_scanned_filter(name, all_filters, {}) if scanned_filter is None else scanned_filter
+    other_filters = all_filters - {scanned_filter}
+    names = build_page_line_names(page_request) | other_filters | {f"by_{scanned_filter}"}
     if name == "products":
-        names |= {f"given_{filter}" for filter in given} | ({"some", _way(walked)} if given else {"all"})
-        if others & _COLUMNS:
-            names |= {"row" if _way(walked) == "by_column" else "probe"}
-    return rendered((templates or SQL)[variant or name], names, page_request.limit + 1)
+        names |= {f"given_{filter}" for filter in all_filters} | (
+            {"some", _find_scan_line_name(scanned_filter)} if all_filters else {"all"}
+        )
+        if other_filters & _COLUMN_FILTERS:
+            names |= {"row" if _find_scan_line_name(scanned_filter) == "by_column" else "probe"}
+    return render_statement((templates or SQL)[statement_name or name], names, page_request.limit + 1)
 
 
-def walked_along(name: str, filters: Collection[str], sizes: Mapping[str, int]) -> str:
-    """Return the filter whose index to scan: the most selective one, or without `sizes` presumably so.
+def choose_scanned_filter(name: str, filters: Collection[str], row_counts: Mapping[str, int]) -> str:
+    """Return the most selective filter that has an index; the empty string for the index in the list's order.
 
-    Filters without an index in the list's order are eligible only if all their rows were counted; these are then sorted.
+    Args:
+        name: Name of the list.
+        filters: Names of the filters.
+        row_counts: Row counts by filter. If empty, the order of _INDEXES decides. Filters whose index is not in the list's
+            order are chosen only if counting has found all their rows.
     """
-    indexes = [index for index in (*_INDEXES[name], _UPDATED) if not index or index in filters]
-    if not sizes:
+    indexes = [index for index in (*_INDEXES[name], _UPDATED_SINCE) if not index or index in filters]
+    if not row_counts:
         return indexes[0]
-    eligible = (index for index in indexes if index not in _UNORDERED or sizes[index] < _COUNT_LIMIT)
-    return min(eligible, key=sizes.__getitem__)
+    eligible = (index for index in indexes if index not in _UNORDERED_FILTERS or row_counts[index] < _COUNT_LIMIT)
+    return min(eligible, key=row_counts.__getitem__)
 
 
-def _way(walked: str) -> str:
-    """Return the name of the lines of `products_walked` for an index."""
-    return "by_term" if walked in _TERMS else "" if walked == _UPDATED else "by_column"
+def _find_scan_line_name(scanned_filter: str) -> str:
+    """Return the name of the optional lines in the template `products_walked` that scan the table with the filter's index.
+
+    The name is `by_term` for the table of search terms, and `by_column` for the table of products. For `updated_since`
+    the name is empty, because this filter has its own lines `by_updated_since`.
+    """
+    return "by_term" if scanned_filter in _TERM_FILTERS else "" if scanned_filter == _UPDATED_SINCE else "by_column"
 
 
 _COMMON_PARAMETERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "updated_since": lambda moment: moment,
-    "external_id": lambda ids: texts({id.strip() for id in ids}),
-    "sku": lambda codes: jsonb(search.exact_codes(codes)),
-    "mpn": lambda codes: jsonb(search.exact_codes(codes)),
-    "gtin": lambda codes: texts(search.gtin_keys(codes)),
-    "id": texts,
+    "external_id": lambda ids: encode_texts({id.strip() for id in ids}),
+    "sku": lambda codes: encode_jsonb(search_terms.normalise_codes(codes)),
+    "mpn": lambda codes: encode_jsonb(search_terms.normalise_codes(codes)),
+    "gtin": lambda codes: encode_texts(search_terms.normalise_gtins(codes)),
+    "id": encode_texts,
 }
 _PRODUCT_PARAMETERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **_COMMON_PARAMETERS,
     "status": str,
-    "brand": search.brand_key,
-    "category": search.category_term,
-    "availability": search.availability_term,
-    "source": search.source_term,
-    "variant": texts,
-    "offer": texts,
+    "brand": search_terms.normalise_brand,
+    "category": search_terms.category_term,
+    "availability": search_terms.availability_term,
+    "source": search_terms.source_term,
+    "variant": encode_texts,
+    "offer": encode_texts,
 }
 _OFFER_PARAMETERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **_COMMON_PARAMETERS,
     **dict.fromkeys(("variant", "product", "source", "availability"), str),
 }
-"""Conversions of filter values to parameters; codes are folded as in the index."""
+"""Conversions of filter values to parameters, by filter. Codes are normalised as in the index."""
 
 
-def _parameters(filter: ProductFilter | OfferFilter, parameters: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+def _convert_parameters(
+    filter: ProductFilter | OfferFilter, parameters: Mapping[str, Callable[[Any], Any]]
+) -> dict[str, Any]:
     values = {name: getattr(filter, name) for name in parameters}
     return {name: parameters[name](value) for name, value in values.items() if value is not None}
 
 
-def products_query(filter: ProductFilter, page_request: PageRequest) -> ListQuery:
-    """Return the query of GET /v1/products."""
-    values = _parameters(filter, _PRODUCT_PARAMETERS)
+def build_products_query(filter: ProductFilter, page_request: PageRequest) -> ListQuery:
+    """Return the query for a page of products with this filter."""
+    values = _convert_parameters(filter, _PRODUCT_PARAMETERS)
     names = {*values}
     if filter.q is not None:
-        words = {f"word{n}": search.word_term(word) for n, word in enumerate(search.query_words(filter.q))}
-        values |= words | {"code": search.code(filter.q)}
+        words = {f"word{n}": search_terms.word_term(word) for n, word in enumerate(search_terms.split_query(filter.q))}
+        values |= words | {"code": search_terms.normalise_code(filter.q)}
         names |= {"q", *(words or ("no_word",))}
-    values |= {"share": LIST_BYTES // page_request.limit, **page_params(page_request)}
+    values |= {"max_document_bytes": LIST_BYTES // page_request.limit, **build_page_params(page_request)}
     return ListQuery("products", frozenset(names), values, page_request)
 
 
-def offers_query(filter: OfferFilter, page_request: PageRequest) -> ListQuery:
-    """Return the query of GET /v1/offers."""
-    values = _parameters(filter, _OFFER_PARAMETERS)
-    share = {"share": _SHARE, **page_params(page_request)}
-    return ListQuery("offers", frozenset(values), values | share, page_request)
+def build_offers_query(filter: OfferFilter, page_request: PageRequest) -> ListQuery:
+    """Return the query for a page of offers with this filter."""
+    values = _convert_parameters(filter, _OFFER_PARAMETERS)
+    params = {"max_data_bytes": _MAX_NAME_SOURCE_BYTES, **build_page_params(page_request)}
+    return ListQuery("offers", frozenset(values), values | params, page_request)

@@ -1,4 +1,4 @@
-"""Operation of a PostgreSQL cluster with Citus: distribution of tables, status, and moves of tenants.
+"""Operation of a PostgreSQL cluster with Citus: distribution of tables, status, and moves of organisations.
 
 Tables with a column `org` are found in the schema, so that new tables are distributed without a change here. Moves copy rows by logical
 replication during writes, so that writers wait only for the final switch. `events` and `request_logs` have no replica identity, which Citus
@@ -15,15 +15,15 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from adapters.postgres.errors import translated
-from adapters.postgres.nodes.connecting import Connection, Fetched, connect, fetch, fetch_value
+from adapters.postgres.errors import translating_errors
+from adapters.postgres.nodes.connections import Connection, DatabaseRow, connect, fetch_rows, fetch_value
 from adapters.postgres.nodes.node_pool import APPLICATION
 from adapters.postgres.privileges import APP, SYSTEM
-from adapters.postgres.stores import statements
+from adapters.postgres.stores import load_statements
 
 _SESSION = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_min_messages = warning"
 
-REFERENCE = (
+REFERENCE_TABLES = (
     "plans",
     "organisations",
     "members",
@@ -36,32 +36,43 @@ REFERENCE = (
     "sso_domains",
     "sso_subjects",
 )
-"""Reference tables: read before the tenant is known, or joined by tenants' statements. Later ones refer to earlier ones."""
-ANCHOR = "jobs"
-"""Table that the others are co-located with, so that all rows of an organisation are on one node."""
+"""Tables that every node has a copy of.
+
+They are read before the tenant is known, or are joined by statements about one tenant; each follows the tables that it
+refers to.
+"""
+ANCHOR_TABLE = "jobs"
+"""Table with which all distributed tables are co-located, so that all rows of an organisation are on one node."""
 
 
-_STATEMENTS = statements("cluster", anchor=f"'{ANCHOR}'")
-_SHOW_SHARDS = b"SET citus.override_table_visibility = off; SET statement_timeout = '60s'"
-"""Session settings that make shards visible, which nodes hide from lists of tables."""
+_STATEMENTS = load_statements("cluster", anchor=f"'{ANCHOR_TABLE}'")
+_MAKE_SHARDS_VISIBLE = b"SET citus.override_table_visibility = off; SET statement_timeout = '60s'"
+"""Session settings with which a node includes shards, which it otherwise hides, in lists of tables."""
 
-_PAUSE = 2.0
+_POLL_SECONDS = 2.0
 
-Tell = Callable[[str], None]
+ProgressReporter = Callable[[str], None]
 
 
 class ClusterError(Exception):
-    """Failure of a cluster operation; the message says why and what to do."""
+    """Failure of a cluster operation; the message states the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """PostgreSQL server of the cluster; `group` is its number in Citus (0 for the coordinator), `holds` whether it accepts shards."""
+class ClusterServer:
+    """PostgreSQL server of the cluster.
+
+    Attributes:
+        group: Number of the server in Citus; 0 for the coordinator.
+        host: Host name or IP address.
+        port: TCP port.
+        accepts_shards: Whether shards may be placed on the server.
+    """
 
     group: int
     host: str
     port: int
-    holds: bool
+    accepts_shards: bool
 
     @property
     def name(self) -> str:
@@ -69,14 +80,14 @@ class Member:
         return f"{self.host}:{self.port}"
 
 
-class Coordinator:
-    """Connection to the coordinator as the tables' owner. Citus' errors are raised as ClusterError with their own texts."""
+class CoordinatorConnection:
+    """Connection to the coordinator as the owner of the tables. ClusterError contains the messages of Citus."""
 
     def __init__(self, connection: Connection, conninfo: str) -> None:
         self.connection, self.conninfo = connection, conninfo
 
-    async def execute(self, statement: LiteralString | sql.Composed, **values: Any) -> list[Fetched]:
-        """Execute a statement and return its rows. Raises ClusterError."""
+    async def execute(self, statement: LiteralString | sql.Composed, **values: Any) -> list[DatabaseRow]:
+        """Execute an SQL statement and return its rows. Raises ClusterError."""
         try:
             cursor = await self.connection.execute(statement, values)
             return await cursor.fetchall() if cursor.description else []
@@ -84,146 +95,173 @@ class Coordinator:
             parts = error.diag.message_primary, error.diag.message_detail, error.diag.message_hint
             raise ClusterError(" ".join(filter(None, parts)) or str(error).strip()) from error
 
-    async def rows(self, statement: str, **values: Any) -> list[Fetched]:
-        """Return the rows of a named statement. Raises ClusterError."""
+    async def fetch_rows(self, statement: str, **values: Any) -> list[DatabaseRow]:
+        """Execute an SQL statement of sql/cluster.sql and return its rows. Raises ClusterError."""
         return await self.execute(_STATEMENTS[statement], **values)
 
-    async def value(self, statement: str, **values: Any) -> Any:
-        """Return the first column of the first row, or None. Raises ClusterError."""
-        rows = await self.rows(statement, **values)
+    async def fetch_value(self, statement: str, **values: Any) -> Any:
+        """Execute an SQL statement of sql/cluster.sql; return the first column of its first row, or None.
+
+        Raises ClusterError.
+        """
+        rows = await self.fetch_rows(statement, **values)
         return rows[0][0] if rows else None
 
 
-async def members(found: Coordinator) -> Sequence[Member]:
-    """Return all servers, the coordinator first. Raises ClusterError."""
-    return [Member(*row) for row in await found.rows("nodes")]
+async def list_servers(connection: CoordinatorConnection) -> Sequence[ClusterServer]:
+    """Return all servers of the cluster, the coordinator first. Raises ClusterError."""
+    return [ClusterServer(*row) for row in await connection.fetch_rows("nodes")]
 
 
 @asynccontextmanager
-async def coordinator(conninfo: str) -> AsyncIterator[Coordinator]:
-    """Connect to the coordinator. Raises ClusterError if the address is not a coordinator's, and Unavailable."""
-    with translated():
+async def connect_to_coordinator(conninfo: str) -> AsyncIterator[CoordinatorConnection]:
+    """Connect to the coordinator. Raises Unavailable, or ClusterError if the database is not that of a coordinator."""
+    with translating_errors():
         async with await connect(conninfo, "joinery cluster") as connection:
             await connection.execute(_SESSION)
-            cluster = Coordinator(connection, conninfo)
-            [(has_citus, can_have_citus)] = await cluster.rows("found")
+            cluster = CoordinatorConnection(connection, conninfo)
+            [(has_citus, can_have_citus)] = await cluster.fetch_rows("found")
             database = f"the database {connection.info.dbname} at {connection.info.host}:{connection.info.port}"
             if not has_citus:
                 remedy = (
-                    "run CREATE EXTENSION citus in it, on every node, and add the nodes"
+                    "run CREATE EXTENSION citus in this database on every node, and add the nodes"
                     if can_have_citus
-                    else "its server does not have Citus: install it and add citus to shared_preload_libraries"
+                    else "the server lacks Citus: install Citus, and add citus to shared_preload_libraries"
                 )
                 raise ClusterError(
-                    f"This needs a Citus coordinator, and {database} is a plain PostgreSQL: {remedy} (docs/cluster.md). "
-                    "Joinery runs on a plain PostgreSQL without any of this."
+                    f"This command requires a Citus coordinator, but {database} is a plain PostgreSQL: {remedy} (docs/cluster.md). "
+                    "Joinery does not require a cluster."
                 )
-            if not await cluster.value("is_coordinator"):
-                raise ClusterError(f"This needs the coordinator, and {database} is a worker of the cluster.")
+            if not await cluster.fetch_value("is_coordinator"):
+                raise ClusterError(
+                    f"This command requires the coordinator, but {database} is a worker node of the cluster. "
+                    "Set JOINERY_DATABASE_URL to the URL of the coordinator."
+                )
             yield cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Tables by placement: placed ones, missing reference tables, missing tables distributed by organisation, and local ones."""
+class TablePlacement:
+    """Tables of the schema by their placement in the cluster.
 
-    done: tuple[str, ...]
-    reference: tuple[str, ...]
-    by_org: tuple[str, ...]
+    Attributes:
+        placed_tables: Tables that are already distributed or replicated.
+        unplaced_reference_tables: Reference tables that are not yet replicated to all nodes.
+        unplaced_distributed_tables: Tables that must still be distributed by organisation.
+        local: Tables that remain on the coordinator.
+    """
+
+    placed_tables: tuple[str, ...]
+    unplaced_reference_tables: tuple[str, ...]
+    unplaced_distributed_tables: tuple[str, ...]
     local: tuple[str, ...]
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Tables that are not yet placed."""
-        return self.reference + self.by_org
+        """Unplaced tables, which must still be distributed or replicated."""
+        return self.unplaced_reference_tables + self.unplaced_distributed_tables
 
 
-async def places(found: Coordinator) -> Places:
+async def read_placement(connection: CoordinatorConnection) -> TablePlacement:
     """Return the placement of all tables of the schema. Raises ClusterError."""
-    rows = await found.rows("places")
-    present = {name for name, _, _ in rows}
-    done = {name for name, placed, _ in rows if placed}
-    by_org = {name for name, _, org in rows if org} - set(REFERENCE)
-    return Places(
-        done=tuple(sorted(done)),
-        reference=tuple(name for name in REFERENCE if name in present - done),
-        by_org=tuple(sorted(by_org - done, key=lambda name: (name != ANCHOR, name))),
-        local=tuple(sorted(present - by_org - set(REFERENCE))),
+    rows = await connection.fetch_rows("places")
+    all_tables = {name for name, _, _ in rows}
+    placed_tables = {name for name, placed, _ in rows if placed}
+    by_org = {name for name, _, org in rows if org} - set(REFERENCE_TABLES)
+    return TablePlacement(
+        placed_tables=tuple(sorted(placed_tables)),
+        unplaced_reference_tables=tuple(name for name in REFERENCE_TABLES if name in all_tables - placed_tables),
+        unplaced_distributed_tables=tuple(
+            sorted(by_org - placed_tables, key=lambda name: (name != ANCHOR_TABLE, name))
+        ),
+        local=tuple(sorted(all_tables - by_org - set(REFERENCE_TABLES))),
     )
 
 
-async def distribute(found: Coordinator, shards: int, tell: Tell) -> Places:
-    """Place all missing tables, each in its own transaction; a later call continues an interrupted one.
+async def distribute_tables(connection: CoordinatorConnection, shards: int, report: ProgressReporter) -> TablePlacement:
+    """Distribute or replicate all tables that are not placed yet, each in its own transaction.
+
+    A second call continues an interrupted one.
+
+    Args:
+        connection: Connection to the coordinator.
+        shards: Number of shards per distributed table.
+        report: Function that receives a line of text for each step.
 
     Returns:
         The placement before the call.
 
     Raises:
         ClusterError: The cluster is not ready, processes are connected, or a table cannot be distributed.
-
     """
-    await _check_nodes(found)
-    planned = await places(found)
-    # a running process regards the coordinator as the only node, and would write to tables that are no longer used
-    if planned.missing and (count := await found.value("processes", name=APPLICATION)):
+    await _check_nodes(connection)
+    placement_before = await read_placement(connection)
+    # a running process treats the coordinator as the only node, and would write to tables that are no longer used
+    if placement_before.missing and (count := await connection.fetch_value("processes", name=APPLICATION)):
         raise ClusterError(
             f"Processes of Joinery are connected ({count} connections). Stop all of them first, and start them afterwards."
         )
     # Nodes connect to each other as the role of a statement. joinery_system spans nodes, so it can log in; joinery_app cannot, so that a
     # tenant's statement that is forwarded because its shard has moved fails, whatever the settings between the nodes are.
-    await found.execute(f"ALTER ROLE {SYSTEM} LOGIN")
-    await found.execute(f"ALTER ROLE {APP} NOLOGIN")
+    await connection.execute(f"ALTER ROLE {SYSTEM} LOGIN")
+    await connection.execute(f"ALTER ROLE {APP} NOLOGIN")
     # Changes of a moving shard are applied as its owner, which forced policies prevent; the owner's policy permits all rows anyway.
-    for (name,) in await found.rows("forced", reference=list(REFERENCE)):
-        await found.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(sql.Identifier(name)))
-    for name, report in await found.rows("make_ready"):
-        raise ClusterError(f"{name} could not be prepared: {report}")
-    for name in planned.reference:
-        tell(f"{name}: copied to every node")
-        await found.rows("to_every_node", name=name)
-    for name in planned.by_org:
-        tell(f"{name}: distributed by organisation")
-        if unsuited := await found.value("unsuited", table=name):
+    for (name,) in await connection.fetch_rows("forced", reference=list(REFERENCE_TABLES)):
+        await connection.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(sql.Identifier(name)))
+    for name, fault in await connection.fetch_rows("make_ready"):
+        raise ClusterError(f"{name} could not be prepared: {fault}")
+    for name in placement_before.unplaced_reference_tables:
+        report(f"{name}: copied to every node")
+        await connection.fetch_rows("to_every_node", name=name)
+    for name in placement_before.unplaced_distributed_tables:
+        report(f"{name}: distributed by organisation")
+        if unsuited := await connection.fetch_value("unsuited", table=name):
             raise ClusterError(
                 f"{name} cannot be distributed: the unique index {unsuited} does not include the organisation."
             )
-        await found.rows("distribute_anchor" if name == ANCHOR else "distribute", name=name, shards=shards)
-    for (name,) in await found.rows("kept_twice"):
-        tell(f"{name}: copy on the coordinator dropped")
-        await found.rows("drop_copy", name=name)
+        await connection.fetch_rows(
+            "distribute_anchor" if name == ANCHOR_TABLE else "distribute", name=name, shards=shards
+        )
+    for (name,) in await connection.fetch_rows("kept_twice"):
+        report(f"{name}: copy on the coordinator dropped")
+        await connection.fetch_rows("drop_copy", name=name)
     try:
-        async with found.connection.transaction():
-            await found.execute(f"SET LOCAL ROLE {SYSTEM}")
-            await found.execute(f"SELECT count(*) FROM {ANCHOR}")
+        async with connection.connection.transaction():
+            await connection.execute(f"SET LOCAL ROLE {SYSTEM}")
+            await connection.execute(f"SELECT count(*) FROM {ANCHOR_TABLE}")
     except ClusterError as error:
         raise ClusterError(
             f"The tables are distributed, but the nodes cannot connect to each other as {SYSTEM}: {error} "
             "Permit that role from the nodes' addresses in each pg_hba.conf (or pg_dist_authinfo), and run this command again."
         ) from error
-    return planned
+    return placement_before
 
 
-async def _check_nodes(found: Coordinator) -> None:
-    """Raise ClusterError unless the coordinator knows its own address, a node accepts shards, and all nodes reach each other."""
-    servers = await members(found)
-    if not any(member.group == 0 for member in servers):
+async def _check_nodes(connection: CoordinatorConnection) -> None:
+    """Raise ClusterError unless the cluster is ready for tables.
+
+    The coordinator's address must be set, a node must accept shards, and all nodes must be able to connect to each
+    other.
+    """
+    servers = await list_servers(connection)
+    if not any(server.group == 0 for server in servers):
         raise ClusterError(
             "The coordinator's own address is not set. Run SELECT citus_set_coordinator_host('its host name', its port)."
         )
-    if not any(member.holds for member in servers):
+    if not any(server.accepts_shards for server in servers):
         raise ClusterError(
             "No node accepts shards. Run SELECT citus_add_node('its host name', its port) for each node first."
         )
-    if unreached := await found.rows("unreached"):
-        pairs = ", ".join(f"{node} cannot reach {other}" for node, other in unreached)
+    if unreachable_pairs := await connection.fetch_rows("unreached"):
+        pairs = ", ".join(f"{node} to {other}" for node, other in unreachable_pairs)
         raise ClusterError(
-            f"The nodes must reach each other: {pairs}. Check pg_hba.conf and citus.node_conninfo on each node."
+            f"These nodes cannot connect to each other: {pairs}. Check pg_hba.conf and citus.node_conninfo on each node."
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Tenancy:
-    """Rows and bytes of an organisation on a node, by the latest statistics."""
+class OrganisationSize:
+    """Size of an organisation (in both modes) on a node, according to the node's latest statistics."""
 
     org: str
     rows: int
@@ -232,21 +270,42 @@ class Tenancy:
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """Status of a node; if `error` is set, it did not answer, and only its member and number of tenants are known."""
+    """Status of a node.
 
-    member: Member
+    Attributes:
+        member: The node's server as a member of the cluster.
+        tenants: Number of organisations on the node.
+        shards: Number of shards on the node.
+        bytes: Size of the shards.
+        open_jobs: Number of jobs that are not completed.
+        largest: The largest organisations.
+        wal_level: PostgreSQL's setting of this name; None if the node did not respond.
+        error: Reason why the node did not respond; the values after `tenants` are then unknown.
+    """
+
+    member: ClusterServer
     tenants: int
     shards: int = 0
     bytes: int = 0
     open_jobs: int = 0
-    largest: Sequence[Tenancy] = ()
+    largest: Sequence[OrganisationSize] = ()
     wal_level: str | None = None
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
-    """Move in progress of a shard with its co-located shards."""
+class ShardMove:
+    """Running move of a shard, together with the shards that are co-located with it.
+
+    Attributes:
+        table: Name of the shard's table.
+        shard: Number of the shard.
+        source: Server that the shard is moved from.
+        target: Server that the shard is moved to.
+        bytes: Size of the shards.
+        copied: Number of bytes copied so far.
+        phase: Phase of the move, in the words of Citus.
+    """
 
     table: str
     shard: int
@@ -259,56 +318,81 @@ class Moving:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """Nodes, placement of tables and moves in progress."""
+    """Status of a cluster.
+
+    Attributes:
+        nodes: Status of each node.
+        placement: Placement of the tables.
+        running_moves: Running moves of shards.
+    """
 
     nodes: Sequence[NodeStatus]
-    places: Places
-    moving: Sequence[Moving] = field(default_factory=tuple)
+    placement: TablePlacement
+    running_moves: Sequence[ShardMove] = field(default_factory=tuple)
 
 
-async def status(found: Coordinator) -> ClusterStatus:
-    """Read the state of the coordinator and, concurrently, of every node. Raises ClusterError."""
-    planned = await places(found)
-    placed = ANCHOR in planned.done
-    homes: dict[int, int] = dict(await found.rows("tenants")) if placed and "organisations" in planned.done else {}
-    shards: dict[int, Sequence[int]] = dict(await found.rows("shards")) if placed else {}
+async def read_cluster_status(connection: CoordinatorConnection) -> ClusterStatus:
+    """Read the status of the cluster from the coordinator, and from all nodes concurrently. Raises ClusterError."""
+    placement = await read_placement(connection)
+    is_anchor_placed = ANCHOR_TABLE in placement.placed_tables
+    organisation_counts: dict[int, int] = (
+        dict(await connection.fetch_rows("tenants"))
+        if is_anchor_placed and "organisations" in placement.placed_tables
+        else {}
+    )
+    shards: dict[int, Sequence[int]] = dict(await connection.fetch_rows("shards")) if is_anchor_placed else {}
     nodes = await asyncio.gather(
         *(
-            _node_status(found.conninfo, member, homes.get(member.group, 0), shards.get(member.group, ()))
-            for member in await members(found)
+            _read_node_status(
+                connection.conninfo, server, organisation_counts.get(server.group, 0), shards.get(server.group, ())
+            )
+            for server in await list_servers(connection)
         )
     )
-    return ClusterStatus(nodes, planned, await moving(found))
+    return ClusterStatus(nodes, placement, await list_running_moves(connection))
 
 
-async def moving(found: Coordinator) -> Sequence[Moving]:
-    """Return the moves in progress, the largest first. Raises ClusterError."""
-    return [Moving(*row) for row in await found.rows("moving")]
+async def list_running_moves(connection: CoordinatorConnection) -> Sequence[ShardMove]:
+    """Return the running moves of shards, the largest first. Raises ClusterError."""
+    return [ShardMove(*row) for row in await connection.fetch_rows("moving")]
 
 
-async def _node_status(conninfo: str, member: Member, tenants: int, shards: Sequence[int]) -> NodeStatus:
-    """Read a node's status, with the coordinator's connection settings at the node's address."""
-    address = make_conninfo(conninfo, host=member.host, port=member.port) if member.group else conninfo
+async def _read_node_status(
+    conninfo: str, server: ClusterServer, organisation_count: int, shards: Sequence[int]
+) -> NodeStatus:
+    """Connect to a node with the coordinator's settings except the address, and return the status of the node."""
+    address = make_conninfo(conninfo, host=server.host, port=server.port) if server.group else conninfo
     try:
         async with await psycopg.AsyncConnection.connect(
             address, autocommit=True, connect_timeout=3, application_name="joinery cluster"
         ) as connection:
-            await connection.execute(_SHOW_SHARDS)
-            [(count, size)] = await fetch(connection, _STATEMENTS["own_shards"])
+            await connection.execute(_MAKE_SHARDS_VISIBLE)
+            [(count, size)] = await fetch_rows(connection, _STATEMENTS["own_shards"])
             level = await fetch_value(connection, "SHOW wal_level")
             jobs = 0
             for shard in shards:
-                statement = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("public", f"{ANCHOR}_{shard}"))
+                statement = sql.SQL("SELECT count(*) FROM {}").format(
+                    sql.Identifier("public", f"{ANCHOR_TABLE}_{shard}")
+                )
                 jobs += await fetch_value(connection, statement)
-            largest = await fetch(connection, _STATEMENTS["largest"])
+            largest = await fetch_rows(connection, _STATEMENTS["largest"])
     except psycopg.Error as error:
-        return NodeStatus(member, tenants, error=str(error).strip().splitlines()[0])
-    return NodeStatus(member, tenants, count, int(size), jobs, [Tenancy(*row) for row in largest], level)
+        return NodeStatus(server, organisation_count, error=str(error).strip().splitlines()[0])
+    sizes = [OrganisationSize(*row) for row in largest]
+    return NodeStatus(server, organisation_count, count, int(size), jobs, sizes, level)
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """Result of a move; `neighbours` is the number of other organisations on the moved shard."""
+class MoveResult:
+    """Result of moving an organisation to another node.
+
+    Attributes:
+        org: ID of the organisation.
+        source: Node that stored the organisation before.
+        target: Node that stores the organisation now.
+        shard: Number of the moved shard.
+        neighbours: Number of other organisations on the shard, which were moved as well.
+    """
 
     org: str
     source: str
@@ -317,104 +401,119 @@ class Moved:
     neighbours: int
 
 
-async def move(found: Coordinator, org: str, to: str | None, tell: Tell) -> Moved:
-    """Move the organisation's shard, with all organisations on it, to the node `to` (host:port), by default the one with the fewest bytes.
+async def move_organisation(
+    connection: CoordinatorConnection, org: str, target_name: str | None, report: ProgressReporter
+) -> MoveResult:
+    """Move the organisation's shard to another node, with all organisations on the shard.
 
-    The shard is not split first: an update that waits for a split reads the new shard with an older snapshot and finds no row, without an
-    error (Citus 13).
+    Args:
+        connection: Connection to the coordinator.
+        org: ID of the organisation.
+        target_name: Target node as `host:port`; None for the node with the fewest bytes.
+        report: Function that receives a line of text for each step.
 
     Raises:
-        ClusterError: There is no such node, or it does not answer or replicate.
-
+        ClusterError: The target node does not exist, does not respond, or does not support logical replication.
     """
-    before = await status(found)
-    if ANCHOR not in before.places.done:
+    before = await read_cluster_status(connection)
+    if ANCHOR_TABLE not in before.placement.placed_tables:
         raise ClusterError("The tables are not distributed. Run `joinery cluster init` first.")
-    shard = await found.value("shard_of", org=org)
-    group = await found.value("placed", shard=shard)
+    shard = await connection.fetch_value("shard_of", org=org)
+    group = await connection.fetch_value("placed", shard=shard)
     source = next(node for node in before.nodes if node.member.group == group)
-    target = _target(before, source, to)
+    target = _choose_target(before, source, target_name)
     _check_replication([source, target])
-    neighbours = int(await found.value("neighbours", org=org, shard=shard))
+    neighbours = int(await connection.fetch_value("neighbours", org=org, shard=shard))
     others = f" and {neighbours} other organisations" if neighbours else ""
-    tell(f"moving shard {shard} with {org}{others} from {source.member.name} to {target.member.name}")
+    report(f"moving shard {shard} with {org}{others} from {source.member.name} to {target.member.name}")
     ends = {"from_host": source.member.host, "from_port": source.member.port,
             "to_host": target.member.host, "to_port": target.member.port}  # fmt: skip
-    async with _progress_reports(found, tell):
-        await found.value("move", shard=shard, **ends)
-    return Moved(org, source.member.name, target.member.name, shard, neighbours)
+    # The shard is not split first: an update that waits for a split reads the new shard with an older snapshot and finds no
+    # row, without an error (Citus 13).
+    async with _report_progress_of_moves(connection, report):
+        await connection.fetch_value("move", shard=shard, **ends)
+    return MoveResult(org, source.member.name, target.member.name, shard, neighbours)
 
 
-async def rebalance(found: Coordinator, tell: Tell) -> int:
-    """Distribute the shards evenly, or follow a running rebalance; return the number of moved shards. Raises ClusterError.
+async def rebalance_shards(connection: CoordinatorConnection, report: ProgressReporter) -> int:
+    """Distribute the shards evenly over the nodes, and wait until that is complete; return the number of moved shards.
 
-    The coordinator's background worker moves the shards, and continues if this process ends.
+    If a rebalance is already running, wait for it. The coordinator's background worker moves the shards, and continues
+    if this process ends. Raises ClusterError.
     """
-    _check_replication([node for node in (await status(found)).nodes if node.member.holds])
-    if (job := await found.value("running")) is not None:
-        tell(f"The rebalance {job} is already running.")
-    elif (job := await found.value("start")) is None:
+    _check_replication([node for node in (await read_cluster_status(connection)).nodes if node.member.accepts_shards])
+    if (job := await connection.fetch_value("running")) is not None:
+        report(f"The rebalance {job} is already running.")
+    elif (job := await connection.fetch_value("start")) is None:
         return 0
     while True:
-        state, tasks, done, message = (await found.rows("job", job=job))[0]
+        state, tasks, done, message = (await connection.fetch_rows("job", job=job))[0]
         if state == "finished":
             return int(done)
         if state in ("failed", "cancelled"):
             raise ClusterError(f"The rebalance {job} {state} after {done} of {tasks} moves. {message or ''}".strip())
-        progress = await _progress(found)
-        tell(f"{done} of {tasks} shards moved" + (f"; {progress}" if progress else ""))
-        await asyncio.sleep(_PAUSE)
+        progress = await _describe_progress(connection)
+        report(f"{done} of {tasks} shards moved" + (f"; {progress}" if progress else ""))
+        await asyncio.sleep(_POLL_SECONDS)
 
 
-def _target(seen: ClusterStatus, source: NodeStatus, to: str | None) -> NodeStatus:
-    """Return the named node, or by default the other node with the fewest bytes. Raises ClusterError."""
-    others = [node for node in seen.nodes if node.member.holds and node.member != source.member]
+def _choose_target(status: ClusterStatus, source: NodeStatus, target_name: str | None) -> NodeStatus:
+    """Return the node to which a shard is moved. Raises ClusterError if no such node responds.
+
+    Args:
+        status: Status of the cluster.
+        source: Node that stores the shard.
+        target_name: Name of the node; None for the node with the fewest bytes.
+    """
+    others = [node for node in status.nodes if node.member.accepts_shards and node.member != source.member]
     names = ", ".join(node.member.name for node in others) or "none"
-    if to is not None:
-        if to == source.member.name:
-            raise ClusterError(f"The organisation is already on {to}.")
-        others = [node for node in others if node.member.name == to]
+    if target_name is not None:
+        if target_name == source.member.name:
+            raise ClusterError(f"The organisation is already on {target_name}.")
+        others = [node for node in others if node.member.name == target_name]
         if not others:
-            raise ClusterError(f"{to} is not another node that accepts shards. These are: {names}.")
+            raise ClusterError(
+                f"{target_name} is not a node that the organisation can be moved to. Available: {names}."
+            )
     alive = [node for node in others if node.error is None]
     if not alive:
-        raise ClusterError(f"No other node that accepts shards answers. These are: {names}.")
+        raise ClusterError(f"No other node that accepts shards responds. Available: {names}.")
     return min(alive, key=lambda node: node.bytes)
 
 
 def _check_replication(nodes: Sequence[NodeStatus]) -> None:
-    """Raise ClusterError unless all nodes answer and support logical replication."""
+    """Raise ClusterError unless all nodes respond and support logical replication."""
     for node in nodes:
         name = node.member.name
         if node.error is not None:
-            raise ClusterError(f"{name} does not answer: {node.error}")
+            raise ClusterError(f"{name} does not respond: {node.error}")
         if node.wal_level != "logical":
             raise ClusterError(
-                f"{name} has wal_level = {node.wal_level}. Moves during writes require `wal_level = logical` on every node. "
+                f"{name} has wal_level = {node.wal_level}. To move organisations without blocking writes, every node requires `wal_level = logical`. "
                 "Set it and restart the node."
             )
 
 
-async def _progress(found: Coordinator) -> str:
-    """Return one line about all moves in progress, or an empty string."""
-    moves = await moving(found)
+async def _describe_progress(connection: CoordinatorConnection) -> str:
+    """Return one line of text about all running moves, or an empty string."""
+    moves = await list_running_moves(connection)
     total, copied = sum(shard.bytes for shard in moves), sum(shard.copied for shard in moves)
     phases = sorted({shard.phase.lower() for shard in moves})
     return f"{copied / 2**20:.1f} of {total / 2**20:.1f} MiB, {', '.join(phases)}" if moves else ""
 
 
 @asynccontextmanager
-async def _progress_reports(found: Coordinator, tell: Tell) -> AsyncIterator[None]:
-    """Report the progress of moves inside the context, over a second connection."""
+async def _report_progress_of_moves(connection: CoordinatorConnection, report: ProgressReporter) -> AsyncIterator[None]:
+    """Report the progress of running moves at regular intervals while the context is open, over a second connection."""
 
-    async def report(second: Coordinator) -> None:
+    async def report_progress(second: CoordinatorConnection) -> None:
         while True:
-            await asyncio.sleep(_PAUSE)
-            if progress := await _progress(second):
-                tell(progress)
+            await asyncio.sleep(_POLL_SECONDS)
+            if progress := await _describe_progress(second):
+                report(progress)
 
-    async with coordinator(found.conninfo) as second:
-        task = asyncio.create_task(report(second), name="progress of a move")
+    async with connect_to_coordinator(connection.conninfo) as second:
+        task = asyncio.create_task(report_progress(second), name="progress of a move")
         try:
             yield
         finally:

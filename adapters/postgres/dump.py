@@ -11,13 +11,20 @@ from datetime import date
 
 from psycopg import sql
 
-from adapters.postgres.errors import translated
-from adapters.postgres.migrate import Compatibility, apply
-from adapters.postgres.nodes.connecting import BEGIN_EPOCHS, Connection, connect, fetch, fetch_value, is_distributed
-from adapters.postgres.partitions import attachment, days_of
-from adapters.postgres.privileges import grant
+from adapters.postgres.errors import translating_errors
+from adapters.postgres.nodes.connections import (
+    BEGIN_EPOCHS,
+    Connection,
+    connect,
+    fetch_rows,
+    fetch_value,
+    is_distributed,
+)
+from adapters.postgres.partitions import build_partition_statement, list_partitions
+from adapters.postgres.privileges import grant_privileges
+from adapters.postgres.schema_migrations import SchemaCompatibility, apply_pending
 from domain.kernel import retention
-from domain.runs.model import OPEN, REPLAYABLE
+from domain.runs.model import OPEN_STATUSES, REPLAYABLE_STATUSES
 from domain.storage.model import StoredKind
 
 _TABLES = """
@@ -40,102 +47,117 @@ SELECT key, bool_or(needed) FROM (
     UNION ALL SELECT key, free_after >= %(until_freed)s FROM stored_objects WHERE kind = %(image)s AND NOT freed
 ) AS named GROUP BY key ORDER BY key
 """
-_CONTENT = """
+_NON_EMPTY_TABLES = """
 SELECT c.relname FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S') ORDER BY c.relname LIMIT 1
 """
 _NO_LIMITS = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_encoding = 'UTF8'"
 _BEGIN_SNAPSHOTS = b"SET LOCAL citus.max_adaptive_executor_pool_size = 1; SELECT count(*) FROM storage_usage"
-"""In a cluster each node has its own snapshot: its rows are read over one connection, and all snapshots begin at the same time."""
+"""SQL statements that begin the snapshots of all nodes of a cluster at the same time.
+
+Each node is then read over one connection.
+"""
 
 
 class DumpError(Exception):
-    """Failure to restore a backup; the message says why."""
+    """Failure to take or restore a backup; the message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """Dumped table with its columns in order and the days of its partitions (ISO dates)."""
+    """Columns and partitions of a table in a backup.
+
+    Attributes:
+        name: Name of the table.
+        columns: Names of the columns, in the order of the dumped values.
+        days: Days that have a partition, as ISO dates; empty for a table without partitions.
+    """
 
     name: str
     columns: Sequence[str]
     days: Sequence[str] = ()
 
 
-class Snapshot:
-    """Consistent snapshot of the database while its transaction is open."""
+class DatabaseSnapshot:
+    """Consistent snapshot of the database, valid while its transaction is open."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.copied = 0
-        """Number of rows of the table that was copied last."""
+        self.copied_row_count = 0
+        """Number of rows of the last table that `rows` has read to its end."""
 
-    async def version(self) -> str:
-        """Return the server's version."""
+    async def read_server_version(self) -> str:
+        """Return the version of the PostgreSQL server."""
         return str(await fetch_value(self._connection, "SHOW server_version"))
 
-    async def migrations(self) -> list[str]:
+    async def list_migrations(self) -> list[str]:
         """Return the names of the applied migrations."""
-        rows = await fetch(self._connection, "SELECT name FROM schema_migrations ORDER BY name")
+        rows = await fetch_rows(self._connection, "SELECT name FROM schema_migrations ORDER BY name")
         return [name for (name,) in rows]
 
-    async def tables(self) -> list[TableShape]:
-        """Return all tables in the order of their foreign keys, referenced ones first. Raises DumpError."""
-        waiting = {row[0]: row for row in await fetch(self._connection, _TABLES)}
+    async def list_tables(self) -> list[TableShape]:
+        """Return the columns and partitions of all tables, referenced tables before those that refer to them.
+
+        Raises DumpError if the foreign keys form a cycle.
+        """
+        remaining = {row[0]: row for row in await fetch_rows(self._connection, _TABLES)}
         ordered: list[TableShape] = []
-        while waiting:
-            ready = [row for row in waiting.values() if not set(row[3]) & waiting.keys()]
+        while remaining:
+            ready = [row for row in remaining.values() if not set(row[3]) & remaining.keys()]
             for name, partitioned, columns, _ in ready:
-                days = await days_of(self._connection, name) if partitioned else {}
+                days = await list_partitions(self._connection, name) if partitioned else {}
                 ordered.append(TableShape(name, columns, [day.isoformat() for day in days]))
-                del waiting[name]
+                del remaining[name]
             if not ready:
-                raise DumpError(f"The foreign keys of the tables {', '.join(sorted(waiting))} form a cycle.")
+                raise DumpError(f"The foreign keys of the tables {', '.join(sorted(remaining))} form a cycle.")
         return ordered
 
-    async def rows(self, table: TableShape) -> AsyncIterator[bytes]:
-        """Iterate over the table's rows in PostgreSQL's binary COPY format; `copied` is their number afterwards."""
+    async def copy_rows(self, table: TableShape) -> AsyncIterator[bytes]:
+        """Yield the table's rows in PostgreSQL's binary COPY format, and store their number in `copied_row_count`."""
         columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
         statement = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT binary)")
         async with self._connection.cursor() as cursor:
             async with cursor.copy(statement.format(columns, sql.Identifier(table.name))) as copy:
                 async for chunk in copy:
                     yield bytes(chunk)
-            self.copied = cursor.rowcount
+            self.copied_row_count = cursor.rowcount
 
-    async def sequences(self) -> dict[str, int]:
-        """Return each sequence's last value; read after the rows, it covers all values in them."""
+    async def read_sequences(self) -> dict[str, int]:
+        """Return each sequence's last value. Call this after reading all rows, so that no row has a higher value."""
         last: dict[str, int] = {}
-        for (name,) in await fetch(self._connection, _SEQUENCES):
+        for (name,) in await fetch_rows(self._connection, _SEQUENCES):
             statement = sql.SQL("SELECT last_value - (NOT is_called)::integer FROM {}").format(sql.Identifier(name))
             last[name] = await fetch_value(self._connection, statement)
         return last
 
-    async def objects(self) -> dict[str, bool]:
-        """Return the object keys in rows, and whether the object must exist; a pending upload may lack it."""
+    async def list_object_keys(self) -> dict[str, bool]:
+        """Return the keys of the stored objects that rows refer to, each with whether the object must exist.
+
+        An object may be missing, for example, while its upload is pending.
+        """
         values = {
-            "open": sorted(OPEN), "replayable": sorted(REPLAYABLE),
+            "open": sorted(OPEN_STATUSES), "replayable": sorted(REPLAYABLE_STATUSES),
             "image": StoredKind.IMAGE, "until_freed": retention.UNTIL_FREED,
         }  # fmt: skip
-        return dict(await fetch(self._connection, _OBJECTS, values))
+        return dict(await fetch_rows(self._connection, _OBJECTS, values))
 
 
 @asynccontextmanager
-async def snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
-    """Open a snapshot of the database. Raises Unavailable."""
-    with translated():
+async def open_snapshot(conninfo: str) -> AsyncIterator[DatabaseSnapshot]:
+    """Open a consistent snapshot of the database, which ends with the context. Raises Unavailable."""
+    with translating_errors():
         async with await connect(conninfo, "joinery backup") as connection:
             await connection.execute(_NO_LIMITS)
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             if await is_distributed(connection, "storage_usage"):
                 await connection.execute(_BEGIN_SNAPSHOTS)
-            yield Snapshot(connection)
+            yield DatabaseSnapshot(connection)
             await connection.execute("ROLLBACK")
 
 
 async def record_backup(conninfo: str) -> None:
-    """Record the current time as that of the latest backup."""
-    with translated():
+    """Record the current time as that of the last completed backup."""
+    with translating_errors():
         async with await connect(conninfo, "joinery backup") as connection:
             await connection.execute(
                 "INSERT INTO platform_backups (finished_at) VALUES (clock_timestamp()) "
@@ -143,18 +165,27 @@ async def record_backup(conninfo: str) -> None:
             )
 
 
-class Loader:
-    """Loader of a backup into an empty database, in one transaction."""
+class DumpLoader:
+    """Loader of a backup into an empty database. The whole load is one transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def schema(self, migrations: Sequence[str], tables: Sequence[TableShape]) -> None:
-        """Create the empty tables of the migrations. Raises DumpError, MigrationError."""
-        recorded = Compatibility.recorded(migrations, 0)
-        if refused := recorded.refusal():
+    async def create_schema(self, migrations: Sequence[str], tables: Sequence[TableShape]) -> None:
+        """Create the backup's tables, without rows, by applying the backup's migrations.
+
+        Args:
+            migrations: Names of the migrations that the backed-up database had.
+            tables: Tables of the backup.
+
+        Raises:
+            DumpError: This release does not support the backup's schema.
+            MigrationError: A migration failed.
+        """
+        recorded = SchemaCompatibility.from_recorded_names(migrations, 0)
+        if refused := recorded.find_migration_obstacle():
             raise DumpError(refused)
-        if await apply(self._connection, max(recorded.names)) != recorded.names:
+        if await apply_pending(self._connection, max(recorded.names)) != recorded.names:
             raise DumpError(
                 f"This release does not support the backup's schema {max(migrations)}. Use the release that the backup names."
             )
@@ -163,15 +194,15 @@ class Loader:
         for table in tables:
             for day in table.days:
                 template = sql.SQL("CREATE TABLE {1} PARTITION OF {0}")
-                await self._connection.execute(attachment(template, table.name, date.fromisoformat(day)))
+                await self._connection.execute(build_partition_statement(template, table.name, date.fromisoformat(day)))
 
-    async def rows(self, table: TableShape, chunks: AsyncIterable[bytes]) -> int:
-        """Copy rows into a table; return their number. Forced row-level security is suspended meanwhile, because it binds the owner."""
+    async def load_rows(self, table: TableShape, chunks: AsyncIterable[bytes]) -> int:
+        """Copy rows in PostgreSQL's binary COPY format into a table; return their number."""
         name = sql.Identifier(table.name)
         columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
         is_forced = "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass"
         forced = await fetch_value(self._connection, is_forced, (table.name,))
-        if forced:
+        if forced:  # forced row-level security applies to the owner too, so it is suspended meanwhile
             await self._connection.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(name))
         cursor = self._connection.cursor()
         async with cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(name, columns)) as copy:
@@ -182,29 +213,32 @@ class Loader:
         return cursor.rowcount
 
     async def finish(self, sequences: Mapping[str, int]) -> None:
-        """Set the sequences, migrate the schema to this release, and grant the processes' privileges.
+        """Set the sequences, migrate the schema to this release, and grant privileges to the processes' roles.
 
-        Positions that were assigned after the backup will be assigned again, so every event log starts a new epoch.
+        Every event log starts a new epoch, because positions assigned after the backup will be assigned again.
         """
         for name, last in sequences.items():
             if last > 0:
                 await self._connection.execute("SELECT setval(%s::regclass, %s)", (name, last))
-        await apply(self._connection)
+        await apply_pending(self._connection)
         await self._connection.execute(BEGIN_EPOCHS)
         await self._connection.execute("DELETE FROM log_server")
-        await grant(self._connection)
+        await grant_privileges(self._connection)
 
 
 @asynccontextmanager
-async def loading(conninfo: str) -> AsyncIterator[Loader]:
-    """Open a loader for an empty database; an exception rolls its transaction back. Raises DumpError."""
-    with translated():
+async def open_loader(conninfo: str) -> AsyncIterator[DumpLoader]:
+    """Open a loader whose transaction commits at the end of the context, and is rolled back by an exception.
+
+    Raises DumpError if the database is not empty.
+    """
+    with translating_errors():
         async with await connect(conninfo, "joinery restore") as connection:
             await connection.execute(_NO_LIMITS)
             async with connection.transaction():
-                if relation := await fetch_value(connection, _CONTENT):
+                if relation := await fetch_value(connection, _NON_EMPTY_TABLES):
                     raise DumpError(
                         f"The database is not empty: it contains {relation}. Restore into a newly created database."
                     )
-                yield Loader(connection)
+                yield DumpLoader(connection)
             await connection.execute("ANALYZE")

@@ -1,38 +1,39 @@
-"""Idempotency keys in PostgreSQL, locked by advisory locks of the transaction, which a crash releases."""
+"""Idempotency keys in PostgreSQL, locked by advisory locks of the transaction, which a crash of the process releases."""
 
-from adapters.postgres.session import jsonb, lock_number
-from adapters.postgres.stores import TenantStore, run, statements, values_of
+from adapters.postgres.session import compute_lock_number, encode_jsonb
+from adapters.postgres.stores import TenantStore, build_field_params, execute_count, load_statements
 from domain.kernel.errors import RequestInProgress
-from domain.kernel.retention import IDEMPOTENT_ANSWERS
-from ports.idempotency import IdempotencyStore, StoredAnswer
+from domain.kernel.retention import IDEMPOTENT_RESPONSES
+from ports.idempotency import IdempotencyStore, StoredResponse
 
-SQL = statements("idempotency")
+SQL = load_statements("idempotency")
 
 
 class PostgresIdempotencyStore(TenantStore, IdempotencyStore):
-    """Stored responses of the tenant."""
+    """Stored responses of the tenant's requests with an idempotency key."""
 
     _sql = SQL
-    revise = run()
+    replace_body = execute_count()
 
-    async def hold(self, key: str) -> StoredAnswer | None:
-        """Lock the key and return the response stored under it. Raises RequestInProgress if another request holds the lock.
+    async def lock(self, key: str) -> StoredResponse | None:
+        """Lock the idempotency key until the transaction ends; return the response stored under the key, or None.
 
-        The lock is a separate statement, so that the next one sees what the previous holder committed.
+        Raises RequestInProgress if another request holds the lock.
         """
         tenant = self._session.tenant
-        if not await self._value("hold", lock=lock_number(tenant.org, tenant.livemode, key)):
+        if not await self._fetch_scalar("hold", lock=compute_lock_number(tenant.org, tenant.livemode, key)):
             raise RequestInProgress(retry_after=1)
-        since = self._session.now - IDEMPOTENT_ANSWERS
-        stored = await self._first(_answer, "stored", key=key, since=since)
+        # a separate statement from the lock, so that it reads what the previous holder of the lock has committed
+        since = self._session.now - IDEMPOTENT_RESPONSES
+        stored = await self._fetch_first(_build_response, "stored", key=key, since=since)
         if stored is None:
             await self._run("forget", key=key, since=since)
         return stored
 
-    async def keep(self, key: str, answer: StoredAnswer) -> None:
-        values = values_of(answer) | {"headers": jsonb([list(pair) for pair in answer.headers])}
+    async def store(self, key: str, response: StoredResponse) -> None:
+        values = build_field_params(response) | {"headers": encode_jsonb([list(pair) for pair in response.headers])}
         await self._run("keep", key=key, **values)
 
 
-def _answer(fingerprint: bytes, status: int, headers: list[list[str]], body: bytes) -> StoredAnswer:
-    return StoredAnswer(fingerprint, status, tuple((name, value) for name, value in headers), body)
+def _build_response(fingerprint: bytes, status: int, headers: list[list[str]], body: bytes) -> StoredResponse:
+    return StoredResponse(fingerprint, status, tuple((name, value) for name, value in headers), body)

@@ -1,4 +1,8 @@
-"""Jobs in PostgreSQL: queued in the tenant's transaction, claimed by lease, fenced by attempt."""
+"""Jobs in PostgreSQL: added in the tenant's transaction, and claimed by workers for the duration of a lease.
+
+Jobs of one lane (such as all jobs of a source) run one after the other. SQL statements of an attempt that has lost the
+job's lease have no effect.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,21 +11,21 @@ from typing import Any
 
 from psycopg import AsyncClientCursor
 
-from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.nodes.connections import DatabaseRow
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.router import Node
-from adapters.postgres.session import jsonb, lock_number
-from adapters.postgres.stores import CoordinatorStore, TenantStore, statements, tenant_values
+from adapters.postgres.session import compute_lock_number, encode_jsonb
+from adapters.postgres.stores import CoordinatorStore, TenantStore, build_tenant_params, load_statements
 from domain.jobs.model import (
-    LANES_OF_ONE,
+    MAX_LANES_PER_ORG,
     Backlog,
     ClaimedJob,
     NewJob,
-    bounded_run_at,
-    lane_of,
-    parted,
+    build_lane_name,
+    limit_run_at,
+    split_lane_name,
+    split_trace,
     with_trace,
-    without_trace,
 )
 from domain.jobs.ports import JobStore
 from domain.kernel.clock import now
@@ -29,16 +33,16 @@ from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 
-SQL = statements("jobs")
+SQL = load_statements("jobs")
 CHANNEL = "joinery_jobs"
 
 
-def _identity(job: ClaimedJob) -> dict[str, Any]:
-    return tenant_values(job.tenant) | {"id": job.id, "attempt": job.attempt}
+def _build_job_params(job: ClaimedJob) -> dict[str, Any]:
+    return build_tenant_params(job.tenant) | {"id": job.id, "attempt": job.attempt}
 
 
 class PostgresJobStore(TenantStore, JobStore):
-    """Job store of the tenant's transaction."""
+    """Job store of the tenant, for adding and updating jobs in the tenant's transaction."""
 
     _sql = SQL
 
@@ -51,126 +55,137 @@ class PostgresJobStore(TenantStore, JobStore):
             kind=job.kind,
             lane=job.lane,
             key=job.key,
-            args=jsonb(with_trace(job.args, session.trace)),
-            run_at=bounded_run_at(job.run_at or session.now, session.now),
+            args=encode_jsonb(with_trace(job.args, session.trace)),
+            run_at=limit_run_at(job.run_at or session.now, session.now),
         )
         if added:
             await session.run("NOTIFY " + CHANNEL)
             return id_
-        return str(await self._value("by_key", id_, kind=job.kind, key=job.key))
+        return str(await self._fetch_scalar("by_key", id_, kind=job.kind, key=job.key))
 
-    async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
-        await self._fenced("renew", job, lease=lease)
+    async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> None:
+        await self._run_fenced("renew", job, lease=lease)
 
     async def finish(self, job: ClaimedJob) -> None:
-        await self._fenced("finish", job)
+        await self._run_fenced("finish", job)
 
-    async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
-        await self._fenced("put_off", job, run_at=bounded_run_at(run_at, self._session.now))
+    async def reschedule(self, job: ClaimedJob, run_at: datetime) -> None:
+        await self._run_fenced("put_off", job, run_at=limit_run_at(run_at, self._session.now))
         await self._session.run("NOTIFY " + CHANNEL)
 
-    async def _fenced(self, statement: str, job: ClaimedJob, **values: Any) -> None:
-        """Execute a statement on the job if this attempt still holds it. Raises LeaseLost."""
+    async def _run_fenced(self, statement: str, job: ClaimedJob, **values: Any) -> None:
+        """Execute an SQL statement on the job if this attempt still holds the job's lease. Raises LeaseLost otherwise."""
         if not await self._run(statement, id=job.id, attempt=job.attempt, **values):
             raise LeaseLost
 
 
 @dataclass(frozen=True, slots=True)
-class _Due:
-    """Lane with due jobs, and the node that has them."""
+class _DueLane:
+    """Lane (group of jobs that run one after the other) with due jobs.
+
+    Attributes:
+        node: Node that stores the jobs.
+        rank: Rank of the lane among the due lanes of its organisation, from 1.
+        at: Earliest due time of the jobs.
+        org: Organisation of the jobs.
+        lane: Name of the lane.
+        has_expired_lease: Whether the lease of a job has expired.
+    """
 
     node: Node
-    turn: int
+    rank: int
     at: datetime
     org: str
     lane: str
-    lapsed: bool
+    has_expired_lease: bool
 
 
 class PostgresDispatch(CoordinatorStore):
-    """Dispatch of jobs across tenants, for relay and workers; each call is its own transaction.
+    """Dispatch of the jobs of all tenants, for the relay and the workers. Each call is a separate transaction.
 
-    Due jobs are read from all nodes, and updated on each organisation's node.
+    Due jobs are read on all nodes, and updated on the node of their organisation.
     """
 
     _sql = SQL
 
-    async def lanes_due(self, limit: int) -> Sequence[str]:
-        async def find(link: PooledConnection) -> list[_Due]:
+    async def dispatch_due_lanes(self, limit: int) -> Sequence[str]:
+        async def find(connection: PooledConnection) -> list[_DueLane]:
             return [
-                _Due(link.node, *row)
-                for row in await link.rows(link.here(SQL["lanes_due"]), {"limit": limit, "most": LANES_OF_ONE})
+                _DueLane(connection.node, *row)
+                for row in await connection.fetch_rows(
+                    connection.expand_shards(SQL["lanes_due"]), {"limit": limit, "most": MAX_LANES_PER_ORG}
+                )
             ]
 
         found = await self._pool.scatter_best_effort(find)
-        chosen = sorted((due for dues in found for due in dues), key=lambda due: (due.turn, due.at))[:limit]
-        lanes = {(due.org, due.lane) for due in chosen if due.lapsed}
+        chosen = sorted((due for dues in found for due in dues), key=lambda due: (due.rank, due.at))[:limit]
+        lanes = {(due.org, due.lane) for due in chosen if due.has_expired_lease}
         for node in {due.node for due in chosen}:
-            lanes |= await self._mark(node, [due for due in chosen if due.node == node])
+            lanes |= await self._mark_dispatched(node, [due for due in chosen if due.node == node])
         in_order = dict.fromkeys((due.org, due.lane) for due in chosen if (due.org, due.lane) in lanes)
-        return [lane_of(org, lane) for org, lane in in_order | dict.fromkeys(lanes)]
+        return [build_lane_name(org, lane) for org, lane in in_order | dict.fromkeys(lanes)]
 
-    async def _mark(self, node: Node, lanes: Sequence["_Due"]) -> set[tuple[str, str]]:
-        """Mark the lanes' jobs as dispatched; return the lanes that no other process has marked."""
+    async def _mark_dispatched(self, node: Node, lanes: Sequence["_DueLane"]) -> set[tuple[str, str]]:
+        """Mark the due jobs of lanes as dispatched; return the lanes that no other process had already marked."""
         values = {"orgs": [due.org for due in lanes], "lanes": [due.lane for due in lanes]}
-        async with self._pool.at(node) as link:
-            return {(org, lane) for org, lane in await link.rows(SQL["mark_dispatched"], values)}
+        async with self._pool.connect_to(node) as connection:
+            return {(org, lane) for org, lane in await connection.fetch_rows(SQL["mark_dispatched"], values)}
 
-    async def next_due(self) -> datetime | None:
-        return await self._earliest("next_due")
+    async def find_next_due(self) -> datetime | None:
+        return await self._gather_earliest("next_due")
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
-        org, name = parted(lane)
+        org, name = split_lane_name(lane)
         if org is not None:
-            claimed = await self._claim(org, name, limit, lease)
+            claimed = await self._claim_on_node(org, name, limit, lease)
             if not claimed and await self._pool.router.has_moved(org):
-                claimed = await self._claim(org, name, limit, lease)
+                claimed = await self._claim_on_node(org, name, limit, lease)
             return claimed
         orgs = sorted({owner for (owner,) in await self._gather("orgs_of_lane", lane=name)})
-        return [job for org in orgs for job in await self._claim(org, name, limit, lease)]
+        return [job for org in orgs for job in await self._claim_on_node(org, name, limit, lease)]
 
-    async def _claim(self, org: str, lane: str, limit: int, lease: timedelta) -> list[ClaimedJob]:
-        """Claim due jobs of the lane, oldest first, unless another worker holds the lane; each attempt is incremented.
-
-        Lock and claim are sent in one message, because a worker that freezes between two would block the lane.
-        """
-        params = {"lock": lock_number("lane", lane), "org": org, "lane": lane, "limit": limit, "lease": lease}
-        node = await self._pool.router.home(org)
-        async with self._pool.at(node) as link, AsyncClientCursor(link.connection) as cursor:
+    async def _claim_on_node(self, org: str, lane: str, limit: int, lease: timedelta) -> list[ClaimedJob]:
+        """Claim the lane's due jobs, oldest first, and increment their attempts; claim none if a worker holds the lane."""
+        params = {"lock": compute_lock_number("lane", lane), "org": org, "lane": lane, "limit": limit, "lease": lease}
+        node = await self._pool.router.find_node(org)
+        async with self._pool.connect_to(node) as connection, AsyncClientCursor(connection.driver_connection) as cursor:
+            # one message, because a worker that freezes between lock and claim would block the lane
             await cursor.execute(SQL["lock_lane"] + ";" + SQL["claim"], params)
             cursor.nextset()
             rows = sorted(await cursor.fetchall())
-        return [_claimed(row) for row in rows]
+        return [_build_claimed_job(row) for row in rows]
 
-    async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
-        return await self._pool.run(job.tenant, SQL["renew"], _identity(job) | {"lease": lease}) == 1
+    async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> bool:
+        return await self._pool.run(job.tenant, SQL["renew"], _build_job_params(job) | {"lease": lease}) == 1
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
-        await self._pool.run(job.tenant, SQL["put_off"], _identity(job) | {"run_at": bounded_run_at(run_at, now())})
+        await self._pool.run(
+            job.tenant, SQL["put_off"], _build_job_params(job) | {"run_at": limit_run_at(run_at, now())}
+        )
         await self._pool.run(job.tenant, "NOTIFY " + CHANNEL, {})
 
-    async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
+    async def count_backlog(self, max_jobs: int | None = None) -> Sequence[Backlog]:
         found: dict[str, list[Backlog]] = {}
-        remaining = most  # each node returns up to `most`
-        for lanes, waiting, held, oldest in await self._gather("backlog", most=most):
+        remaining = max_jobs  # each node returns up to `most`
+        for lanes, waiting, held, oldest in await self._gather("backlog", most=max_jobs):
             if remaining is not None:
                 waiting = min(waiting, remaining)
                 held = min(held, remaining - waiting)
                 remaining -= waiting + held
             if waiting or held:
                 found.setdefault(lanes, []).append(Backlog(lanes, waiting, held, oldest))
-        return [Backlog.of(parts) for _, parts in sorted(found.items())]
+        return [Backlog.combine(parts) for _, parts in sorted(found.items())]
 
     async def reset_dispatched(self) -> None:
-        await self._pool.scatter_best_effort(_reset)
+        await self._pool.scatter_best_effort(_reset_dispatched_on)
 
 
-def _claimed(row: Fetched) -> ClaimedJob:
-    id_, kind, lane, org, livemode, stored, attempt, lapsed = row
-    args, trace = without_trace(stored)
-    return ClaimedJob(id_, kind, lane, Tenant(org, livemode), args, attempt, lapsed, trace)
+def _build_claimed_job(row: DatabaseRow) -> ClaimedJob:
+    id_, kind, lane, org, livemode, stored, attempt, has_expired_lease = row
+    args, trace = split_trace(stored)
+    return ClaimedJob(id_, kind, lane, Tenant(org, livemode), args, attempt, has_expired_lease, trace)
 
 
-async def _reset(link: PooledConnection) -> None:
-    if orgs := [org for (org,) in await link.rows(link.here(SQL["dispatched"]))]:
-        await link.run(SQL["reset_dispatched"], {"orgs": orgs})
+async def _reset_dispatched_on(connection: PooledConnection) -> None:
+    if orgs := [org for (org,) in await connection.fetch_rows(connection.expand_shards(SQL["dispatched"]))]:
+        await connection.run(SQL["reset_dispatched"], {"orgs": orgs})

@@ -1,7 +1,7 @@
-"""Advisory locks of sessions for the leader and for the shards of endpoints; a crash releases them.
+"""Advisory locks of database sessions: one for the leading scheduler, and one for each shard of webhook endpoints.
 
-Processes do not wait for the leader's lock inside a statement, whose snapshot would block vacuum. They retry at intervals, and at once when
-the leader notifies that it stops.
+A crash of the process releases its locks. A process does not wait for the leader's lock inside a statement, whose
+snapshot would block vacuum. It tries again at intervals, and immediately after the leader announces its end by NOTIFY.
 """
 
 import asyncio
@@ -14,73 +14,85 @@ from typing import Any
 
 import psycopg
 
-from adapters.postgres.nodes.connecting import Connection, Fetched, connect, fetch_value
+from adapters.postgres.nodes.connections import Connection, DatabaseRow, connect, fetch_value
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.nodes.router import Node
 from domain.kernel.errors import LeaseLost
 
-_LOCK = 7_215_908_432
-_CHANNEL = "joinery_leadership"
-_RETRY = 1.0
-LOOK = 2.0
-"""Seconds between attempts, hence the maximum time without a leader after a crash."""
+_LEADER_LOCK = 7_215_908_432
+_LEADERSHIP_CHANNEL = "joinery_leadership"
+_CONNECT_SECONDS = 1.0
+LEADERSHIP_RETRY_SECONDS = 2.0
+"""Seconds between attempts to become the leader, and thus the maximum time without one after a crash."""
 
 
 @asynccontextmanager
-async def leadership(conninfo: str, *, look: float = LOOK) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
-    """Acquire leadership, waiting until no other process leads, and hold it inside the context.
+async def hold_leadership(
+    conninfo: str, *, retry_seconds: float = LEADERSHIP_RETRY_SECONDS
+) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
+    """Wait until no other process is the leader, become the leader, and remain it while the context is open.
 
-    Yields a function to run concurrently with the leader's work; it raises psycopg.OperationalError when leadership is lost.
+    Args:
+        conninfo: Address and login of the coordinator.
+        retry_seconds: Seconds between two attempts.
+
+    Yields:
+        A function to run concurrently with the leader's work; it raises psycopg.OperationalError when leadership is
+            lost.
     """
-    connection = await _connect_as_leader(conninfo, look)
+    connection = await _connect_as_leader(conninfo, retry_seconds)
     try:
-        yield partial(_until_lost, connection)
+        yield partial(_wait_until_lost, connection)
     finally:
         with contextlib.suppress(psycopg.Error, TimeoutError):
-            async with asyncio.timeout(_RETRY):
-                await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
-                await connection.execute("NOTIFY " + _CHANNEL)
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                await connection.execute("SELECT pg_advisory_unlock(%s)", (_LEADER_LOCK,))
+                await connection.execute("NOTIFY " + _LEADERSHIP_CHANNEL)
         await connection.close()
 
 
-async def _connect_as_leader(conninfo: str, look: float) -> Connection:
-    """Return a connection that has acquired the lock."""
+async def _connect_as_leader(conninfo: str, retry_seconds: float) -> Connection:
+    """Return a connection that has acquired the leader's lock; wait until the lock is available."""
     while True:
         try:
             connection = await connect(conninfo, "joinery leadership")
             try:
-                await _acquire(connection, look)
+                await _acquire_leader_lock(connection, retry_seconds)
             except BaseException:
                 await connection.close()
                 raise
         except psycopg.OperationalError:
-            await asyncio.sleep(_RETRY)
+            await asyncio.sleep(_CONNECT_SECONDS)
         else:
             return connection
 
 
-async def _acquire(connection: Connection, look: float) -> None:
-    """Try to acquire the lock until it succeeds; between attempts the session holds no snapshot."""
-    await connection.execute("LISTEN " + _CHANNEL)
+async def _acquire_leader_lock(connection: Connection, retry_seconds: float) -> None:
+    """Wait for the leader's lock, and acquire it.
+
+    Between attempts, which are `retry_seconds` apart, the session has no snapshot.
+    """
+    await connection.execute("LISTEN " + _LEADERSHIP_CHANNEL)
     while True:
-        if await fetch_value(connection, "SELECT pg_try_advisory_lock(%s)", (_LOCK,)):
+        if await fetch_value(connection, "SELECT pg_try_advisory_lock(%s)", (_LEADER_LOCK,)):
             await connection.execute("UNLISTEN *")
             return
-        async for _ in connection.notifies(timeout=look, stop_after=1):
+        async for _ in connection.notifies(timeout=retry_seconds, stop_after=1):
             pass
 
 
-async def _until_lost(connection: Connection) -> None:
-    """Wait until the connection ends, without executing a statement; leaders receive no notifications."""
-    async for _ in connection.notifies():
+async def _wait_until_lost(connection: Connection) -> None:
+    """Wait until the leader's connection ends, which raises psycopg.OperationalError."""
+    async for _ in connection.notifies():  # a leader does not listen, so there are none
         pass
 
 
-_SPACE = 721_590_844
-"""First half of the locks' two-part keys; the second half is the shard, or _MEMBER."""
-_MEMBER = -1
-_GRANTED = """
+_LOCK_CLASS = 721_590_844
+"""First half of the shard locks' two-part keys; the second half is the number of the shard, or _PARTICIPANT."""
+_PARTICIPANT = -1
+"""Second half of the key of the lock that all workers share; the number of its holders is the number of workers."""
+_GRANTED_LOCKS = """
 SELECT objid::bigint, mode FROM pg_locks
 WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND granted
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -88,103 +100,106 @@ WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND grante
 
 
 class PostgresShards:
-    """Shards that this process holds on a node, by default the coordinator.
+    """Shards of webhook endpoints on a node, by default the coordinator, of which this process serves a fair share.
 
-    The connection that holds the locks also records deliveries, so that a process without its locks cannot record any.
+    A shard belongs to the process whose connection holds the shard's lock. The same connection records deliveries, so a
+    process that has lost its locks cannot record any.
     """
 
     def __init__(self, pool: Pool, shards: int, node: Node | None = None) -> None:
-        self._pool, self._shards, self._node = pool, shards, node
-        self._link: PooledConnection | None = None
+        self._pool, self._shard_count, self._node = pool, shards, node
+        self._connection: PooledConnection | None = None
         self._mutex = asyncio.Lock()
-        self._held: set[int] = set()
-        self._fair = shards
-        self._lost = False
+        self._own_shards: set[int] = set()
+        self._fair_share = shards
+        self._are_locks_lost = False
 
-    async def node(self) -> Node:
-        """Return the node whose endpoints are shared. Raises Unavailable."""
-        return self._node or (await self._pool.nodes())[0]
+    async def find_node(self) -> Node:
+        """Return the node whose webhook endpoints are divided among the workers. Raises Unavailable."""
+        return self._node or (await self._pool.list_nodes())[0]
 
-    async def _open(self) -> PooledConnection:
-        if self._link is None:
-            self._link = await self._pool.pool_of(await self.node()).dedicated(None)
-            await self._link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
-        return self._link
+    async def _open_connection(self) -> PooledConnection:
+        if self._connection is None:
+            self._connection = await self._pool.get_node_pool(await self.find_node()).open_dedicated(None)
+            await self._connection.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_LOCK_CLASS, _PARTICIPANT))
+        return self._connection
 
     async def rebalance(self) -> frozenset[int]:
         async with self._mutex:
-            if self._lost:
-                self._lost = False
+            if self._are_locks_lost:
+                self._are_locks_lost = False
                 raise LeaseLost  # other workers may have served the shards meanwhile, so the caller must start again
             try:
-                link = await self._open()
-                taken, members = await _granted_locks(link)
-                self._fair = -(-self._shards // max(1, members))
-                free = [shard for shard in range(self._shards) if shard not in taken]
+                connection = await self._open_connection()
+                locked_shards, worker_count = await _read_granted_locks(connection)
+                self._fair_share = -(-self._shard_count // max(1, worker_count))
+                free = [shard for shard in range(self._shard_count) if shard not in locked_shards]
                 random.shuffle(free)
-                for shard in free[: max(0, self._fair - len(self._held))]:
-                    if await fetch_value(link.connection, "SELECT pg_try_advisory_lock(%s, %s)", (_SPACE, shard)):
-                        self._held.add(shard)
+                for shard in free[: max(0, self._fair_share - len(self._own_shards))]:
+                    if await fetch_value(
+                        connection.driver_connection, "SELECT pg_try_advisory_lock(%s, %s)", (_LOCK_CLASS, shard)
+                    ):
+                        self._own_shards.add(shard)
             except psycopg.Error as error:
-                self._lose()
-                self._lost = False
+                self._close_connection()
+                self._are_locks_lost = False
                 raise LeaseLost from error
-            return frozenset(self._held)
+            return frozenset(self._own_shards)
 
-    async def members(self) -> int:
-        async with self._pool.at(await self.node()) as link:
-            return await members_at(link)
+    async def count_workers(self) -> int:
+        async with self._pool.connect_to(await self.find_node()) as connection:
+            return await count_workers(connection)
 
-    async def surplus(self) -> frozenset[int]:
-        return frozenset(sorted(self._held)[self._fair :])
+    async def find_surplus(self) -> frozenset[int]:
+        return frozenset(sorted(self._own_shards)[self._fair_share :])
 
     async def release(self, shards: frozenset[int]) -> None:
         async with self._mutex:
-            if self._link is None:
+            if self._connection is None:
                 return
-            for shard in shards & self._held:
-                await self._link.cursor.execute("SELECT pg_advisory_unlock(%s, %s)", (_SPACE, shard))
-                self._held.discard(shard)
+            for shard in shards & self._own_shards:
+                await self._connection.cursor.execute("SELECT pg_advisory_unlock(%s, %s)", (_LOCK_CLASS, shard))
+                self._own_shards.discard(shard)
 
     async def close(self) -> None:
         async with self._mutex:
-            if self._link is not None:
-                await self._link.connection.close()
-            self._lose()
-            self._lost = False
+            if self._connection is not None:
+                await self._connection.driver_connection.close()
+            self._close_connection()
+            self._are_locks_lost = False
 
-    def _lose(self) -> None:
-        self._lost = bool(self._held)
-        if self._link is not None:
-            self._link.connection.pgconn.finish()
-        self._link = None
-        self._held = set()
+    def _close_connection(self) -> None:
+        self._are_locks_lost = bool(self._own_shards)
+        if self._connection is not None:
+            self._connection.driver_connection.pgconn.finish()
+        self._connection = None
+        self._own_shards = set()
 
     @asynccontextmanager
-    async def fenced(self) -> AsyncIterator[PooledConnection]:
-        """Begin a transaction on the connection that holds the locks. Raises LeaseLost if the connection has ended."""
+    async def begin_fenced(self) -> AsyncIterator[PooledConnection]:
+        """Begin a transaction on the connection that holds the locks. Raises LeaseLost if that connection has ended."""
         async with self._mutex:
-            if self._link is None:
+            if self._connection is None:
                 raise LeaseLost
             try:
-                async with self._link.connection.transaction():
-                    yield self._link
+                async with self._connection.driver_connection.transaction():
+                    yield self._connection
             except BaseException as error:
-                self._link.staged.clear()  # the rollback removes temporary tables and the tenant's settings
-                self._link.entered = False
-                if isinstance(error, psycopg.Error) and self._link.connection.closed:
-                    self._lose()
+                self._connection.temporary_tables.clear()  # the rollback removes temporary tables and the tenant's settings
+                self._connection.is_scoped = False
+                if isinstance(error, psycopg.Error) and self._connection.driver_connection.closed:
+                    self._close_connection()
                     raise LeaseLost from error
                 raise
 
 
-async def members_at(link: PooledConnection) -> int:
-    """Return the number of participating workers on the connection's node."""
-    return (await _granted_locks(link))[1]
+async def count_workers(connection: PooledConnection) -> int:
+    """Return the number of workers that serve the webhook endpoints on the connection's node."""
+    return (await _read_granted_locks(connection))[1]
 
 
-async def _granted_locks(link: PooledConnection) -> tuple[set[int], int]:
-    """Return the shards that any worker holds, and the number of participating workers."""
-    rows: list[Fetched] = await link.rows(_GRANTED, (_SPACE,))
-    members = sum(mode == "ShareLock" for _, mode in rows)
-    return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members
+async def _read_granted_locks(connection: PooledConnection) -> tuple[set[int], int]:
+    """Return the shards that have a worker, and the number of workers."""
+    rows: list[DatabaseRow] = await connection.fetch_rows(_GRANTED_LOCKS, (_LOCK_CLASS,))
+    worker_count = sum(mode == "ShareLock" for _, mode in rows)
+    return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, worker_count

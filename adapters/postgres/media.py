@@ -1,133 +1,153 @@
-"""Stored images in PostgreSQL, and their insertion into product documents under the products' locks."""
+"""Stored images in PostgreSQL. Adding an image changes product documents, under locks on the products."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
-from adapters.postgres.catalogue_batch import etag_of, images_of
-from adapters.postgres.session import Session, jsonb, texts
-from adapters.postgres.stores import TenantStore, done, every, first, run, statements, value
-from adapters.postgres.table import Record
-from domain.catalogue.ports import Rendering
-from domain.media.model import Address, Image, NamedMedia
+from adapters.postgres.catalogue_batch import compute_etag, load_images
+from adapters.postgres.session import TenantSession, encode_jsonb, encode_texts
+from adapters.postgres.stores import (
+    TenantStore,
+    execute_count,
+    execute_one,
+    fetch_all,
+    fetch_first,
+    fetch_scalar,
+    load_statements,
+)
+from adapters.postgres.table import RowMapping
+from domain.catalogue.ports import CatalogueRenderer
+from domain.media.model import Image, ImageUrl, ProductMedia
 from domain.media.ports import MediaStore
 
-SQL = statements("media")
+SQL = load_statements("media")
 
 
-class _Item(msgspec.Struct):
+class _MediaItem(msgspec.Struct):
+    """Entry of `media` in the data of a product or variant."""
+
     url: str | None = None
     role: str | None = None
 
 
-class _Data(msgspec.Struct):
-    media: list[_Item] = []
+class _DataWithMedia(msgspec.Struct):
+    """Data of a product or variant, of which only `media` is decoded."""
+
+    media: list[_MediaItem] = []
 
 
-_IMAGES = Record(Image)
-_MEDIA = msgspec.json.Decoder(_Data)
+_IMAGES = RowMapping(Image)
+_MEDIA_DECODER = msgspec.json.Decoder(_DataWithMedia)
 
 
 class PostgresMediaStore(TenantStore, MediaStore):
     """Media store of the tenant."""
 
     _sql = SQL
-    image = first(_IMAGES.row_of)
-    due = every(Address)
-    next_due = value()
-    by_content = first(_IMAGES.row_of)
-    add = done(values=_IMAGES.values)
-    unchanged = run()
-    failed = run()
-    postpone = run()
+    get_image = fetch_first(_IMAGES.build_from_row)
+    list_due = fetch_all(ImageUrl)
+    find_next_due = fetch_scalar()
+    lock_by_content = fetch_first(_IMAGES.build_from_row)
+    add = execute_one(values=_IMAGES.build_params)
+    record_unchanged = execute_count()
+    record_failure = execute_count()
+    postpone = execute_count()
 
-    def __init__(self, session: Session, rendering: Rendering) -> None:
+    def __init__(self, session: TenantSession, rendering: CatalogueRenderer) -> None:
         super().__init__(session)
         self._rendering = rendering
 
-    async def named(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[NamedMedia]:
+    async def list_media(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[ProductMedia]:
         values = {"source": source, "since": since, "before": before, "limit": limit}
-        page = await self._rows("changed_products", **values)
-        media = {product: _items(data) for product, data in page}
-        for product, data in await self._rows("data_of_variants", ids=texts(media)):
-            media[product] += _items(data)
-        return [NamedMedia(product, tuple(items)) for product, items in media.items()]
+        page = await self._fetch_rows("changed_products", **values)
+        media = {product: _list_media(data) for product, data in page}
+        for product, data in await self._fetch_rows("data_of_variants", ids=encode_texts(media)):
+            media[product] += _list_media(data)
+        return [ProductMedia(product, tuple(items)) for product, items in media.items()]
 
-    async def register(
-        self, uses: Mapping[str, Collection[str]], addresses: Sequence[Address], stale: datetime
+    async def replace_image_urls(
+        self,
+        url_digests_by_product: Mapping[str, Collection[str]],
+        image_urls: Sequence[ImageUrl],
+        fetched_before: datetime,
     ) -> Sequence[str]:
-        pairs = jsonb([{"product": product, "address": used} for product, own in uses.items() for used in own])
-        if addresses:
-            rows = jsonb([{"address": row.address, "url": row.url, "host": row.host} for row in addresses])
-            await self._run("add_addresses", rows=rows, run=addresses[0].run, stale=stale)
-        with_image = await self._rows("found_of", addresses=texts(row.address for row in addresses))
-        dropped = await self._rows("drop_uses", products=texts(uses), uses=pairs)
-        await self._run("add_uses", uses=pairs, found=texts(address for (address,) in with_image))
-        return await self._drop_unused_addresses({address for (address,) in dropped})
+        pairs = encode_jsonb(
+            [{"product": product, "address": used} for product, own in url_digests_by_product.items() for used in own]
+        )
+        if image_urls:
+            rows = encode_jsonb([{"address": row.url_digest, "url": row.url, "host": row.host} for row in image_urls])
+            await self._run("add_addresses", rows=rows, run=image_urls[0].run, stale=fetched_before)
+        with_image = await self._fetch_rows("found_of", addresses=encode_texts(row.url_digest for row in image_urls))
+        dropped = await self._fetch_rows("drop_uses", products=encode_texts(url_digests_by_product), uses=pairs)
+        await self._run("add_uses", uses=pairs, found=encode_texts(address for (address,) in with_image))
+        return await self._delete_unused_urls({address for (address,) in dropped})
 
-    async def _drop_unused_addresses(self, addresses: Collection[str]) -> Sequence[str]:
-        """Delete the addresses that no product uses; return the object keys of images that are then unused.
+    async def _delete_unused_urls(self, url_digests: Collection[str]) -> Sequence[str]:
+        """Delete those of the image URLs that no product uses, and the images that no URL refers to any more.
 
-        Each lock is a separate statement, so that the next statement sees everything committed before it.
+        Returns the object keys of the deleted images and their renditions.
         """
-        if not addresses:
+        if not url_digests:
             return ()
-        sorted_addresses = texts(sorted(addresses))
-        await self._rows("lock_addresses", addresses=sorted_addresses)
-        dropped = await self._rows("drop_addresses", addresses=sorted_addresses)
-        return await self._drop_unused_images({image for (image,) in dropped if image is not None})
+        sorted_digests = encode_texts(sorted(url_digests))
+        # each lock is a separate statement, so that the next statement sees everything committed before the lock
+        await self._fetch_rows("lock_addresses", addresses=sorted_digests)
+        dropped = await self._fetch_rows("drop_addresses", addresses=sorted_digests)
+        return await self._delete_unused_images({image for (image,) in dropped if image is not None})
 
-    async def _drop_unused_images(self, images: Collection[str]) -> Sequence[str]:
-        """Delete the images that no address refers to; return the keys of their objects."""
+    async def _delete_unused_images(self, images: Collection[str]) -> Sequence[str]:
+        """Delete those of the images that no URL refers to; return the object keys of the images and their renditions."""
         if not images:
             return ()
-        ids = texts(sorted(images))
-        await self._rows("lock_images", images=ids)
-        dropped = await self._rows("drop_images", images=ids)
+        ids = encode_texts(sorted(images))
+        await self._fetch_rows("lock_images", images=ids)
+        dropped = await self._fetch_rows("drop_images", images=ids)
         return [key for own, renditions in dropped for key in (own, *(rendition["key"] for rendition in renditions))]
 
-    async def found(self, address: Address, image: str) -> Sequence[str]:
-        stored = await self._rows("knows", address=address.address)
+    async def record_image(self, image_url: ImageUrl, image: str) -> Sequence[str]:
+        stored = await self._fetch_rows("knows", address=image_url.url_digest)
         if not stored:
-            return await self._drop_unused_images({image})
+            return await self._delete_unused_images({image})
         before = stored[0][0]
-        values = {"etag": address.etag, "last_modified": address.last_modified}
-        await self._run("found", address=address.address, image=image, **values)
+        values = {"etag": image_url.etag, "last_modified": image_url.last_modified}
+        await self._run("found", address=image_url.url_digest, image=image, **values)
         if before != image:
-            await self._run("outdate", address=address.address)
-        return await self._drop_unused_images({before} - {None, image})
+            await self._run("outdate", address=image_url.url_digest)
+        return await self._delete_unused_images({before} - {None, image})
 
-    async def knows(self, address: str) -> bool:
-        return bool(await self._rows("knows", address=address))
+    async def lock_image_url(self, url_digest: str) -> bool:
+        return bool(await self._fetch_rows("knows", address=url_digest))
 
-    async def origin_failed(
+    async def record_origin_failure(
         self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
     ) -> Mapping[str, int]:
         now = self._session.now
         values = {"origin": origin, "failure": failure, "again": [now + delay for delay in delays]}
-        return dict(await self._rows("origin_failed", host=host, **values))
+        return dict(await self._fetch_rows("origin_failed", host=host, **values))
 
-    async def show(self, limit: int) -> int:
+    async def rebuild_documents(self, limit: int) -> int:
         session = self._session
-        stale = [product for (product,) in await self._rows("stale", limit=limit)]
+        stale = [product for (product,) in await self._fetch_rows("stale", limit=limit)]
         if not stale:
             return 0
-        survivors: dict[str, str] = dict(await self._rows("lock_products", ids=texts(stale)))
-        others = await self._rows("lock_products", ids=texts(set(survivors.values()).difference(survivors)))
+        survivors: dict[str, str] = dict(await self._fetch_rows("lock_products", ids=encode_texts(stale)))
+        others = await self._fetch_rows(
+            "lock_products", ids=encode_texts(set(survivors.values()).difference(survivors))
+        )
         locked = {*survivors, *(product for product, _ in others)}
         survivors = {product: survivor for product, survivor in survivors.items() if survivor in locked}
-        images = await images_of(session, survivors.values())
-        for product, body in await self._rows("bodies", ids=texts(survivors.values())):
-            updated = self._rendering.with_images(body, images.get(product, {}))
+        images = await load_images(session, survivors.values())
+        for product, body in await self._fetch_rows("bodies", ids=encode_texts(survivors.values())):
+            updated = self._rendering.set_images(body, images.get(product, {}))
             if updated != body:
-                await self._run("replace_body", product=product, body=updated, etag=etag_of(updated))
-        await self._run("shown", ids=texts(survivors))
+                await self._run("replace_body", product=product, body=updated, etag=compute_etag(updated))
+        await self._run("shown", ids=encode_texts(survivors))
         return len(survivors)
 
-    async def unshown(self) -> bool:
-        return bool(await self._rows("stale", limit=1))
+    async def has_pending_documents(self) -> bool:
+        return bool(await self._fetch_rows("stale", limit=1))
 
 
-def _items(data: bytes) -> list[tuple[str, str | None]]:
-    return [(item.url, item.role) for item in _MEDIA.decode(data).media if item.url is not None]
+def _list_media(data: bytes) -> list[tuple[str, str | None]]:
+    return [(item.url, item.role) for item in _MEDIA_DECODER.decode(data).media if item.url is not None]

@@ -1,112 +1,157 @@
-"""OAuth in PostgreSQL: apps and grants on every node, codes and tokens on the coordinator."""
+"""OAuth in PostgreSQL: apps and consents in reference tables on every node, codes and tokens on the coordinator."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.orgs import organisation_of
-from adapters.postgres.stores import CoordinatorStore, SharedStore, done, every, first, run, statements
-from adapters.postgres.table import Record, Spread
+from adapters.postgres.orgs import build_organisation
+from adapters.postgres.stores import (
+    CoordinatorStore,
+    ReferenceTableStore,
+    execute_count,
+    execute_one,
+    fetch_all,
+    fetch_first,
+    load_statements,
+)
+from adapters.postgres.table import ColumnCodec, MultiColumnCodec, RowMapping
 from domain.access.model import Credential, Principal
 from domain.kernel.tenancy import Actor, Tenant
-from domain.oauth.model import AccessToken, App, Code, Consent, Device, Family, Grant, HeldToken, Token
+from domain.oauth.model import (
+    AccessToken,
+    App,
+    AuthorizationCode,
+    ConsentReference,
+    DeviceRequest,
+    OAuthConsent,
+    Token,
+    TokenFamily,
+    TokenWithFamily,
+)
 from domain.oauth.ports import AppStore, TokenStore
 
-SQL = statements("oauth")
-_CONSENT = {"consent": Spread(Consent, {"user": "user", "org": "organisation", "grant": "grant_id"})}
-_APPS, _GRANTS, _TOKENS, _FAMILIES = Record(App), Record(Grant), Record(Token), Record(Family)
-_CODES, _DEVICES = Record(Code, exceptions=_CONSENT), Record(Device, exceptions=_CONSENT)
+SQL = load_statements("oauth")
+_CONSENT_CODECS = {
+    "consent": MultiColumnCodec(ConsentReference, {"user": "user", "org": "organisation", "grant": "grant_id"})
+}
+_APPS, _CONSENTS, _TOKENS, _FAMILIES = (
+    RowMapping(App, special_codecs={"created_by": ColumnCodec("made_by")}),
+    RowMapping(OAuthConsent),
+    RowMapping(Token),
+    RowMapping(TokenFamily),
+)
+_CODES, _DEVICES = (
+    RowMapping(AuthorizationCode, special_codecs=_CONSENT_CODECS),
+    RowMapping(DeviceRequest, special_codecs=_CONSENT_CODECS),
+)
 
 
-def _held_token(*row: Any) -> HeldToken:
-    return HeldToken(_TOKENS.row_of(*row), Family(*row[10:19]), row[19])
+def _build_stored_token(*row: Any) -> TokenWithFamily:
+    return TokenWithFamily(_TOKENS.build_from_row(*row), TokenFamily(*row[10:19]), row[19])
 
 
-class PostgresAppStore(SharedStore, AppStore):
-    """Apps and grants of the organisation."""
+class PostgresAppStore(ReferenceTableStore, AppStore):
+    """Apps of the organisation, and consents of its members to apps."""
 
     _sql = SQL
-    add = run("add_app", values=_APPS.values)
-    get = first(_APPS.row_of, "own_app")
-    all = every(_APPS.row_of, "own_apps")
-    save = run("save_app", values=_APPS.values)
-    remove = done("remove_app")
-    grants = every(_GRANTS.row_of)
-    grant = first(_GRANTS.row_of)
-    put_grant = run(values=_GRANTS.values)
+    add = execute_count("add_app", values=_APPS.build_params)
+    get = fetch_first(_APPS.build_from_row, "own_app")
+    list_apps = fetch_all(_APPS.build_from_row, "own_apps")
+    save = execute_count("save_app", values=_APPS.build_params)
+    remove = execute_one("remove_app")
+    list_consents = fetch_all(_CONSENTS.build_from_row)
+    find_consent = fetch_first(_CONSENTS.build_from_row)
+    save_consent = execute_count(values=_CONSENTS.build_params)
 
 
 class PostgresTokenStore(CoordinatorStore, TokenStore):
-    """Codes, tokens and device requests, and the verification of access tokens."""
+    """Authorization codes, tokens and device requests, and the verification of access tokens."""
 
     _sql = SQL
-    app = first(_APPS.row_of)
-    app_of = first(_APPS.row_of)
-    add_code = run(values=_CODES.values)
-    code = first(_CODES.row_of)
-    token = first(_held_token)
-    end = done("end_family")
-    end_token = run()
-    add_device = done(values=_DEVICES.values)
-    device = first(_DEVICES.row_of)
-    device_of_user_code = first(_DEVICES.row_of)
-    save_poll = run(values=_DEVICES.values)
-    decide = done(values=_DEVICES.values)
+    find_app = fetch_first(_APPS.build_from_row)
+    get_app = fetch_first(_APPS.build_from_row)
+    add_code = execute_count(values=_CODES.build_params)
+    find_code = fetch_first(_CODES.build_from_row)
+    find_token = fetch_first(_build_stored_token)
+    revoke_family = execute_one("end_family")
+    revoke_token = execute_count()
+    add_device = execute_one(values=_DEVICES.build_params)
+    find_device = fetch_first(_DEVICES.build_from_row)
+    find_device_by_user_code = fetch_first(_DEVICES.build_from_row)
+    save_poll = execute_count(values=_DEVICES.build_params)
+    save_decision = execute_one(values=_DEVICES.build_params)
 
-    async def keep_app(self, app: App) -> App:
-        return await self._first(_APPS.row_of, "keep_client", **_APPS.values(app)) or app
+    async def save_app(self, app: App) -> App:
+        return await self._fetch_first(_APPS.build_from_row, "keep_client", **_APPS.build_params(app)) or app
 
-    async def redeem(self, code: Code, family: Family, tokens: Collection[Token]) -> bool:
-        return await self._issue(family, tokens, "use_code", digest=code.digest, now=family.created_at)
+    async def redeem_code(self, code: AuthorizationCode, family: TokenFamily, tokens: Collection[Token]) -> bool:
+        return await self._issue_family(family, tokens, "use_code", digest=code.digest, now=family.created_at)
 
-    async def rotate(self, held: HeldToken, tokens: Collection[Token], now: datetime) -> bool:
-        values = {"digest": held.token.digest, "used_at": held.token.used_at, "family": held.family.id, "now": now}
-        async with self._transaction() as link:
-            await link.run(SQL["lock_family"], values)
-            if await link.run(SQL["use_token"], values) != 1:
+    async def redeem_refresh_token(self, stored: TokenWithFamily, tokens: Collection[Token], now: datetime) -> bool:
+        values = {
+            "digest": stored.token.digest,
+            "used_at": stored.token.used_at,
+            "family": stored.family.id,
+            "now": now,
+        }
+        async with self._begin() as connection:
+            await connection.run(SQL["lock_family"], values)
+            if await connection.run(SQL["use_token"], values) != 1:
                 return False
-            await link.run(SQL["replace_heirs"], values)
-            await _add_tokens(link, tokens)
+            await connection.run(SQL["replace_heirs"], values)
+            await _add_tokens(connection, tokens)
         return True
 
-    async def issue(self, family: Family, tokens: Collection[Token]) -> None:
-        await self._issue(family, tokens)
+    async def add_family(self, family: TokenFamily, tokens: Collection[Token]) -> None:
+        await self._issue_family(family, tokens)
 
-    async def take(self, device: Device, family: Family, tokens: Collection[Token], now: datetime) -> bool:
-        return await self._issue(family, tokens, "use_device", digest=device.digest, now=now)
+    async def redeem_device(
+        self, device: DeviceRequest, family: TokenFamily, tokens: Collection[Token], now: datetime
+    ) -> bool:
+        return await self._issue_family(family, tokens, "use_device", digest=device.digest, now=now)
 
-    async def used(self, app: App, now: datetime) -> None:
+    async def record_sign_in(self, app: App, now: datetime) -> None:
         await self._run("used_client", client_id=app.client_id, now=now)
 
-    async def purge(self, now: datetime, unused_since: datetime) -> int:
+    async def delete_expired(self, now: datetime, unused_since: datetime) -> int:
         kinds = ("families", "tokens", "codes", "devices", "clients")
         return sum([await self._run(f"purge_{kind}", now=now, unused_since=unused_since) for kind in kinds])
 
-    async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
-        return {row[0]: _proof(*row) for row in await self._rows("proofs", digests=list(digests))}
+    async def find_tokens(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
+        return {
+            row[0]: _build_token_and_principal(*row) for row in await self._fetch_rows("proofs", digests=list(digests))
+        }
 
-    async def _issue(
-        self, family: Family, tokens: Collection[Token], consume: str | None = None, /, **values: Any
+    async def _issue_family(
+        self, family: TokenFamily, tokens: Collection[Token], consuming_statement: str | None = None, /, **values: Any
     ) -> bool:
-        """Issue a family of tokens; if `consume` names a statement, only if it consumes one row. Return whether tokens were issued."""
-        async with self._transaction() as link:
-            if consume and await link.run(SQL[consume], values) != 1:
+        """Store a token family (all tokens of one sign-in); return whether the tokens were issued.
+
+        Args:
+            family: The token family.
+            tokens: Tokens of the family.
+            consuming_statement: Name of an SQL statement that must change exactly one row, such as marking a code as used;
+                otherwise nothing is issued. None for no such statement.
+            **values: Parameters of that statement.
+        """
+        async with self._begin() as connection:
+            if consuming_statement and await connection.run(SQL[consuming_statement], values) != 1:
                 return False
             columns = {"organisation": family.org, "grant_id": family.grant}
-            await link.run(SQL["add_family"], _FAMILIES.values(family) | columns)
-            await _add_tokens(link, tokens)
+            await connection.run(SQL["add_family"], _FAMILIES.build_params(family) | columns)
+            await _add_tokens(connection, tokens)
         return True
 
 
-async def _add_tokens(link: PooledConnection, tokens: Collection[Token]) -> None:
+async def _add_tokens(connection: PooledConnection, tokens: Collection[Token]) -> None:
     for token in tokens:
-        await link.run(SQL["add_token"], _TOKENS.values(token))
+        await connection.run(SQL["add_token"], _TOKENS.build_params(token))
 
 
-def _proof(*row: Any) -> tuple[Credential, Principal]:
+def _build_token_and_principal(*row: Any) -> tuple[Credential, Principal]:
     _, scopes, audience, expires_at, revoked_at, app, user, role, *organisation = row
-    owner = organisation_of(*organisation)
+    owner = build_organisation(*organisation)
     principal = Principal(
         tenant=Tenant(owner.id, True),
         actor=Actor("app", app, user),
@@ -114,8 +159,8 @@ def _proof(*row: Any) -> tuple[Credential, Principal]:
         role=role,
         scopes=frozenset(scopes),
         organisation=owner,
-        person=user is not None,
-        mode_fixed=False,
+        is_personal_token=user is not None,
+        has_fixed_mode=False,
         audience=audience,
     )
     return AccessToken(expires_at, revoked_at), principal

@@ -1,58 +1,70 @@
-"""Users, sessions, one-time links, factors and outgoing mail in PostgreSQL, on the coordinator; one update consumes a one-time value."""
+"""Users, sessions, one-time links, authenticators and outgoing mail in PostgreSQL, on the coordinator.
+
+Values that may be used only once, such as links, are marked as used by a single update.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.orgs import organisation_of
-from adapters.postgres.stores import CoordinatorStore, done, every, first, run, statements, value, values_of
+from adapters.postgres.orgs import build_organisation
+from adapters.postgres.stores import (
+    CoordinatorStore,
+    build_field_params,
+    execute_count,
+    execute_one,
+    fetch_all,
+    fetch_first,
+    fetch_scalar,
+    load_statements,
+)
 from domain.access.model import ROLES, Credential, Principal
 from domain.kernel.tenancy import Actor, Tenant
 from domain.outbox.model import OutgoingMessage
 from domain.outbox.ports import Outbox
 from domain.people.factors import Authenticator, Passkey
 from domain.people.model import (
-    Method,
+    AuthMethod,
+    LinkPurpose,
     OneTimeLink,
-    Purpose,
     SecurityEvent,
     Session,
     SessionKind,
     SignedIn,
     User,
-    email_key,
+    normalise_email,
 )
 from domain.people.ports import Factors, OneTimeLinks, Passkeys, People, Sessions
 from domain.sso.model import is_barred
 
-SQL = statements("people")
+SQL = load_statements("people")
 
 
-def _by_address(email: str) -> dict[str, str]:
-    return {"email_key": email_key(email)}
+def _address_params(email: str) -> dict[str, str]:
+    return {"email_key": normalise_email(email)}
 
 
-def _link(digest: bytes, purpose: str, *rest: Any) -> OneTimeLink:
-    return OneTimeLink(digest, Purpose(purpose), *rest)
+def _build_link(digest: bytes, purpose: str, *rest: Any) -> OneTimeLink:
+    return OneTimeLink(digest, LinkPurpose(purpose), *rest)
 
 
-def _values(session: Session) -> dict[str, object]:
-    return values_of(session) | {"methods": list(session.methods)}
+def _session_params(session: Session) -> dict[str, object]:
+    return build_field_params(session) | {"methods": list(session.methods)}
 
 
-def _session(*row: Any) -> Session:
+def _build_session(*row: Any) -> Session:
     id_, user, org, livemode, digest, kind, methods, *rest = row
-    return Session(id_, user, org, livemode, digest, SessionKind(kind), tuple(map(Method, methods)), *rest)
+    return Session(id_, user, org, livemode, digest, SessionKind(kind), tuple(map(AuthMethod, methods)), *rest)
 
 
-def _signed_in(*row: Any) -> SignedIn:
-    session, user, role, obliged = _session(*row[:14]), User(*row[14:19]), row[19], row[20]
+def _build_signed_in(*row: Any) -> SignedIn:
+    session, user, role, obliged = _build_session(*row[:14]), User(*row[14:20]), row[20], row[21]
     if role is None or (obliged and is_barred(role, session.methods)):
         return SignedIn(session, user, None)
     return SignedIn(session, user, Principal(
-        tenant=Tenant(row[21], session.livemode), actor=Actor("user", user.id), via="console", role=role, scopes=ROLES[role],
-        organisation=organisation_of(*row[21:]), person=True, session=True, mode_fixed=False,
+        tenant=Tenant(row[22], session.livemode), actor=Actor("user", user.id), via="console", role=role, scopes=ROLES[role],
+        organisation=build_organisation(*row[22:]), is_personal_token=True, is_console_session=True, has_fixed_mode=False,
     ))  # fmt: skip
 
 
@@ -60,67 +72,67 @@ class PostgresPeople(CoordinatorStore, People):
     """Users and their security events."""
 
     _sql = SQL
-    get = first(User, "user")
-    by_email = first(User, values=_by_address)
-    change = run("change_user")
-    password = value()
-    set_password = run()
-    note = run()
-    events = every(SecurityEvent)
-    forget_events = run()
+    get = fetch_first(User, "user")
+    by_email = fetch_first(User, values=_address_params)
+    save = execute_count("change_user")
+    get_password_hash = fetch_scalar()
+    set_password_hash = execute_count()
+    record_event = execute_count()
+    list_events = fetch_all(SecurityEvent)
+    delete_events = execute_count()
 
-    async def several(self, ids: Collection[str]) -> Mapping[str, User]:
-        return {row[0]: User(*row) for row in await self._rows("several", ids=list(ids))}
+    async def get_many(self, ids: Collection[str]) -> Mapping[str, User]:
+        return {row[0]: User(*row) for row in await self._fetch_rows("several", ids=list(ids))}
 
     async def add(self, user: User) -> User:
-        if await self._run("add_user", **values_of(user), email_key=user.email_key):
+        if await self._run("add_user", **build_field_params(user), email_key=user.email_key):
             return user
         return await self.by_email(user.email) or user
 
-    async def set_up(self, user: User, encoded: str, now: datetime) -> bool:
-        values = {"email_key": user.email_key, "password": encoded, "now": now}
-        return await self._run("set_up_user", **values_of(user), **values) == 1
+    async def add_with_password(self, user: User, password_hash: str, now: datetime) -> bool:
+        values = {"email_key": user.email_key, "password": password_hash, "now": now}
+        return await self._run("set_up_user", **build_field_params(user), **values) == 1
 
 
 class PostgresSessions(CoordinatorStore, Sessions):
     """Sessions of users."""
 
     _sql = SQL
-    add = run("add_session", values=_values)
-    of_user = every(_session, "sessions_of")
-    save = run("save_session", values=_values)
-    seen = run("seen_session")
-    revoke = run("revoke_sessions")
+    add = execute_count("add_session", values=_session_params)
+    of_user = fetch_all(_build_session, "sessions_of")
+    save = execute_count("save_session", values=_session_params)
+    record_use = execute_count("seen_session")
+    revoke = execute_count("revoke_sessions")
 
     async def find(self, digest: bytes) -> SignedIn | None:
         sessions = await self._find_all([digest])
         return sessions[0] if sessions else None
 
-    async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
+    async def find_tokens(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
         return {
             signed_in.session.digest: (signed_in.session, signed_in.principal)
             for signed_in in await self._find_all(digests)
             if signed_in.principal is not None and signed_in.session.kind is SessionKind.TOKEN
         }
 
-    async def forget(self, before: datetime) -> int:
+    async def delete_ended(self, before: datetime) -> int:
         return await self._run("forget_sessions", before=before) + await self._run("forget_links", before=before)
 
     async def _find_all(self, digests: Collection[bytes]) -> list[SignedIn]:
-        return await self._every(_signed_in, "found", digests=list(digests), token=SessionKind.TOKEN)
+        return await self._fetch_all(_build_signed_in, "found", digests=list(digests), token=SessionKind.TOKEN)
 
 
 class PostgresOneTimeLinks(CoordinatorStore, OneTimeLinks):
     """One-time links of users."""
 
     _sql = SQL
-    withdraw = run("withdraw_links")
-    find = first(_link, "link")
-    use = first(_link, "use_link")
+    invalidate_unused = execute_count("withdraw_links")
+    find = fetch_first(_build_link, "link")
+    use = fetch_first(_build_link, "use_link")
 
     async def add(self, link: OneTimeLink) -> None:
-        values = values_of(link)
-        async with self._transaction() as system:
+        values = build_field_params(link)
+        async with self._begin() as system:
             await system.cursor.execute(SQL["supersede_links"], values)
             await system.cursor.execute(SQL["add_link"], values)
 
@@ -129,64 +141,64 @@ class PostgresFactors(CoordinatorStore, Factors):
     """Authenticators and recovery codes of users."""
 
     _sql = SQL
-    authenticator = first(Authenticator)
-    take_step = done()
-    use_code = done()
-    codes_left = first(int)
+    authenticator = fetch_first(Authenticator)
+    use_totp_step = execute_one()
+    use_code = execute_one()
+    count_unused_codes = fetch_first(int)
 
     async def enrol(self, authenticator: Authenticator) -> Authenticator:
-        await self._run("enrol", **values_of(authenticator))
+        await self._run("enrol", **build_field_params(authenticator))
         return await self.authenticator(authenticator.user) or authenticator
 
     async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
-        async with self._transaction() as link:
-            values = values_of(authenticator) | {"step": step, "now": now}
-            if await link.run(SQL["confirm"], values) != 1:
+        async with self._begin() as connection:
+            values = build_field_params(authenticator) | {"step": step, "now": now}
+            if await connection.run(SQL["confirm"], values) != 1:
                 return False
-            await _replace_codes(link, authenticator.user, digests)
+            await _replace_codes(connection, authenticator.user, digests)
         return True
 
     async def disenrol(self, user: str) -> bool:
-        async with self._transaction() as link:
-            existed = await link.run(SQL["disenrol"], {"user": user}) == 1
-            await link.run(SQL["drop_codes"], {"user": user})
+        async with self._begin() as connection:
+            existed = await connection.run(SQL["disenrol"], {"user": user}) == 1
+            await connection.run(SQL["drop_codes"], {"user": user})
         return existed
 
     async def replace_codes(self, user: str, digests: Sequence[bytes]) -> bool:
-        async with self._transaction() as link:
-            if await link.run(SQL["hold"], {"user": user}) != 1:
+        async with self._begin() as connection:
+            if await connection.run(SQL["hold"], {"user": user}) != 1:
                 return False
-            await _replace_codes(link, user, digests)
+            await _replace_codes(connection, user, digests)
         return True
 
 
-async def _replace_codes(link: PooledConnection, user: str, digests: Sequence[bytes]) -> None:
-    await link.run(SQL["drop_codes"], {"user": user})
-    await link.run(SQL["add_codes"], {"user": user, "digests": list(digests)})
+async def _replace_codes(connection: PooledConnection, user: str, digests: Sequence[bytes]) -> None:
+    await connection.run(SQL["drop_codes"], {"user": user})
+    await connection.run(SQL["add_codes"], {"user": user, "digests": list(digests)})
 
 
 class PostgresPasskeys(CoordinatorStore, Passkeys):
-    """Passkeys of users, and challenges."""
+    """Passkeys of users, and the challenges that a passkey must sign."""
 
     _sql = SQL
-    add = done("add_passkey")
-    of_user = every(Passkey, "passkeys_of")
-    find = first(Passkey, "passkey")
-    used = done("passkey_used")
-    rename = done("rename_passkey")
-    remove = done("remove_passkey")
-    challenge = run("add_challenge")
-    take_challenge = done()
-    forget_challenges = run()
+    add = execute_one("add_passkey")
+    of_user = fetch_all(Passkey, "passkeys_of")
+    find = fetch_first(Passkey, "passkey")
+    record_signature = execute_one("passkey_used")
+    rename = execute_one("rename_passkey")
+    remove = execute_one("remove_passkey")
+    add_challenge = execute_count("add_challenge")
+    use_challenge = execute_one()
+    delete_challenges = execute_count()
 
 
 class PostgresOutbox(CoordinatorStore, Outbox):
-    """Outgoing mail; an update claims rows, so that a second scheduler does not find them."""
+    """Outgoing mail. One update claims due messages, so that no other scheduler sends them as well."""
 
     _sql = SQL
-    add = run("add_mail")
-    latest = every(OutgoingMessage, "latest_mail")
-    claim = every(OutgoingMessage, "claim_mail")
-    sent = run("mail_sent")
-    failed = run("mail_failed")
-    forget = run("forget_mail")
+    add = execute_count("add_mail")
+    list_latest = fetch_all(OutgoingMessage, "latest_mail")
+    claim_due = fetch_all(OutgoingMessage, "claim_mail")
+    record_sent = execute_count("mail_sent")
+    record_failure = execute_count("mail_failed")
+    delete_created_before = execute_count("forget_mail")

@@ -1,4 +1,7 @@
-"""Health checks, incidents, running processes and workload, across tenants; expensive statements have a timeout."""
+"""Health checks, incidents, running processes and workload in PostgreSQL, across tenants.
+
+Expensive statements have a timeout.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,70 +9,77 @@ from typing import Any
 
 from psycopg.errors import QueryCanceled
 
-from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.nodes.connections import DatabaseRow
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.stores import CoordinatorStore, every, first, paged, run, statements
-from adapters.postgres.table import Record
+from adapters.postgres.stores import (
+    CoordinatorStore,
+    execute_count,
+    fetch_all,
+    fetch_first,
+    fetch_page,
+    load_statements,
+)
+from adapters.postgres.table import RowMapping
 from domain.kernel.errors import Unavailable
-from domain.kernel.ids import encode, uuid7
-from domain.kernel.plain import plain
+from domain.kernel.ids import build_uuid7, encode_base62
+from domain.kernel.json_values import to_json_value
 from domain.kernel.tenancy import Tenant
 from domain.platform import workload
 from domain.platform.incidents import Incident
 from domain.platform.instances import HEARTBEAT_TIMEOUT, Instance
-from domain.platform.model import OperatingFigures
-from domain.platform.ports import Check, DayCount, Incidents, Instances, PlatformChecks
+from domain.platform.model import WorkloadMetrics
+from domain.platform.ports import ComponentCheck, DayCount, Incidents, Instances, PlatformChecks
 from domain.platform.workload import SourceLoad, TenantLoad
-from domain.sources.model import RUNNABLE, STALE_INTERVALS, SourceStatus
+from domain.sources.model import RUNNABLE_STATUSES, STALE_INTERVALS, SourceStatus
 
-SQL = statements("platform")
-COUNTED = 50_000
-"""Maximum number of waiting deliveries that are counted per node."""
+SQL = load_statements("platform")
+MAX_COUNTED_DELIVERIES = 50_000
+"""Maximum number of waiting deliveries that are counted on each node."""
 _TIMEOUT = "SET LOCAL statement_timeout = '3s'"
-TROUBLED = (SourceStatus.DEGRADED, SourceStatus.BLOCKED)
-_CHECKS = Record(Check)
-_INCIDENTS = Record(Incident)
+TROUBLED_STATUSES = (SourceStatus.DEGRADED, SourceStatus.BLOCKED)
+_CHECKS = RowMapping(ComponentCheck)
+_INCIDENTS = RowMapping(Incident)
 
 
 class PostgresPlatformChecks(CoordinatorStore, PlatformChecks):
-    """Results of health checks; the scheduler writes them."""
+    """Results of the health checks, which the scheduler makes and stores."""
 
     _sql = SQL
-    latest = every(_CHECKS.row_of)
-    days = every(DayCount)
+    list_latest = fetch_all(_CHECKS.build_from_row)
+    count_by_day = fetch_all(DayCount)
 
-    async def record(self, checks: Sequence[Check]) -> None:
-        async with self._transaction() as link:
+    async def record(self, checks: Sequence[ComponentCheck]) -> None:
+        async with self._begin() as connection:
             for check in checks:
                 passed = {"passed": int(check.passed), "failed": int(not check.passed)}
-                values = {**_CHECKS.values(check), "day": check.at.date(), **passed}
-                await link.run(SQL["record"], values)
+                values = {**_CHECKS.build_params(check), "day": check.at.date(), **passed}
+                await connection.run(SQL["record"], values)
 
-    async def forget(self, before: datetime) -> int:
+    async def delete_before(self, before: datetime) -> int:
         return await self._run("forget", day=before.date())
 
 
 class PostgresInstances(CoordinatorStore, Instances):
-    """Running processes by heartbeat."""
+    """Running processes, each with the time of its last heartbeat."""
 
     _sql = SQL
-    beat = run(values=plain)
-    leave = run()
-    list_alive = every(Instance, "alive", alive=HEARTBEAT_TIMEOUT)
+    record_heartbeat = execute_count(values=to_json_value)
+    remove = execute_count()
+    list_alive = fetch_all(Instance, "alive", alive=HEARTBEAT_TIMEOUT)
 
 
-class PostgresOperatingFigures(CoordinatorStore):
-    """Operating figures, summed over the nodes that answer in time."""
+class PostgresWorkloadMetrics(CoordinatorStore):
+    """Workload metrics, summed over those nodes that respond in time."""
 
     _sql = SQL
 
-    async def read(self) -> OperatingFigures:
-        [(mails, oldest_mail, backup_age)] = await self._rows("figures")
-        rows = await self._pool.scatter_best_effort(_figures)
+    async def read(self) -> WorkloadMetrics:
+        [(mails, oldest_mail, backup_age)] = await self._fetch_rows("figures")
+        rows = await self._pool.scatter_best_effort(_read_workload)
         scheduled, stale, succeeded, disabled, waiting, oldest, cost = zip(*rows, strict=True)
-        return OperatingFigures(
-            sources_scheduled=sum(scheduled),
-            sources_stale=sum(stale),
+        return WorkloadMetrics(
+            streams_scheduled=sum(scheduled),
+            streams_stale=sum(stale),
             last_success_age=min((age for age in succeeded if age is not None), default=None),
             deliveries_waiting=sum(waiting),
             oldest_delivery_age=max(oldest),
@@ -81,16 +91,16 @@ class PostgresOperatingFigures(CoordinatorStore):
         )
 
 
-async def _rows_with_timeout(link: PooledConnection, statement: str, **values: Any) -> list[Fetched]:
-    """Return the rows of a statement about the tenants on a node, with a timeout of three seconds."""
-    async with link.connection.transaction():
-        await link.run(_TIMEOUT)
-        return await link.rows(link.here(SQL[statement]), values)
+async def _fetch_rows_with_timeout(connection: PooledConnection, statement: str, **values: Any) -> list[DatabaseRow]:
+    """Execute an SQL statement about the tenants on one node, with a timeout of three seconds, and return its rows."""
+    async with connection.driver_connection.transaction():
+        await connection.run(_TIMEOUT)
+        return await connection.fetch_rows(connection.expand_shards(SQL[statement]), values)
 
 
-async def _figures(link: PooledConnection) -> Fetched:
-    values = {"runnable": sorted(RUNNABLE), "stale": STALE_INTERVALS, "counted": COUNTED}
-    [row] = await _rows_with_timeout(link, "figures_of_tenants", **values)
+async def _read_workload(connection: PooledConnection) -> DatabaseRow:
+    values = {"runnable": sorted(RUNNABLE_STATUSES), "stale": STALE_INTERVALS, "counted": MAX_COUNTED_DELIVERIES}
+    [row] = await _fetch_rows_with_timeout(connection, "figures_of_tenants", **values)
     return row
 
 
@@ -98,32 +108,34 @@ class PostgresIncidents(CoordinatorStore, Incidents):
     """Incidents of the service."""
 
     _sql = SQL
-    page = paged(_INCIDENTS.row_of, "incidents")
-    open = every(_INCIDENTS.row_of, "open_incidents")
-    get = first(_INCIDENTS.row_of, "incident")
+    page = fetch_page(_INCIDENTS.build_from_row, "incidents")
+    list_open = fetch_all(_INCIDENTS.build_from_row, "open_incidents")
+    get = fetch_first(_INCIDENTS.build_from_row, "incident")
 
     async def save(self, incident: Incident, before: Incident | None = None) -> bool:
         known = len(before.updates) if before else 0
-        return await self._run("save_incident", **_INCIDENTS.values(incident), known=known) == 1
+        return await self._run("save_incident", **_INCIDENTS.build_params(incident), known=known) == 1
 
 
 class PostgresWorkload(CoordinatorStore):
-    """Workload by tenant and source."""
+    """Workload by tenant and by source, over all nodes."""
 
     _sql = SQL
 
-    async def tenants(self, now: datetime) -> Sequence[TenantLoad]:
-        since = now - workload.WINDOW
+    async def list_tenants(self, now: datetime) -> Sequence[TenantLoad]:
+        since = now - workload.COUNTED_PERIOD
         milliseconds = int(since.timestamp() * 1000)
-        rows = await self._read(
-            "tenants", day=now.date(), since=since, position=f"{milliseconds:013d}", counted=workload.COUNTED,
-            looked=workload.LOOKED_AT, id=f"dlv_{encode(uuid7(milliseconds, 0))}",
+        rows = await self._fetch_with_timeout(
+            "tenants", day=now.date(), since=since, position=f"{milliseconds:013d}", counted=workload.MAX_COUNTED,
+            looked=workload.MAX_EXAMINED_TENANTS, id=f"dlv_{encode_base62(build_uuid7(milliseconds, 0))}",
         )  # fmt: skip
-        busiest = sorted(rows, key=lambda row: (row[4] + row[5], row[2], row[3]), reverse=True)[: workload.TENANTS]
-        async with self._pool.any_node() as link:
+        busiest = sorted(rows, key=lambda row: (row[4] + row[5], row[2], row[3]), reverse=True)[: workload.MAX_TENANTS]
+        async with self._pool.connect_to_any() as connection:
             names = {
                 id_: (name, plan)
-                for id_, name, plan in await link.rows(SQL["names"], {"orgs": sorted({row[0] for row in busiest})})
+                for id_, name, plan in await connection.fetch_rows(
+                    SQL["names"], {"orgs": sorted({row[0] for row in busiest})}
+                )
             }
         return [
             TenantLoad(org, livemode, *names[org], int(records), int(stored), requests, deliveries)
@@ -131,30 +143,34 @@ class PostgresWorkload(CoordinatorStore):
             if org in names
         ]
 
-    async def slowest(self) -> Sequence[SourceLoad]:
-        loads = await self._sources("slowest", looked=workload.LOOKED_SOURCES)
-        return sorted(loads, key=lambda load: load.seconds or 0.0, reverse=True)[: workload.SOURCES]
+    async def list_slowest_sources(self) -> Sequence[SourceLoad]:
+        loads = await self._fetch_source_loads("slowest", looked=workload.MAX_EXAMINED_SOURCES)
+        return sorted(loads, key=lambda load: load.seconds or 0.0, reverse=True)[: workload.MAX_SOURCES]
 
-    async def troubled(self) -> Sequence[SourceLoad]:
-        loads = await self._sources("troubled", statuses=list(TROUBLED))
-        return sorted(loads, key=lambda load: load.failures, reverse=True)[: workload.SOURCES]
+    async def list_failing_sources(self) -> Sequence[SourceLoad]:
+        loads = await self._fetch_source_loads("troubled", statuses=list(TROUBLED_STATUSES))
+        return sorted(loads, key=lambda load: load.failures, reverse=True)[: workload.MAX_SOURCES]
 
-    async def tenant_of_source(self, id: str) -> Tenant | None:
-        rows = await self._read("tenant_of_source", id=id)
+    async def find_tenant_of_source(self, id: str) -> Tenant | None:
+        rows = await self._fetch_with_timeout("tenant_of_source", id=id)
         return Tenant(*rows[0]) if rows else None
 
-    async def _sources(self, statement: str, **values: Any) -> list[SourceLoad]:
-        return [SourceLoad(*row) for row in await self._read(statement, limit=workload.SOURCES, **values)]
+    async def _fetch_source_loads(self, statement: str, **values: Any) -> list[SourceLoad]:
+        return [
+            SourceLoad(*row) for row in await self._fetch_with_timeout(statement, limit=workload.MAX_SOURCES, **values)
+        ]
 
-    async def _read(self, statement: str, /, **values: Any) -> list[Fetched]:
-        async def read(link: PooledConnection) -> list[Fetched]:
+    async def _fetch_with_timeout(self, statement: str, /, **values: Any) -> list[DatabaseRow]:
+        async def read(connection: PooledConnection) -> list[DatabaseRow]:
             try:
-                return await _rows_with_timeout(link, statement, **values)
-            except QueryCanceled:  # the timeout, on a reachable node
+                return await _fetch_rows_with_timeout(connection, statement, **values)
+            except QueryCanceled:
                 raise TimeoutError from None
 
         try:
-            parts = await self._pool.scatter_best_effort(read)
+            rows_by_node = await self._pool.scatter_best_effort(read)
         except TimeoutError:
-            raise Unavailable("The query took longer than three seconds.") from None
-        return [row for rows in parts for row in rows]
+            raise Unavailable(
+                "The query took longer than three seconds. Try again when the database has less load."
+            ) from None
+        return [row for rows in rows_by_node for row in rows]

@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
-from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.nodes.connections import DatabaseRow
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.stores import (
-    EVER,
-    LOOKED,
+    SCAN_LIMIT,
+    TIME_BOUNDS,
     TenantStore,
-    page_of,
-    statements,
-    tenant_values,
+    build_page,
+    build_tenant_params,
+    load_statements,
 )
 from domain.kernel.clock import now
 from domain.kernel.paging import Page, PageRequest
@@ -26,155 +26,162 @@ from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog, RequestLogFilter
 from domain.request_logs.ports import RequestLogStore
 
-SQL = statements("request_logs", looked=str(LOOKED))
+SQL = load_statements("request_logs", looked=str(SCAN_LIMIT))
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """Code points that PostgreSQL cannot store in text: NUL and surrogates."""
-_EXTERNAL = ("method", "path", "query", "idempotency_key", "ip", "user_agent")
+_EXTERNAL_FIELDS = ("method", "path", "query", "idempotency_key", "ip", "user_agent")
 _ENCODE = msgspec.json.Encoder().encode
 
 
 class PostgresRequestLogStore(TenantStore, RequestLogStore):
-    """Request logs of the tenant. A row's key is its position, which is unique and ordered by time.
+    """Request logs of the tenant. The key of a row is its position, which is unique and ordered by time.
 
-    Partitions are daily, so a page reads the nearest days first, and further ones only until it is full.
+    Partitions are daily, so a page reads the last days first, and earlier days only while the page is not full.
     """
 
     _sql = SQL
 
     async def get(self, id: str) -> RequestLog | None:
-        return await self._first(self._log, "by_id", id=id)
+        return await self._fetch_first(self._build_log, "by_id", id=id)
 
-    async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:
-        names, values = _conditions(wanted)
-        rows: list[Fetched] = []
+    async def page(self, page_request: PageRequest, log_filter: RequestLogFilter) -> Page[RequestLog]:
+        names, values = _build_conditions(log_filter)
+        rows: list[DatabaseRow] = []
         end, scanned = None, 0
-        for low, high in _spans(page_request, wanted):
-            result = await self._listed("list", page_request, names, **values, low=low, high=high)
+        for low, high in _iterate_spans(page_request, log_filter):
+            result = await self._fetch_page_rows("list", page_request, names, **values, low=low, high=high)
             number, first, last = result[0][:3]
             matches = [row[3:] for row in result if row[3] is not None]
-            rows += sorted(matches, key=_position_of, reverse=not page_request.backwards)
+            rows += sorted(matches, key=_get_position, reverse=not page_request.backwards)
             scanned += number
             if len(rows) > page_request.limit:
                 break
-            if "cut" in names and scanned >= LOOKED:
+            if "cut" in names and scanned >= SCAN_LIMIT:
                 end = last if page_request.backwards else first
                 break
-        page = page_of(rows, page_request, _position_of, end)
-        return Page(tuple(self._log(*row) for row in page.items), page.has_more, page.next_key)
+        page = build_page(rows, page_request, _get_position, end)
+        return Page(tuple(self._build_log(*row) for row in page.items), page.has_more, page.next_key)
 
-    def _log(self, *row: Any) -> RequestLog:
+    def _build_log(self, *row: Any) -> RequestLog:
         id_, method, path, route, query, status, error_code, duration_ms, actor, *rest = row[:15]
         request = (method, path, route, query, status, error_code, duration_ms, Actor(**actor))
         return RequestLog(id_, self._session.tenant, *request, *rest)
 
 
-def _position_of(row: Fetched) -> str:
+def _get_position(row: DatabaseRow) -> str:
     return str(row[15])
 
 
-_SPANS = (timedelta(days=1), timedelta(days=4))
-"""Time spans from the page's start that are read first and second; the third read has no limit."""
+_SPAN_LENGTHS = (timedelta(days=1), timedelta(days=4))
+"""Lengths of the first and the second time span that a page reads; the third span has no limit."""
 
 
-def _conditions(wanted: RequestLogFilter) -> tuple[frozenset[str], dict[str, Any]]:
-    """Return the optional lines of the list's statement for a filter, and their parameters."""
-    values = wanted.equal()
+def _build_conditions(log_filter: RequestLogFilter) -> tuple[frozenset[str], dict[str, Any]]:
+    """Return the names of the list statement's optional lines (`render_statement`) for a filter, and their parameters."""
+    values = log_filter.get_exact_values()
     names = frozenset(values)
-    if wanted.status:
+    if log_filter.status:
         names |= {"status"}
-        values["least"], values["most"] = wanted.statuses
+        values["least"], values["most"] = log_filter.status_range
     names |= {"cut"} if values else {"whole"}
-    if wanted.failed:
+    if log_filter.matches_failed_only:
         names |= {"failed"}
     return names, values
 
 
-def _spans(page_request: PageRequest, wanted: RequestLogFilter) -> Iterator[tuple[datetime, datetime]]:
-    """Iterate over the time spans that a page reads, in its direction."""
-    low, high = max(wanted.since or EVER[0], EVER[0]), min(wanted.until or EVER[1], EVER[1])
-    if low >= EVER[1] or high <= EVER[0]:
+def _iterate_spans(page_request: PageRequest, log_filter: RequestLogFilter) -> Iterator[tuple[datetime, datetime]]:
+    """Yield the time spans that a page reads one after the other, in the direction of the page."""
+    low, high = (
+        max(log_filter.since or TIME_BOUNDS[0], TIME_BOUNDS[0]),
+        min(log_filter.until or TIME_BOUNDS[1], TIME_BOUNDS[1]),
+    )
+    if low >= TIME_BOUNDS[1] or high <= TIME_BOUNDS[0]:
         return
-    at = None
+    key_time = None
     if page_request.key is not None:
-        at = datetime.fromtimestamp(int(page_request.key[:_DIGITS]) / 1000, UTC)
+        key_time = datetime.fromtimestamp(int(page_request.key[:_TIME_DIGITS]) / 1000, UTC)
     if page_request.backwards:
-        low = max(low, at) if at else low
+        low = max(low, key_time) if key_time else low
     else:
-        high = min(high, at + timedelta(milliseconds=1)) if at else high
-    near = low if page_request.backwards else high
-    near = now() if near in EVER else near
-    for span in _SPANS:
-        if page_request.backwards and low < near + span < high:
-            yield low, near + span
-            low = near + span
-        elif not page_request.backwards and low < near - span < high:
-            yield near - span, high
-            high = near - span
+        high = min(high, key_time + timedelta(milliseconds=1)) if key_time else high
+    span_start = low if page_request.backwards else high
+    span_start = now() if span_start in TIME_BOUNDS else span_start
+    for span in _SPAN_LENGTHS:
+        if page_request.backwards and low < span_start + span < high:
+            yield low, span_start + span
+            low = span_start + span
+        elif not page_request.backwards and low < span_start - span < high:
+            yield span_start - span, high
+            high = span_start - span
     if low < high:
         yield low, high
 
 
 _COUNTER = count()
-_DIGITS = 13
-"""Digits of the milliseconds at the start of a position."""
+_TIME_DIGITS = 13
+"""Number of digits of the milliseconds with which a position starts."""
 
 
-def _position(log: RequestLog, process: str) -> str:
-    """Return a position that is ordered by time, then by order of writing, and unique over all processes."""
+def _create_position(log: RequestLog, process: str) -> str:
+    """Return a position that is unique over all processes, ordered by the log's time and then by the order of creation."""
     milliseconds = int(log.created_at.timestamp() * 1000)
-    return f"{milliseconds:0{_DIGITS}d}-{next(_COUNTER):010d}-{process}"
+    return f"{milliseconds:0{_TIME_DIGITS}d}-{next(_COUNTER):010d}-{process}"
 
 
-def _text(text: str | None) -> str | None:
-    """Remove characters that the database cannot store from external text; printable text contains none."""
+def _remove_unstorable(text: str | None) -> str | None:
+    """Remove the characters that PostgreSQL cannot store from a text; printable text contains none."""
     return text if text is None or text.isprintable() else _UNSTORABLE.sub("", text)
 
 
-def _json(log: RequestLog, process: str) -> dict[str, Any]:
-    external = {name: _text(getattr(log, name)) for name in _EXTERNAL}
-    values = log._asdict() | external | tenant_values(log.tenant) | {"position": _position(log, process)}
+def _build_row(log: RequestLog, process: str) -> dict[str, Any]:
+    external = {name: _remove_unstorable(getattr(log, name)) for name in _EXTERNAL_FIELDS}
+    values = log._asdict() | external | build_tenant_params(log.tenant) | {"position": _create_position(log, process)}
     del values["tenant"]
     return values
 
 
-_PRECISION = timedelta(minutes=1)
-"""Precision of the recorded time of a key's last use."""
-_MAX_RECORDED = 10_000
-"""Maximum number of keys whose recorded uses are cached; then the cache is cleared."""
+_LAST_USE_PRECISION = timedelta(minutes=1)
+"""Minimum time between two recorded uses of an API key."""
+_MAX_CACHED_KEYS = 10_000
+"""Maximum number of API keys whose last recorded use is cached; beyond it, the cache is cleared."""
 
 
 class PostgresRequestLogSink:
-    """Writer of request logs across tenants: one statement per node, with the rows as one JSON parameter.
+    """Writer of the request logs of all tenants: one statement per node, with all rows as one JSON parameter.
 
-    It also records the last use of API keys, at most once a minute per key.
+    The writer also records when each API key was last used, at most once a minute per key.
     """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._process = secrets.token_hex(4)
-        self._recorded: dict[str, datetime] = {}
+        self._last_use_by_key: dict[str, datetime] = {}
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
-        homes = await self._pool.homes({log.tenant for log in logs})
+        homes = await self._pool.group_by_node({log.tenant for log in logs})
 
-        async def write(link: PooledConnection) -> Sequence[Tenant]:
-            own = [log for log in logs if log.tenant in homes[link.node]]
-            if uses := self._uses(own):  # before the rows, because a retry after them would write the rows twice
-                await link.run(SQL["note_uses"], {"uses": _ENCODE(uses).decode()})
-                self._recorded |= {use["key"]: use["used_at"] for use in uses}
-            await link.run(SQL["write"], {"logs": _ENCODE([_json(log, self._process) for log in own]).decode()})
-            return homes[link.node]
+        async def write(connection: PooledConnection) -> Sequence[Tenant]:
+            node_logs = [log for log in logs if log.tenant in homes[connection.node]]
+            if uses := self._list_new_uses(
+                node_logs
+            ):  # before the rows, because a retry after them would write the rows twice
+                await connection.run(SQL["note_uses"], {"uses": _ENCODE(uses).decode()})
+                self._last_use_by_key |= {use["key"]: use["used_at"] for use in uses}
+            await connection.run(
+                SQL["write"], {"logs": _ENCODE([_build_row(log, self._process) for log in node_logs]).decode()}
+            )
+            return homes[connection.node]
 
-        written = {tenant for part in await self._pool.scatter_best_effort(write, homes) for tenant in part}
+        written = {tenant for tenants in await self._pool.scatter_best_effort(write, homes) for tenant in tenants}
         return [log for log in logs if log.tenant not in written]
 
-    def _uses(self, logs: Sequence[RequestLog]) -> list[dict[str, Any]]:
-        """Return the last use of each key that was not recorded within the last minute."""
-        if len(self._recorded) > _MAX_RECORDED:
-            self._recorded.clear()
+    def _list_new_uses(self, logs: Sequence[RequestLog]) -> list[dict[str, Any]]:
+        """Return the last use of each API key, without keys for which a use was recorded within the last minute."""
+        if len(self._last_use_by_key) > _MAX_CACHED_KEYS:
+            self._last_use_by_key.clear()
         last = {log.actor.id: log for log in logs if log.actor.kind == "api_key"}
         return [
-            tenant_values(log.tenant) | {"key": key, "used_at": log.created_at}
+            build_tenant_params(log.tenant) | {"key": key, "used_at": log.created_at}
             for key, log in last.items()
-            if log.created_at >= self._recorded.get(key, EVER[0]) + _PRECISION
+            if log.created_at >= self._last_use_by_key.get(key, TIME_BOUNDS[0]) + _LAST_USE_PRECISION
         ]

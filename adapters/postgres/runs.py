@@ -7,23 +7,23 @@ from typing import Any
 from adapters.postgres.stores import (
     CoordinatorStore,
     TenantStore,
-    earliest,
-    every,
-    first,
-    gathered,
-    rendered,
-    statements,
-    value,
+    fetch_all,
+    fetch_first,
+    fetch_scalar,
+    gather_due,
+    gather_earliest,
+    load_statements,
+    render_statement,
 )
-from adapters.postgres.table import Column, Table, TableStore, as_json
+from adapters.postgres.table import ColumnCodec, Table, TableStore, encode_json
 from domain.catalogue.model import Stream
 from domain.exports.model import OPEN as OPEN_EXPORTS
 from domain.exports.model import Export, ExportStatus
 from domain.exports.ports import ExportStore, ExportUpkeep
 from domain.runs.model import (
-    CONCLUDED,
-    MOST_RUNS,
-    OPEN,
+    MAX_COUNTED_RUNS,
+    OPEN_STATUSES,
+    SUCCEEDED_OR_FAILED_STATUSES,
     CheckInput,
     NewestRun,
     PushInput,
@@ -32,13 +32,13 @@ from domain.runs.model import (
     RunStatus,
     RunTrigger,
     UploadInput,
-    newest_first,
+    list_replayable_runs,
 )
 from domain.runs.ports import PushStore, RunStore
-from domain.storage.model import METER, StoredKind, push_key
+from domain.storage.model import METER, StoredKind, build_push_key
 
 
-def _input(value: Mapping[str, Any]) -> UploadInput | PushInput | CheckInput:
+def _decode_input(value: Mapping[str, Any]) -> UploadInput | PushInput | CheckInput:
     if "check" in value:
         return CheckInput(**value)
     return UploadInput(**value) if "upload" in value else PushInput(**value)
@@ -47,25 +47,29 @@ def _input(value: Mapping[str, Any]) -> UploadInput | PushInput | CheckInput:
 RUNS = Table(
     Run,
     "runs",
-    exceptions={"input": Column("input", as_json, _input)},
-    beside={"trace": None},
+    special_codecs={
+        "input": ColumnCodec("input", encode_json, _decode_input),
+        "crashes": ColumnCodec("deaths"),
+        "host_waits": ColumnCodec("turns"),
+    },
+    extra_columns={"trace": None},
     conflicts={"runs_open": "The source already has an open run of this stream. Wait until it ends."},
 )
-EXPORTS = Table(Export, "exports")
-SQL = statements("runs", run=RUNS.columns(), export=EXPORTS.columns())
+EXPORTS = Table(Export, "exports", special_codecs={"crashes": ColumnCodec("deaths")})
+SQL = load_statements("runs", run=RUNS.build_column_list(), export=EXPORTS.build_column_list())
 
 
-def _newest_run(source: str, id: str, status: str) -> NewestRun:
+def _build_newest_run(source: str, id: str, status: str) -> NewestRun:
     return NewestRun(source, id, RunStatus(status))
 
 
 class PostgresRunStore(TableStore[Run], RunStore):
-    """Runs of the tenant. A run's row holds its trace context, to which later work such as deliveries is linked."""
+    """Runs of the tenant, with the trace context to which later work such as deliveries is linked."""
 
     _sql, _table = SQL, RUNS
-    newest = every(_newest_run, "newest_of")
-    open_checks = every(RUNS.row_of)
-    days = every(RunDay, most=MOST_RUNS)
+    list_newest = fetch_all(_build_newest_run, "newest_of")
+    list_open_checks = fetch_all(RUNS.build_from_row)
+    count_by_day = fetch_all(RunDay, most=MAX_COUNTED_RUNS)
 
     async def add(self, row: Run, **more: Any) -> None:
         await super().add(row, trace=self._session.trace, **more)
@@ -75,68 +79,77 @@ class PostgresRunStore(TableStore[Run], RunStore):
             more["trace"] = self._session.trace
         await super().save(row, expected_version=expected_version, **more)
 
-    async def open(self, source: str, stream: Stream | None = None) -> Run | None:
-        return await self._newest(source, stream, OPEN, "whole")
+    async def find_open(self, source: str, stream: Stream | None = None) -> Run | None:
+        return await self._find_newest(source, stream, OPEN_STATUSES, "not_stock_check")
 
-    async def last_good(self, source: str, stream: Stream) -> Run | None:
-        return await self._newest(source, stream, [RunStatus.SUCCEEDED], "snapshot")
+    async def find_last_successful(self, source: str, stream: Stream) -> Run | None:
+        return await self._find_newest(source, stream, [RunStatus.SUCCEEDED], "has_snapshot")
 
-    async def replayable(self, source: str, stream: Stream) -> Sequence[Run]:
-        mapped_next = await self._newest(source, stream, [RunStatus.NEEDS_MAPPING], "snapshot")
-        return newest_first(mapped_next, await self.last_good(source, stream))
+    async def list_replayable(self, source: str, stream: Stream) -> Sequence[Run]:
+        mapped_next = await self._find_newest(source, stream, [RunStatus.NEEDS_MAPPING], "has_snapshot")
+        return list_replayable_runs(mapped_next, await self.find_last_successful(source, stream))
 
-    async def refused(self, source: str, stream: Stream) -> Run | None:
-        ended = await self._newest(source, stream, CONCLUDED, "snapshot")
-        return ended if ended is not None and ended.was_refused else None
+    async def find_run_over_removal_limit(self, source: str, stream: Stream) -> Run | None:
+        ended = await self._find_newest(source, stream, SUCCEEDED_OR_FAILED_STATUSES, "has_snapshot")
+        return ended if ended is not None and ended.exceeded_removal_limit else None
 
-    async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        return await self._newest(source, stream, CONCLUDED, "read")
+    async def find_last_succeeded_or_failed(self, source: str, stream: Stream) -> Run | None:
+        return await self._find_newest(source, stream, SUCCEEDED_OR_FAILED_STATUSES, "is_import")
 
-    async def _newest(
-        self, source: str, stream: Stream | None, statuses: Collection[RunStatus], which: str
+    async def _find_newest(
+        self, source: str, stream: Stream | None, statuses: Collection[RunStatus], restriction: str
     ) -> Run | None:
-        """Return the newest run with one of the statuses: any (`whole`), with a `snapshot`, or one that `read` data."""
-        statement = rendered(SQL["newest"], frozenset({"stream", which} if stream else {which}))
-        row = await self._session.one(statement, source=source, stream=stream, statuses=sorted(statuses))
-        return self._table.row_of(*row) if row else None
+        """Return the newest run of a source with one of the statuses, or None.
+
+        Args:
+            source: ID of the source.
+            stream: The run's stream; None for both.
+            statuses: Permitted statuses.
+            restriction: Name of the statement's optional line that restricts the runs: `has_snapshot` to runs with a
+                stored file, `not_stock_check` to all except stock checks, and `is_import` to all except stock checks
+                and applications of category rules.
+        """
+        statement = render_statement(SQL["newest"], frozenset({"stream", restriction} if stream else {restriction}))
+        row = await self._session.fetch_row(statement, source=source, stream=stream, statuses=sorted(statuses))
+        return self._table.build_from_row(*row) if row else None
 
 
 class PostgresPushStore(TenantStore, PushStore):
-    """Pushed parts of the tenant's batches."""
+    """Pushed parts of the tenant's batches, each the records of one call."""
 
     _sql = SQL
-    collecting = first(RUNS.row_of, status=RunStatus.QUEUED, trigger=RunTrigger.PUSH)
-    newest = first(RUNS.row_of, "newest_batch")
-    part = value()
+    find_collecting = fetch_first(RUNS.build_from_row, status=RunStatus.QUEUED, trigger=RunTrigger.PUSH)
+    find_newest = fetch_first(RUNS.build_from_row, "newest_batch")
+    get_part = fetch_scalar()
 
-    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
-        part = {"run": run, "sequence": sequence, "records": records, "bytes": len(records) + 1, "meter": METER}
-        if await self._run("add_part", **part) != 1:
+    async def add_part(self, run: str, part_number: int, records: bytes, free_after: datetime | None = None) -> bool:
+        params = {"run": run, "sequence": part_number, "records": records, "bytes": len(records) + 1, "meter": METER}
+        if await self._run("add_part", **params) != 1:
             return False
         if free_after is not None:
-            key = push_key(self._session.tenant, run)
+            key = build_push_key(self._session.tenant, run)
             entry = {"key": key, "kind": StoredKind.PUSH, "free_after": free_after}
             await self._run("keep_batch", run=run, **entry)
         return True
 
-    async def forget(self, run: str) -> None:
-        await self._run("forget_parts", run=run, key=push_key(self._session.tenant, run))
+    async def delete_parts(self, run: str) -> None:
+        await self._run("forget_parts", run=run, key=build_push_key(self._session.tenant, run))
 
 
 class PostgresExportStore(TableStore[Export], ExportStore):
     """Exports of the tenant."""
 
     _sql, _table = SQL, EXPORTS
-    open = first(int, "open_exports", open=sorted(OPEN_EXPORTS))
-    kept = every(EXPORTS.row_of, "kept_exports", status=ExportStatus.SUCCEEDED)
+    count_open = fetch_first(int, "open_exports", open=sorted(OPEN_EXPORTS))
+    list_with_files = fetch_all(EXPORTS.build_from_row, "kept_exports", status=ExportStatus.SUCCEEDED)
 
-    async def take_turns(self) -> None:
-        await self._session.take_turn("exports")
+    async def lock_creation(self) -> None:
+        await self._session.acquire_lock("exports")
 
 
-class PostgresExportUpkeep(CoordinatorStore, ExportUpkeep):
-    """Due exports of all tenants, for the scheduler."""
+class PostgresExportMaintenance(CoordinatorStore, ExportUpkeep):
+    """Exports of all tenants that are waiting or must expire, for the scheduler."""
 
     _sql = SQL
-    due = gathered("due_exports")
-    waiting_since = earliest()
+    list_due = gather_due("due_exports")
+    find_oldest_waiting = gather_earliest()

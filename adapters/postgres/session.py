@@ -1,4 +1,4 @@
-"""Database session of a tenant's unit of work, through which all stores execute statements."""
+"""Database session of a tenant's transaction, through which all stores execute their statements."""
 
 import asyncio
 import time
@@ -14,45 +14,50 @@ import msgspec
 import psycopg
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.nodes.connections import DatabaseRow
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.pool import Again, execute
+from adapters.postgres.nodes.pool import Reconnect, execute_for_tenant
 from domain.kernel.tenancy import AuditContext, Tenant
-from ports.unit_of_work import Recorded
+from ports.unit_of_work import RecordedEffects
 
-_TAKE_TURN = "SELECT pg_advisory_xact_lock(%(lock)s)"
-_SHARE_TURN = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
-_CHUNK = 200
-"""Rows per INSERT statement; with about 15 columns far below the limit of 65,535 parameters."""
+_LOCK_EXCLUSIVELY = "SELECT pg_advisory_xact_lock(%(lock)s)"
+_LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
+_ROWS_PER_INSERT = 200
+"""Rows per INSERT statement; with about 15 columns far below PostgreSQL's limit of 65,535 parameters."""
 
 _YIELD_SECONDS = 0.005
-"""Seconds of a COPY between yields to the event loop, because the driver accepts rows without waiting."""
+"""Seconds after which a COPY yields to the event loop, because the driver accepts rows without waiting."""
 
 
 @dataclass(slots=True)
-class Session:
-    """Connection set to one tenant. Every statement has the parameters `org` and `livemode`, in addition to row-level security.
+class TenantSession:
+    """Database session of one tenant. Every statement has the parameters `org` and `livemode`.
 
     Attributes:
-        again: Function that returns a new connection if the tenant is on another node; None if that is no longer possible.
-        once: Whether `again` applies only to the first statement, as in a transaction, instead of to each.
-        trace: Trace context of the work, or None.
-
+        connection: Connection, whose session is set to the tenant.
+        tenant: The tenant.
+        context: Audit context of the transaction.
+        now: Time of the transaction.
+        recorded: Events, changes and jobs that the transaction has collected.
+        reconnect: Function that returns a connection to the tenant's current node if a statement fails because the
+            tenant has moved; None if statements must not be repeated.
+        reconnects_once: Whether `reconnect` applies only to the first statement, as in a transaction.
+        trace: Trace context of the request or job, or None.
     """
 
-    link: PooledConnection
+    connection: PooledConnection
     tenant: Tenant
     context: AuditContext
     now: datetime
-    recorded: Recorded
-    again: Again | None = None
-    once: bool = False
+    recorded: RecordedEffects
+    reconnect: Reconnect | None = None
+    reconnects_once: bool = False
     trace: str | None = None
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """Read from one snapshot inside the context; has no effect inside a transaction that is already open."""
-        connection = self.link.connection
+        """Read from one database snapshot while the context is open, unless a transaction is already open."""
+        connection = self.connection.driver_connection
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             yield
             return
@@ -60,68 +65,90 @@ class Session:
             await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
 
-    def params(self, **values: Any) -> dict[str, Any]:
-        """Return the parameters with the session's tenant, which values cannot override, and by default its time."""
+    def add_tenant_params(self, **values: Any) -> dict[str, Any]:
+        """Return the statement parameters `values` with `org` and `livemode` of the tenant, which take precedence.
+
+        The time of the session is added as `now` unless `values` contain another time.
+        """
         return {"now": self.now, **values, "org": self.tenant.org, "livemode": self.tenant.livemode}
 
     async def run(self, sql: Any, **values: Any) -> int:
-        """Execute a statement; return the number of affected rows."""
+        """Execute an SQL statement; return the number of affected rows."""
         return (await self._execute(sql, values)).rowcount
 
-    async def one(self, sql: Any, **values: Any) -> Fetched | None:
-        """Return the first row, or None."""
+    async def fetch_row(self, sql: Any, **values: Any) -> DatabaseRow | None:
+        """Execute an SQL statement; return its first row, or None."""
         return await (await self._execute(sql, values)).fetchone()
 
-    async def all(self, sql: Any, **values: Any) -> list[Fetched]:
-        """Return all rows."""
+    async def fetch_rows(self, sql: Any, **values: Any) -> list[DatabaseRow]:
+        """Execute an SQL statement; return all rows."""
         return await (await self._execute(sql, values)).fetchall()
 
     async def insert_all(self, table: LiteralString, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows of the same columns, many per statement."""
-        for begin in range(0, len(rows), _CHUNK):
-            part = rows[begin : begin + _CHUNK]
-            values = [value for row in part for value in (self.tenant.org, self.tenant.livemode, *row.values())]
-            sql = _insertion(table, ("org", "livemode", *part[0]), len(part))
+        """Insert rows that have the same columns into a table of tenants, many rows per statement."""
+        for begin in range(0, len(rows), _ROWS_PER_INSERT):
+            batch = rows[begin : begin + _ROWS_PER_INSERT]
+            values = [value for row in batch for value in (self.tenant.org, self.tenant.livemode, *row.values())]
+            sql = _build_insertion(table, ("org", "livemode", *batch[0]), len(batch))
             # numbered parameters, because parsing thousands of named ones takes longer than the insertion
-            self.link, _ = await execute(self.link, sql, values, self.again, numbered=True)
-            self.settle()
+            self.connection, _ = await execute_for_tenant(
+                self.connection, sql, values, self.reconnect, is_numbered=True
+            )
+            self.pin_node()
 
-    def settle(self) -> None:
-        """Prevent a change of node after the first statement of a transaction."""
-        if self.once:
-            self.again = None
+    def pin_node(self) -> None:
+        """Prevent later statements of the transaction from being repeated on another node."""
+        if self.reconnects_once:
+            self.reconnect = None
 
-    async def _execute(self, sql: Any, values: Mapping[str, Any]) -> psycopg.AsyncCursor[Fetched]:
-        self.link, cursor = await execute(self.link, sql, self.params(**values), self.again)
-        self.settle()
+    async def _execute(self, sql: Any, values: Mapping[str, Any]) -> psycopg.AsyncCursor[DatabaseRow]:
+        self.connection, cursor = await execute_for_tenant(
+            self.connection, sql, self.add_tenant_params(**values), self.reconnect
+        )
+        self.pin_node()
         return cursor
 
-    async def take_turn(self, kind: object, *more: object, shared: bool = False) -> None:
-        """Acquire a named advisory lock of the tenant until the transaction ends."""
-        await self.run(_SHARE_TURN if shared else _TAKE_TURN, lock=self.lock(kind, *more))
+    async def acquire_lock(self, kind: object, *more: object, shared: bool = False) -> None:
+        """Acquire an advisory lock of the tenant until the transaction ends; wait while another transaction holds it.
 
-    def lock(self, kind: object, *more: object) -> int:
-        """Return the number of a lock of the tenant."""
-        return lock_number(kind, self.tenant.org, self.tenant.livemode, *more)
+        Args:
+            kind: First part of the lock's name.
+            *more: Further parts of the name.
+            shared: Whether other transactions may hold the lock in shared mode at the same time.
+        """
+        await self.run(_LOCK_SHARED if shared else _LOCK_EXCLUSIVELY, lock=self.compute_lock_number(kind, *more))
+
+    def compute_lock_number(self, kind: object, *more: object) -> int:
+        """Return the number of the tenant's advisory lock whose name consists of these parts."""
+        return compute_lock_number(kind, self.tenant.org, self.tenant.livemode, *more)
 
     @asynccontextmanager
-    async def owning(self) -> AsyncIterator[None]:
-        """Execute with the owner's privileges inside the context, to write reference tables."""
-        self.settle()
-        async with self.link.owning():
+    async def as_owner(self) -> AsyncIterator[None]:
+        """Execute statements with the owner's privileges while the context is open, to write reference tables."""
+        self.pin_node()
+        async with self.connection.as_owner():
             yield
 
-    async def stage(self, tables: Any) -> None:
-        """Create the temporary tables of `tables` (statements without parameters) unless this connection has them."""
-        self.settle()
-        if tables not in self.link.staged:
-            await self.link.connection.execute(tables, prepare=False)
-            self.link.staged.add(tables)
+    async def create_temporary_tables(self, statements: Any) -> None:
+        """Execute statements that create temporary tables, unless this connection has already executed them.
 
-    async def copy(self, sql: Any, rows: Iterable[Sequence[Any]], types: Sequence[str]) -> None:
-        """COPY rows in binary format into a temporary table."""
-        async with self.link.cursor.copy(sql) as copy:
-            copy.set_types(types)
+        `statements` is the text of the statements, which have no parameters.
+        """
+        self.pin_node()
+        if statements not in self.connection.temporary_tables:
+            await self.connection.driver_connection.execute(statements, prepare=False)
+            self.connection.temporary_tables.add(statements)
+
+    async def copy_rows(self, sql: Any, rows: Iterable[Sequence[Any]], column_types: Sequence[str]) -> None:
+        """Insert rows into a temporary table by a COPY statement in binary format.
+
+        Args:
+            sql: The statement.
+            rows: Rows, each with one value per column.
+            column_types: PostgreSQL types of the columns.
+        """
+        async with self.connection.cursor.copy(sql) as copy:
+            copy.set_types(column_types)
             yield_at = time.monotonic() + _YIELD_SECONDS
             for row in rows:
                 await copy.write_row(row)
@@ -131,15 +158,15 @@ class Session:
 
 
 @lru_cache(maxsize=512)
-def _insertion(table: LiteralString, names: tuple[str, ...], rows: int) -> LiteralString:
+def _build_insertion(table: LiteralString, names: tuple[str, ...], rows: int) -> LiteralString:
     width = len(names)
     tuples = (", ".join(f"${row * width + column}" for column in range(1, width + 1)) for row in range(rows))
     sql: Any = f"INSERT INTO {table} ({', '.join(names)}) VALUES {', '.join(f'({values})' for values in tuples)}"
     return sql  # type: ignore[no-any-return]
 
 
-def lock_number(*parts: object) -> int:
-    """Return the number of the advisory lock with these name parts."""
+def compute_lock_number(*parts: object) -> int:
+    """Return the number of the advisory lock whose name consists of these parts."""
     name = "\0".join(map(str, parts)).encode()
     return int.from_bytes(blake2b(name, digest_size=8).digest(), "big", signed=True)
 
@@ -147,16 +174,17 @@ def lock_number(*parts: object) -> int:
 _ENCODE = msgspec.json.Encoder().encode
 
 
-def texts(values: Iterable[str]) -> Jsonb:
-    """Encode texts as one parameter for `jsonb_array_elements_text`, which psycopg adapts ten times as fast as an array."""
+def encode_texts(values: Iterable[str]) -> Jsonb:
+    """Encode texts as one jsonb parameter, from which `jsonb_array_elements_text` reads them."""
+    # psycopg adapts jsonb ten times as fast as an array
     return Jsonb(list(values), dumps=_ENCODE)
 
 
-def records(rows: Iterable[Mapping[str, Any]]) -> Jsonb:
-    """Encode rows as one parameter for `jsonb_to_recordset`, in which bytes are base64 (RFC 4648, section 4)."""
+def encode_rows(rows: Iterable[Mapping[str, Any]]) -> Jsonb:
+    """Encode rows as one jsonb parameter for `jsonb_to_recordset`. Bytes become base64 (RFC 4648, section 4)."""
     return Jsonb(list(rows), dumps=_ENCODE)
 
 
-def jsonb(value: Mapping[str, Any] | Sequence[Any] | None) -> Jsonb | None:
-    """Encode a value as a jsonb parameter; None stays NULL."""
+def encode_jsonb(value: Mapping[str, Any] | Sequence[Any] | None) -> Jsonb | None:
+    """Encode a value as a jsonb parameter; None is stored as NULL."""
     return None if value is None else Jsonb(value)

@@ -2,9 +2,18 @@
 
 from collections.abc import Sequence
 
-from adapters.postgres.stores import CoordinatorStore, earliest, every, gathered, rendered, run, statements, value
-from adapters.postgres.table import Column, Table, TableStore, as_json
-from domain.ingestion.mapping.learned import KnownMapping
+from adapters.postgres.stores import (
+    CoordinatorStore,
+    execute_count,
+    fetch_all,
+    fetch_scalar,
+    gather_due,
+    gather_earliest,
+    load_statements,
+    render_statement,
+)
+from adapters.postgres.table import ColumnCodec, Table, TableStore, encode_json
+from domain.ingestion.mapping.learned import ConfirmedMapping
 from domain.kernel.tenancy import Tenant
 from domain.mail.ports import Recipient
 from domain.mappings.model import MappingStatus, SourceMapping
@@ -15,48 +24,56 @@ from domain.sources.ports import SourceSchedule, SourceStore
 SOURCES = Table(
     Source,
     "sources",
-    computed={"has_credentials": "credentials IS NOT NULL"},
+    expression_by_field={"has_credentials": "credentials IS NOT NULL"},
     conflicts={"sources_inbound_address": "The inbound address is already in use."},
 )
 MAPPINGS = Table(
     SourceMapping,
     "mappings",
-    exceptions={"samples": Column("samples", as_json, lambda rows: tuple(map(tuple, rows)))},
+    special_codecs={
+        "samples": ColumnCodec("samples", encode_json, lambda rows: tuple(map(tuple, rows))),
+        "question_positions": ColumnCodec("asked", list, tuple),
+    },
     conflicts={"mappings_headers": "The source already has a column mapping for these headers."},
 )
 _LEARNED_COLUMNS = ("headers", "columns", "unmapped")
-SQL = statements("sources", mapping=MAPPINGS.columns(), known=", ".join(("digest", *_LEARNED_COLUMNS)))
+SQL = load_statements("sources", mapping=MAPPINGS.build_column_list(), known=", ".join(("digest", *_LEARNED_COLUMNS)))
 
 
 class PostgresSourceStore(TableStore[Source], SourceStore):
     """Sources of the tenant, with their sealed credentials."""
 
     _sql, _table = SQL, SOURCES
-    seal = run()
-    sealed = value()
+    save_encrypted_credentials = execute_count()
+    load_encrypted_credentials = fetch_scalar()
 
     async def count(self, *, lock: bool = False) -> int:
         if lock:
-            await self._session.take_turn("sources")
-        return int(await self._value("count", disabled=SourceStatus.DISABLED))
+            await self._session.acquire_lock("sources")
+        return int(await self._fetch_scalar("count", disabled=SourceStatus.DISABLED))
 
 
 class PostgresMappingStore(TableStore[SourceMapping], MappingStore):
     """Column mappings of the tenant."""
 
     _sql, _table = SQL, MAPPINGS
-    of_headers = every(MAPPINGS.row_of)
-    prune = run(proposed=MappingStatus.PROPOSED)
+    lock_by_digest = fetch_all(MAPPINGS.build_from_row)
+    prune = execute_count(proposed=MappingStatus.PROPOSED)
 
-    async def confirmed(self, source: str, most: int) -> Sequence[KnownMapping]:
-        return [*await self._confirmed("own", source, most), *await self._confirmed("others", source, most)]
+    async def list_confirmed(self, source: str, max_mappings: int) -> Sequence[ConfirmedMapping]:
+        return [
+            *await self._fetch_confirmed("own", source, max_mappings),
+            *await self._fetch_confirmed("others", source, max_mappings),
+        ]
 
-    async def _confirmed(self, scope: str, source: str, most: int) -> Sequence[KnownMapping]:
-        statement = rendered(SQL["confirmed"], frozenset({scope}))
-        rows = await self._session.all(statement, source=source, most=most, confirmed=MappingStatus.CONFIRMED)
+    async def _fetch_confirmed(self, scope: str, source: str, max_mappings: int) -> Sequence[ConfirmedMapping]:
+        statement = render_statement(SQL["confirmed"], frozenset({scope}))
+        rows = await self._session.fetch_rows(
+            statement, source=source, most=max_mappings, confirmed=MappingStatus.CONFIRMED
+        )
         codecs = [self._table.codecs[name] for name in _LEARNED_COLUMNS]
         return [
-            KnownMapping(
+            ConfirmedMapping(
                 digest, scope == "own", *(codec.load((value,)) for codec, value in zip(codecs, rest, strict=True))
             )
             for digest, *rest in rows
@@ -67,8 +84,8 @@ class PostgresSourceSchedule(CoordinatorStore, SourceSchedule):
     """Due sources of all tenants, for the scheduler."""
 
     _sql = SQL
-    due = gathered()
-    next_due = earliest()
+    list_due = gather_due()
+    find_next_due = gather_earliest()
 
 
 class PostgresInboundAddresses(CoordinatorStore):
@@ -76,9 +93,9 @@ class PostgresInboundAddresses(CoordinatorStore):
 
     _sql = SQL
 
-    async def find(self, address: str) -> Recipient | None:
-        """Find the source of an address. Raises Unavailable if a node is unreachable and no other node has the address."""
+    async def find_recipient(self, address: str) -> Recipient | None:
+        """Find the source with this inbound address. Raises Unavailable if it was not found and a node is unreachable."""
         found = await self._gather("address", address=address)
-        if not found and len(await self._pool.holding()) > 1:
+        if not found and len(await self._pool.list_tenant_nodes()) > 1:
             found = await self._gather_all("address", address=address)
         return Recipient(Tenant(found[0][0], found[0][1]), found[0][2], address) if found else None

@@ -1,4 +1,4 @@
-"""Ledger of stored objects in PostgreSQL."""
+"""Ledger of stored objects and their sizes in PostgreSQL."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -7,21 +7,21 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.stores import (
     CoordinatorStore,
     TenantStore,
-    done,
-    first,
-    gathered,
-    run,
-    statements,
-    tenant_values,
+    build_tenant_params,
+    execute_count,
+    execute_one,
+    fetch_first,
+    gather_due,
+    load_statements,
 )
-from adapters.postgres.table import Record
+from adapters.postgres.table import RowMapping
 from domain.kernel import retention
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import OPEN, REPLAYABLE
-from domain.storage.model import METER, RECENT, Holding, StoredKind, StoredObject
+from domain.runs.model import OPEN_STATUSES, REPLAYABLE_STATUSES
+from domain.storage.model import METER, MIN_FREED_AGE, StorageTotal, StoredKind, StoredObject
 from domain.storage.ports import StorageLedger, StorageUpkeep
 
-_NEEDED: Final[LiteralString] = """
+_IS_NEEDED: Final[LiteralString] = """
     (SELECT true FROM runs r
      WHERE r.org = %(org)s AND r.livemode = %(livemode)s AND r.id = s.run AND r.status = ANY(%(open)s)) IS NOT NULL
     OR (SELECT true FROM runs r
@@ -36,112 +36,117 @@ _NEEDED: Final[LiteralString] = """
 
 The subqueries return one row, because the planner scans all runs for EXISTS (146 ms instead of 16 ms with 300,000 runs).
 """
-_ENTRIES = Record(StoredObject)
-SQL = statements("storage", needed=_NEEDED, entry=_ENTRIES.columns())
-_BATCH = 200
-BATCHES = 100
-"""Maximum number of open batches that are shown to operators."""
-_NEEDED_STATUSES = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
+_ENTRIES = RowMapping(StoredObject)
+SQL = load_statements("storage", needed=_IS_NEEDED, entry=_ENTRIES.build_column_list())
+_ENTRIES_PER_BATCH = 200
+MAX_LISTED_BATCHES = 100
+"""Maximum number of open batches that the list for operators contains."""
+_NEEDED_STATUSES = {"open": sorted(OPEN_STATUSES), "replayable": sorted(REPLAYABLE_STATUSES)}
 
 
 class PostgresStorageLedger(TenantStore, StorageLedger):
-    """Storage ledger of the tenant. Each change first locks the tenant's row of storage_usage, which prevents deadlocks."""
+    """Storage ledger of the tenant.
+
+    Every change first locks the tenant's row in storage_usage, which prevents deadlocks.
+    """
 
     _sql = SQL
-    get = first(_ENTRIES.row_of)
-    count = first(int, "unread")
-    assign = run()
-    settle = done(free_after=retention.UNTIL_FREED)
+    get = fetch_first(_ENTRIES.build_from_row)
+    count_unassigned = fetch_first(int, "unread")
+    assign_to_run = execute_count()
+    remove_age_limit = execute_one(free_after=retention.UNTIL_FREED)
 
-    async def used(self) -> int:
-        return int(await self._value("used", 0))
+    async def count_used_bytes(self) -> int:
+        return int(await self._fetch_scalar("used", 0))
 
-    async def make_room(self, bytes: int) -> bool:
-        used, most = await self._account()
-        excess = used + bytes - most if most is not None else 0
-        unused = self._session.now + retention.SNAPSHOTS - RECENT
+    async def make_space(self, bytes: int) -> bool:
+        used, quota = await self._lock_usage()
+        excess = used + bytes - quota if quota is not None else 0
+        unused = self._session.now + retention.SNAPSHOTS - MIN_FREED_AGE
         while excess > 0:
             freed = await self._free_entries(
-                "free_unneeded", unused=unused, bytes=excess, limit=_BATCH, **_NEEDED_STATUSES
+                "free_unneeded", unused=unused, bytes=excess, limit=_ENTRIES_PER_BATCH, **_NEEDED_STATUSES
             )
             if not freed:
                 return False
             excess -= freed
         return True
 
-    async def keep(self, wanted: StoredObject, instead_of: str | None = None) -> StoredObject | None:
-        await self._account()
-        values = _ENTRIES.values(wanted)
-        if wanted.content is not None and (same := await self._first(_ENTRIES.row_of, "same_content", **values)):
+    async def add_entry(self, new_entry: StoredObject, replaced_key: str | None = None) -> StoredObject | None:
+        await self._lock_usage()
+        values = _ENTRIES.build_params(new_entry)
+        if new_entry.content is not None and (
+            same := await self._fetch_first(_ENTRIES.build_from_row, "same_content", **values)
+        ):
             return same
-        replaced = {"key": instead_of, "run": (instead_of or "").rpartition("/")[2]}
-        replaced_bytes = int(await self._value("handed_in", **replaced)) if instead_of else 0
-        bytes = wanted.bytes - replaced_bytes
-        if bytes > 0 and not await self.make_room(bytes):
+        replaced = {"key": replaced_key, "run": (replaced_key or "").rpartition("/")[2]}
+        replaced_bytes = int(await self._fetch_scalar("handed_in", **replaced)) if replaced_key else 0
+        bytes = new_entry.bytes - replaced_bytes
+        if bytes > 0 and not await self.make_space(bytes):
             return None
         if replaced_bytes:
             await self._run("replaced", **replaced)
         await self._run("add", **values)
         await self._run("counted", bytes=bytes)
-        return wanted
+        return new_entry
 
-    async def holds(self, key: str) -> bool:
-        return bool(await self._rows("holds", key=key))
+    async def is_stored(self, key: str) -> bool:
+        return bool(await self._fetch_rows("holds", key=key))
 
     async def free(self, key: str) -> None:
-        await self._account()
+        await self._lock_usage()
         await self._free_entries("free", key=key)
 
-    async def free_due(self, keys: Collection[str], again: datetime) -> int:
-        await self._account()
+    async def free_due(self, keys: Collection[str], recheck_at: datetime) -> int:
+        await self._lock_usage()
         values: dict[str, Any] = {"keys": list(keys)}
-        await self._run("postpone", again=again, **values, **_NEEDED_STATUSES)
+        await self._run("postpone", again=recheck_at, **values, **_NEEDED_STATUSES)
         return await self._free_entries("free_due", **values)
 
-    async def _account(self) -> tuple[int, int | None]:
-        """Lock the tenant's account; return the counted bytes and the plan's quota (None if unlimited)."""
-        rows = await self._rows("account", meter=METER)
+    async def _lock_usage(self) -> tuple[int, int | None]:
+        """Lock the tenant's row in storage_usage; return the stored bytes and the quota in bytes (None for unlimited)."""
+        rows = await self._fetch_rows("account", meter=METER)
         if not rows:
             await self._run("open_account")
-            rows = await self._rows("account", meter=METER)
+            rows = await self._fetch_rows("account", meter=METER)
         assert rows, "a tenant without an organisation"
-        used, most = rows[0]
-        return int(used), most
+        used, quota = rows[0]
+        return int(used), quota
 
     async def _free_entries(self, statement: str, /, **values: Any) -> int:
-        freed: int = sum(bytes for (bytes,) in await self._rows(statement, **values))
+        freed: int = sum(bytes for (bytes,) in await self._fetch_rows(statement, **values))
         if freed:
             await self._run("counted", bytes=-freed)
         return freed
 
 
-class PostgresStorageUpkeep(CoordinatorStore, StorageUpkeep):
-    """Storage of all tenants, for the scheduler and for operators; figures require that every node answers."""
+class PostgresStorageMaintenance(CoordinatorStore, StorageUpkeep):
+    """Storage of all tenants, for the scheduler and for operators. Totals require that every node responds."""
 
     _sql = SQL
-    due = gathered()
-    freed = gathered()
+    list_due = gather_due()
+    list_freed = gather_due()
 
-    async def forget(self, tenant: Tenant, keys: Collection[str]) -> None:
-        await self._pool.run(tenant, SQL["forget"], tenant_values(tenant) | {"keys": list(keys)})
+    async def delete_entries(self, tenant: Tenant, keys: Collection[str]) -> None:
+        await self._pool.run(tenant, SQL["forget"], build_tenant_params(tenant) | {"keys": list(keys)})
 
-    async def orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
+    async def select_orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
         orphans: set[str] = set()
         for tenant, tenant_keys in keys.items():
-            values = tenant_values(tenant) | {"keys": list(tenant_keys), "open": sorted(OPEN)}
-            orphans |= {key for (key,) in await self._pool.rows(tenant, SQL["orphans"], values)}
+            values = build_tenant_params(tenant) | {"keys": list(tenant_keys), "open": sorted(OPEN_STATUSES)}
+            orphans |= {key for (key,) in await self._pool.fetch_rows(tenant, SQL["orphans"], values)}
         return orphans
 
-    async def holdings(self, now: datetime) -> Sequence[Holding]:
+    async def sum_by_kind(self, now: datetime) -> Sequence[StorageTotal]:
         sums: dict[str, list[int]] = {}
         for kind, *numbers in await self._gather_all("holdings", now=now, push=StoredKind.PUSH):
             sums[kind] = [a + int(b) for a, b in zip(sums.get(kind, [0] * len(numbers)), numbers, strict=True)]
-        return [Holding(StoredKind(kind), *numbers) for kind, numbers in sorted(sums.items())]
+        return [StorageTotal(StoredKind(kind), *numbers) for kind, numbers in sorted(sums.items())]
 
-    async def waiting(self) -> tuple[int, int]:
+    async def sum_freed(self) -> tuple[int, int]:
         found = await self._gather_all("waiting")
         return sum(count for count, _ in found), sum(int(bytes) for _, bytes in found)
 
-    async def batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
-        oldest = sorted(await self._gather_all("batches", kind=StoredKind.PUSH))[:BATCHES]
+    async def list_open_batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
+        oldest = sorted(await self._gather_all("batches", kind=StoredKind.PUSH))[:MAX_LISTED_BATCHES]
         return [(Tenant(org, livemode), run, int(bytes), created) for created, org, livemode, run, bytes in oldest]

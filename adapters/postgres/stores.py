@@ -1,6 +1,7 @@
 """Base classes of stores: named statements and pages, in a tenant's session, on the coordinator or on every node.
 
-The statements of an area are in sql/<area>.sql, each under a line `-- name --`.
+The statements of an area are in sql/<area>.sql, each under a heading `-- name --`. A line of a statement may be optional:
+it has names, such as those of filters, and is part of the executed statement only if all of them are selected.
 """
 
 import re
@@ -14,28 +15,32 @@ from inspect import signature
 from itertools import chain
 from typing import Any, ClassVar, LiteralString, Protocol, TypeVar, cast, get_origin
 
-from adapters.postgres.nodes.connecting import Fetched
+from adapters.postgres.nodes.connections import DatabaseRow
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.pool import Pool, reading
-from adapters.postgres.session import Session
+from adapters.postgres.nodes.pool import Pool, create_row_reader
+from adapters.postgres.session import TenantSession
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
 T = TypeVar("T")
 _HEADING = re.compile(r"^-- ([a-z0-9_]+) --$", re.MULTILINE)
 _OPTION = re.compile(r"\s*--\? ([a-z0-9_ ]+)$")
-EVER = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
-"""Bounds of creation times; filters may exceed them, where arithmetic on dates would overflow."""
-LOOKED = 2_000
-"""Maximum number of rows that a page of a list with several filters scans; it then ends although it is not full."""
+TIME_BOUNDS = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+"""Bounds to which times in filters are limited, because arithmetic on later or earlier times would overflow."""
+SCAN_LIMIT = 2_000
+"""Maximum number of rows that a list with several filters scans for a page.
+
+A page ends there although it is not full.
+"""
 
 
 @cache
-def statements(area: str, **columns: str) -> dict[str, LiteralString]:
-    """Return the statements of sql/<area>.sql by name. The files are part of the package, so they count as literals.
+def load_statements(area: str, **columns: str) -> dict[str, LiteralString]:
+    """Return the statements of sql/<area>.sql by name.
 
-    `columns` replace names in braces by other SQL, mostly the column list of a Table.
+    `columns` are replacements of names in braces, usually by the column list of a Table.
     """
+    # the files are part of the package, so their text counts as literals
     text = files(__package__).joinpath("sql", f"{area}.sql").read_text("utf-8")
     for name, replacement in columns.items():
         text = text.replace("{" + name + "}", replacement)
@@ -43,12 +48,13 @@ def statements(area: str, **columns: str) -> dict[str, LiteralString]:
     return {name: cast(LiteralString, body.strip()) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def rendered(statement: LiteralString, names: frozenset[str], limit: int | None = None) -> LiteralString:
-    """Return the statement with the optional lines (which end in `--? name name`) whose names are all in `names`.
+def render_statement(statement: LiteralString, line_names: frozenset[str], limit: int | None = None) -> LiteralString:
+    """Return the statement without the optional lines that have a name outside `line_names`.
 
-    `{limit}` is a literal, because as a parameter it would make PostgreSQL plan every page again (measured: 55 µs of 140).
+    An optional line ends in its names, as in `AND status = %(status)s --? status`. `limit` replaces `{limit}`.
     """
-    return _select_lines(statement, names).replace("{limit}", str(limit))
+    # As a parameter, the limit would make PostgreSQL plan every page again (measured: 55 µs of 140).
+    return _select_lines(statement, line_names).replace("{limit}", str(limit))
 
 
 @lru_cache(
@@ -65,64 +71,68 @@ def _select_lines(statement: LiteralString, names: frozenset[str]) -> LiteralStr
     return "\n".join(lines)
 
 
-def page_names(page_request: PageRequest) -> frozenset[str]:
-    """Return the names of the optional lines of a list's statement for the page."""
+def build_page_line_names(page_request: PageRequest) -> frozenset[str]:
+    """Return the names of the optional lines that a list's statement needs for the requested page."""
     names = {"backwards" if page_request.backwards else "forwards"}
     if page_request.key is not None:
         names.add("before" if page_request.backwards else "after")
     return frozenset(names)
 
 
-def page_params(page_request: PageRequest) -> dict[str, Any]:
-    """Return the parameter of the lines that `page_names` selects."""
+def build_page_params(page_request: PageRequest) -> dict[str, Any]:
+    """Return the parameters of the optional lines that `build_page_line_names` selects."""
     return {"page_key": page_request.key}
 
 
-def id_of(row: Any) -> str:
-    """Return the row's id, by which most lists are ordered."""
+def get_row_id(row: Any) -> str:
+    """Return the ID of a row, which is the key of most lists' order."""
     key: str = row.id
     return key
 
 
-def page_of(
-    rows: list[T], page_request: PageRequest, key: Callable[[T], str] = id_of, end: str | None = None
+def build_page(
+    rows: list[T], page_request: PageRequest, get_key: Callable[[T], str] = get_row_id, scan_end: str | None = None
 ) -> Page[T]:
-    """Build a page in list order from rows in the page's direction, up to one more than its limit.
+    """Build a page in the order of the list.
 
-    `end` is the key of the last scanned row if the scan stopped before the page was full.
+    Args:
+        rows: Rows in the direction of the page, at most one more than its limit.
+        page_request: The requested page.
+        get_key: Function that returns a row's key in the order of the list.
+        scan_end: Key of the last scanned row if the scan stopped before the page was full; otherwise None.
     """
     more = len(rows) > page_request.limit
     rows = rows[: page_request.limit]
-    next_key = key(rows[-1]) if more else end
+    next_key = get_key(rows[-1]) if more else scan_end
     if page_request.backwards:
         rows.reverse()
     return Page(tuple(rows), next_key is not None, next_key)
 
 
-def values_of(row: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass as parameters."""
+def build_field_params(row: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass as statement parameters by name."""
     return {field.name: getattr(row, field.name) for field in fields(row)}
 
 
-def tenant_values(tenant: Tenant) -> dict[str, Any]:
-    """Return the parameters that identify a tenant."""
+def build_tenant_params(tenant: Tenant) -> dict[str, Any]:
+    """Return the statement parameters that identify a tenant."""
     return {"org": tenant.org, "livemode": tenant.livemode}
 
 
 class Executor(Protocol):
-    """Executor of statements."""
+    """Session or connection pool that executes the statements of a store."""
 
     async def run(self, sql: Any, **values: Any) -> int:
-        """Execute a statement; return the number of affected rows."""
+        """Execute an SQL statement; return the number of affected rows."""
         ...
 
-    async def all(self, sql: Any, **values: Any) -> list[Fetched]:
-        """Return all rows of a statement."""
+    async def fetch_rows(self, sql: Any, **values: Any) -> list[DatabaseRow]:
+        """Execute an SQL statement; return all rows."""
         ...
 
 
-class NamedStatements:
-    """Store with named statements in `_sql`."""
+class NamedStatementStore:
+    """Base class of stores whose statements have names; the attribute `_sql` contains the statements."""
 
     _sql: ClassVar[Mapping[str, LiteralString]]
     _session: Executor
@@ -130,63 +140,74 @@ class NamedStatements:
     async def _run(self, statement: str, /, **values: Any) -> int:
         return await self._session.run(self._sql[statement], **values)
 
-    async def _done(self, statement: str, /, **values: Any) -> bool:
-        """Execute a statement; return whether it affected one row."""
+    async def _run_one(self, statement: str, /, **values: Any) -> bool:
+        """Execute an SQL statement; return whether it affected exactly one row."""
         return await self._run(statement, **values) == 1
 
-    async def _rows(self, statement: str, /, **values: Any) -> list[Fetched]:
-        return await self._session.all(self._sql[statement], **values)
+    async def _fetch_rows(self, statement: str, /, **values: Any) -> list[DatabaseRow]:
+        return await self._session.fetch_rows(self._sql[statement], **values)
 
-    async def _first(self, make: Callable[..., T], statement: str, /, **values: Any) -> T | None:
-        """Return an object made from the first row's columns, or None."""
-        rows = await self._rows(statement, **values)
-        return make(*rows[0]) if rows else None
+    async def _fetch_first(self, build: Callable[..., T], statement: str, /, **values: Any) -> T | None:
+        """Execute an SQL statement; return the object that `build` makes from the first row's columns, or None."""
+        rows = await self._fetch_rows(statement, **values)
+        return build(*rows[0]) if rows else None
 
-    async def _every(self, make: Callable[..., T], statement: str, /, **values: Any) -> list[T]:
-        """Return objects made from each row's columns."""
-        return [make(*row) for row in await self._rows(statement, **values)]
+    async def _fetch_all(self, build: Callable[..., T], statement: str, /, **values: Any) -> list[T]:
+        """Execute an SQL statement; return the objects that `build` makes from the columns of each row."""
+        return [build(*row) for row in await self._fetch_rows(statement, **values)]
 
-    async def _value(self, statement: str, default: Any = None, /, **values: Any) -> Any:
-        """Return the first column of the first row, or the default if there is no row."""
-        rows = await self._rows(statement, **values)
+    async def _fetch_scalar(self, statement: str, default: Any = None, /, **values: Any) -> Any:
+        """Execute an SQL statement; return the first column of the first row, or the default if there is no row."""
+        rows = await self._fetch_rows(statement, **values)
         return rows[0][0] if rows else default
 
-    async def _page(
+    async def _fetch_page(
         self,
-        make: Callable[..., T],
+        build: Callable[..., T],
         statement: str,
         /,
         page_request: PageRequest,
-        key: Callable[[T], str] = id_of,
+        key: Callable[[T], str] = get_row_id,
         names: Collection[str] = (),
         **values: Any,
     ) -> Page[T]:
-        """Return a page of a list; `names` are the names of its optional lines for filters."""
-        rows = await self._listed(statement, page_request, names, **values)
-        return page_of([make(*row) for row in rows], page_request, key)
+        """Return a page of a list; `names` are those of the optional lines that the list's filters need."""
+        rows = await self._fetch_page_rows(statement, page_request, names, **values)
+        return build_page([build(*row) for row in rows], page_request, key)
 
-    async def _listed(
+    async def _fetch_page_rows(
         self, statement: str, page_request: PageRequest, names: Collection[str], /, **values: Any
-    ) -> list[Fetched]:
-        """Return the rows of a page, plus one if there are more."""
-        selected = rendered(self._sql[statement], page_names(page_request).union(names), page_request.limit + 1)
-        return await self._session.all(selected, **values, **page_params(page_request))
+    ) -> list[DatabaseRow]:
+        """Return the rows of a page, plus one if more follow; `names` are those of the filters' optional lines."""
+        selected = render_statement(
+            self._sql[statement], build_page_line_names(page_request).union(names), page_request.limit + 1
+        )
+        return await self._session.fetch_rows(selected, **values, **build_page_params(page_request))
 
 
-class Declared:
-    """Declaration of a store's method that executes one statement, with the parameters of the port's method of that name.
+class StatementMethod:
+    """Declaration of a store's method that executes one statement.
 
-    Collections become lists and dataclasses their fields, unless `values` converts the arguments to parameters; `fixed` are further
-    parameters. The statement has the method's name unless another one is given.
+    The method has the parameters of the port's method with the same name. The statement has this name too, unless
+    another one is passed.
     """
 
     def __init__(
-        self, executor: str, *arguments: Any, values: Callable[..., Mapping[str, Any]] | None = None, **fixed: Any
+        self, method_name: str, *arguments: Any, values: Callable[..., Mapping[str, Any]] | None = None, **fixed: Any
     ) -> None:
-        self._executor, self._arguments, self._values, self._fixed = executor, arguments, values, fixed
+        """Declare a method.
+
+        Args:
+            method_name: Name of the method of NamedStatementStore that executes the statement.
+            *arguments: First arguments of that method. If the last one is a text, it is the statement's name.
+            values: Function that converts the method's arguments to statement parameters. By default, collections are
+                passed as lists and dataclasses as their fields.
+            **fixed: Additional parameters with constant values.
+        """
+        self._method_name, self._arguments, self._values, self._fixed = method_name, arguments, values, fixed
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Replace the declaration by the method."""
+        """Replace the declaration in the class by a method that executes the statement."""
         declared = next((vars(base)[name] for base in owner.__mro__[1:] if name in vars(base)), None)
         if declared is None:
             raise TypeError(f"{owner.__name__}.{name} is not a method of the store's port.")
@@ -195,10 +216,10 @@ class Declared:
         rows = [
             item.name for item in parameters if is_dataclass(item.annotation) and item.annotation is not PageRequest
         ]
-        leading, values, fixed, execute = self._arguments, self._values, self._fixed, getattr(owner, self._executor)
+        leading, values, fixed, execute = self._arguments, self._values, self._fixed, getattr(owner, self._method_name)
         leading = leading if leading and isinstance(leading[-1], str) else (*leading, name)
 
-        async def method(self: NamedStatements, *args: Any, **more: Any) -> Any:
+        async def method(self: NamedStatementStore, *args: Any, **more: Any) -> Any:
             bound = bind(self, *args, **more)
             bound.apply_defaults()
             _, *arguments = bound.arguments.items()
@@ -206,7 +227,7 @@ class Declared:
                 return await execute(self, *leading, **fixed, **values(*(value for _, value in arguments)))
             params = dict(arguments)
             for parameter in rows:
-                params = values_of(params.pop(parameter)) | params
+                params = build_field_params(params.pop(parameter)) | params
             for parameter in lists:
                 params[parameter] = list(params[parameter])
             return await execute(self, *leading, **fixed, **params)
@@ -214,99 +235,108 @@ class Declared:
         setattr(owner, name, method)
 
 
-first: Any = partial(Declared, "_first")
-"""Declares a method that returns an object made from the first row's columns, or None."""
-every: Any = partial(Declared, "_every")
-"""Declares a method that returns objects made from each row's columns."""
-paged: Any = partial(Declared, "_page")
-"""Declares a method that returns a page of objects made from each row's columns."""
-value: Any = partial(Declared, "_value")
-"""Declares a method that returns the first column of the first row, or None."""
-run: Any = partial(Declared, "_run")
-"""Declares a method that returns the number of affected rows."""
-done: Any = partial(Declared, "_done")
-"""Declares a method that returns whether one row was affected."""
-gathered: Any = partial(Declared, "_gather_due")
-"""Declares a method that returns the first rows of all nodes, each as its tenant and the remaining columns."""
-earliest: Any = partial(Declared, "_earliest")
-"""Declares a method that returns the earliest time over all nodes."""
+fetch_first: Any = partial(StatementMethod, "_fetch_first")
+"""Declaration of a method that returns an object built from the first row's columns, or None."""
+fetch_all: Any = partial(StatementMethod, "_fetch_all")
+"""Declaration of a store method that executes a named statement and returns one object per row."""
+fetch_page: Any = partial(StatementMethod, "_fetch_page")
+"""Declaration of a method that returns a page of objects built from the columns of each row."""
+fetch_scalar: Any = partial(StatementMethod, "_fetch_scalar")
+"""Declaration of a method that returns the first column of the first row, or None."""
+execute_count: Any = partial(StatementMethod, "_run")
+"""Declaration of a method that returns the number of affected rows."""
+execute_one: Any = partial(StatementMethod, "_run_one")
+"""Declaration of a method that returns whether exactly one row was affected."""
+gather_due: Any = partial(StatementMethod, "_gather_due")
+"""Declaration of a method that returns the earliest rows over the reachable nodes, as tenant and remaining columns."""
+gather_earliest: Any = partial(StatementMethod, "_gather_earliest")
+"""Declaration of a method that returns the earliest of the times that all reachable nodes return."""
 
 
-class TenantStore(NamedStatements):
-    """Store of the session's tenant."""
+class TenantStore(NamedStatementStore):
+    """Store of one tenant, whose statements are executed in the tenant's session."""
 
-    _session: Session
+    _session: TenantSession
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: TenantSession) -> None:
         self._session = session
 
-    async def fill(self, name: str, rows: Iterable[Sequence[Any]], types: Sequence[str]) -> None:
-        """Replace the rows of the temporary table `new_<name>`, by the statement `copy_<name>`."""
+    async def fill_temporary_table(self, name: str, rows: Iterable[Sequence[Any]], column_types: Sequence[str]) -> None:
+        """Replace the rows of the temporary table `new_<name>` by means of the statement `copy_<name>`.
+
+        Args:
+            name: Name of the table without `new_`.
+            rows: Rows, each with one value per column.
+            column_types: PostgreSQL types of the columns.
+        """
         await self._session.run(f"DELETE FROM new_{name}".encode())
-        await self._session.copy(self._sql[f"copy_{name}"], rows, types)
+        await self._session.copy_rows(self._sql[f"copy_{name}"], rows, column_types)
 
 
-class SharedStore(TenantStore):
-    """Store of the session's tenant in reference tables, which are written with the owner's privileges."""
+class ReferenceTableStore(TenantStore):
+    """Store of one tenant in reference tables, which are written with the owner's privileges."""
 
     async def _run(self, statement: str, /, **values: Any) -> int:
-        async with self._session.owning():
+        async with self._session.as_owner():
             return await super()._run(statement, **values)
 
 
 class _Autocommit:
-    """Executor with a transaction per statement, on a connection of `lease`."""
+    """Executor that runs each statement in a separate transaction, on a connection from `connect`."""
 
-    def __init__(self, lease: Callable[[], AbstractAsyncContextManager[PooledConnection]]) -> None:
-        self._lease = lease
+    def __init__(self, connect: Callable[[], AbstractAsyncContextManager[PooledConnection]]) -> None:
+        self._connect = connect
 
     async def run(self, sql: Any, **values: Any) -> int:
-        async with self._lease() as link:
-            return await link.run(sql, values)
+        async with self._connect() as connection:
+            return await connection.run(sql, values)
 
-    async def all(self, sql: Any, **values: Any) -> list[Fetched]:
-        async with self._lease() as link:
-            return await link.rows(sql, values)
+    async def fetch_rows(self, sql: Any, **values: Any) -> list[DatabaseRow]:
+        async with self._connect() as connection:
+            return await connection.fetch_rows(sql, values)
 
 
-class CoordinatorStore(NamedStatements):
-    """Store across tenants, whose statements are executed on the coordinator."""
+class CoordinatorStore(NamedStatementStore):
+    """Store of data of all tenants, whose statements are executed on the coordinator."""
 
     def __init__(self, pool: Pool) -> None:
-        self._pool, self._session = pool, _Autocommit(pool.coordinator)
+        self._pool, self._session = pool, _Autocommit(pool.connect_to_coordinator)
 
     @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[PooledConnection]:
+    async def _begin(self) -> AsyncIterator[PooledConnection]:
         """Begin a transaction on the coordinator."""
-        async with self._pool.coordinator() as link, link.connection.transaction():
-            yield link
+        async with self._pool.connect_to_coordinator() as connection, connection.driver_connection.transaction():
+            yield connection
 
     @asynccontextmanager
-    async def _owning(self) -> AsyncIterator[PooledConnection]:
-        """Begin a transaction on the coordinator that writes reference tables."""
-        async with self._transaction() as link, link.owning():
-            yield link
+    async def _begin_as_owner(self) -> AsyncIterator[PooledConnection]:
+        """Begin a transaction on the coordinator with the owner's privileges, to write reference tables."""
+        async with self._begin() as connection, connection.as_owner():
+            yield connection
 
-    async def _gather(self, statement: str, /, **values: Any) -> list[Fetched]:
-        """Return the rows of all reachable nodes."""
-        return [*chain(*await self._pool.scatter_best_effort(reading(self._sql[statement], **values)))]
+    async def _gather(self, statement: str, /, **values: Any) -> list[DatabaseRow]:
+        """Execute an SQL statement on all reachable nodes; return the rows of all of them."""
+        return [*chain(*await self._pool.scatter_best_effort(create_row_reader(self._sql[statement], **values)))]
 
-    async def _gather_all(self, statement: str, /, **values: Any) -> list[Fetched]:
-        """Return the rows of all nodes. Raises Unavailable if a node is unreachable."""
-        return [*chain(*await self._pool.scatter_all(reading(self._sql[statement], **values)))]
+    async def _gather_all(self, statement: str, /, **values: Any) -> list[DatabaseRow]:
+        """Execute an SQL statement on all nodes; return the rows of all of them. Raises Unavailable if one is unreachable."""
+        return [*chain(*await self._pool.scatter_all(create_row_reader(self._sql[statement], **values)))]
 
-    async def _gather_due(self, statement: str, /, *, limit: int, **values: Any) -> list[Fetched]:
-        """Return the first rows of all reachable nodes by their first column, each as the tenant and the remaining columns."""
+    async def _gather_due(self, statement: str, /, *, limit: int, **values: Any) -> list[DatabaseRow]:
+        """Return the earliest rows of all reachable nodes, each as a tenant and the remaining columns.
+
+        The first columns of the statement are the time, the organisation and the mode.
+        """
         rows = sorted(await self._gather(statement, limit=limit, **values))[:limit]
         return [(Tenant(org, livemode), *rest) for _, org, livemode, *rest in rows]
 
-    async def _earliest(self, statement: str, /) -> datetime | None:
-        """Return the earliest of the times that the reachable nodes return in one row each."""
+    async def _gather_earliest(self, statement: str, /) -> datetime | None:
+        """Return the earliest of the times that the reachable nodes return, or None."""
         return min((time for (time,) in await self._gather(statement) if time is not None), default=None)
 
 
-class ReplicatedStore(CoordinatorStore):
-    """Store across tenants in reference tables, which are read on any node."""
+class ReferenceTableReader(CoordinatorStore):
+    """Store of data of all tenants in reference tables, whose statements are executed on any reachable node."""
 
     def __init__(self, pool: Pool) -> None:
-        self._pool, self._session = pool, _Autocommit(pool.any_node)
+        self._pool, self._session = pool, _Autocommit(pool.connect_to_any)

@@ -1,4 +1,4 @@
-"""Unit of work in PostgreSQL: transactions, their stores, and the tables of plain resources."""
+"""Unit of work in PostgreSQL: transactions with their stores, and the tables of resources without a port."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -9,27 +9,27 @@ import psycopg
 
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
-from adapters.postgres.errors import StaleRoute, translated
-from adapters.postgres.events import PostgresEventLog
+from adapters.postgres.errors import StaleRoute, translating_errors
+from adapters.postgres.event_log import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
 from adapters.postgres.matching import JUDGE_SETTINGS, PostgresMatchIndex, PostgresMergeStore, PostgresPairStore
 from adapters.postgres.media import PostgresMediaStore
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.pool import Again, Pool, TenantLease
+from adapters.postgres.nodes.pool import ConnectionCheckout, Pool, Reconnect
 from adapters.postgres.oauth import PostgresAppStore
 from adapters.postgres.orgs import PostgresKeyStore, PostgresOrgStore, PostgresSsoStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import EXPORTS, RUNS, PostgresExportStore, PostgresPushStore, PostgresRunStore
-from adapters.postgres.session import Session
+from adapters.postgres.session import TenantSession
 from adapters.postgres.sources import MAPPINGS, SOURCES, PostgresMappingStore, PostgresSourceStore
 from adapters.postgres.storage import PostgresStorageLedger
 from adapters.postgres.stores import TenantStore
-from adapters.postgres.table import Table, TableStore
+from adapters.postgres.table import ColumnCodec, Table, TableStore
 from adapters.postgres.usage import PostgresUsageMeters
-from adapters.postgres.webhooks import DELIVERIES, ENDPOINTS, PostgresWebhookStore
+from adapters.postgres.webhooks import DELIVERY_TABLE, ENDPOINTS, PostgresWebhookStore
 from domain.audit.ports import AuditLog
-from domain.catalogue.ports import CatalogueStore, Rendering
+from domain.catalogue.ports import CatalogueRenderer, CatalogueStore
 from domain.changes.ports import EventRendering
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
@@ -42,10 +42,10 @@ from domain.webhooks.model import Delivery, Endpoint
 from domain.webhooks.ports import WebhookStore
 from ports.clock import Clock
 from ports.telemetry import Tracing
-from ports.unit_of_work import Recorded, Store, Tx
+from ports.unit_of_work import RecordedEffects, Store, Tx
 
 _READER = AuditContext(Actor("service", "reader"), "read")
-_SNAPSHOT = (
+_BEGIN_SNAPSHOT = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '15min'"
 )
@@ -54,48 +54,51 @@ P = TypeVar("P")
 
 
 class PostgresTx:
-    """Tx (ports/unit_of_work.py) on a connection that is set to the tenant."""
+    """Transaction (Tx in ports/unit_of_work.py) on a connection whose session is set to the tenant."""
 
-    def __init__(self, session: Session, rendering: Rendering, event_rendering: EventRendering) -> None:
+    def __init__(self, session: TenantSession, rendering: CatalogueRenderer, event_rendering: EventRendering) -> None:
         self.session, self.rendering, self.event_rendering = session, rendering, event_rendering
         self.tenant, self.context = session.tenant, session.context
         self.now, self.recorded = session.now, session.recorded
-        self.dry = False
+        self.is_dry_run = False
         self._stores: dict[type, Any] = {}
 
     def __getitem__(self, port: type[P]) -> P:
         store: P | None = self._stores.get(port)
         if store is None:
-            store = self._stores[port] = _MAKERS[port](self)
+            store = self._stores[port] = _STORE_FACTORIES[port](self)
         return store
 
     def store(self, kind: type[R]) -> Store[R]:
-        if port := PORTS.get(kind):
-            raise TypeError(f"{kind.__name__} is stored by {port.__name__}.")
-        return TableStore(self.session, _TABLE_OF[kind])
+        if port := PORTS_BY_TYPE.get(kind):
+            raise TypeError(f"{kind.__name__} has no generic store. Use tx[{port.__name__}].")
+        return TableStore(self.session, _TABLE_BY_TYPE[kind])
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        self.session.settle()
-        before = self.recorded.lengths()
-        link = self.session.link
+        self.session.pin_node()
+        before = self.recorded.get_lengths()
+        connection = self.session.connection
         try:
-            with translated():
-                async with link.connection.transaction():
+            with translating_errors():
+                async with connection.driver_connection.transaction():
                     yield
         except BaseException:
-            link.staged.clear()
-            self.recorded.shorten(before)
+            connection.temporary_tables.clear()
+            self.recorded.truncate(before)
             raise
 
     async def flush(self) -> None:
-        """Append to the event and audit logs, as the last step before the commit, since other writers then wait."""
+        """Insert the collected events and audit entries, as the last step before the commit.
+
+        This takes locks for which other writers wait until the transaction ends.
+        """
         for port in (EventLog, AuditLog):
             if port in self._stores:
                 await self._stores[port].flush()
 
-    async def committed(self) -> None:
-        """Notify readers of the event log after the commit."""
+    async def notify_readers(self) -> None:
+        """Notify the readers of the tenant's event log of new events. Must be called after the commit."""
         if EventLog in self._stores:
             await self._stores[EventLog].notify()
 
@@ -106,15 +109,15 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     MAPPINGS,
     CATEGORY_RULES,
     Table(Upload, "uploads"),
-    Table(Probe, "source_probes"),
+    Table(Probe, "source_probes", special_codecs={"crashes": ColumnCodec("deaths")}),
     EXPORTS,
     Table(InboundMessage, "inbound_messages"),
     ENDPOINTS,
-    DELIVERIES,
+    DELIVERY_TABLE,
     Table(ModelUse, "model_uses"),
     JUDGE_SETTINGS,
 )
-_TABLE_OF: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
+_TABLE_BY_TYPE: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
 STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresKeyStore,
     PostgresOrgStore,
@@ -136,44 +139,47 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresWebhookStore,
     PostgresSsoStore,
 )
-"""Stores that need only the session; the last base class of each is its port."""
+"""Stores that are created from the session alone; the last base class of each is its port."""
 
 
-def _on_session(store: type[TenantStore]) -> Callable[[PostgresTx], Any]:
+def _create_store_factory(store: type[TenantStore]) -> Callable[[PostgresTx], Any]:
     return lambda tx: store(tx.session)
 
 
-_MAKERS: Final[Mapping[type, Callable[[PostgresTx], Any]]] = {
-    **{store.__bases__[-1]: _on_session(store) for store in STORES},
+_STORE_FACTORIES: Final[Mapping[type, Callable[[PostgresTx], Any]]] = {
+    **{store.__bases__[-1]: _create_store_factory(store) for store in STORES},
     CatalogueStore: lambda tx: PostgresCatalogueStore(tx.session, tx.rendering),
     MediaStore: lambda tx: PostgresMediaStore(tx.session, tx.rendering),
     EventLog: lambda tx: PostgresEventLog(tx.session, tx.event_rendering),
 }
 
 
-PORTS: Final[Mapping[type, type]] = {
+PORTS_BY_TYPE: Final[Mapping[type, type]] = {
     Endpoint: WebhookStore,
     Delivery: WebhookStore,
     **{
         get_args(base)[0]: port
-        for port in _MAKERS
+        for port in _STORE_FACTORIES
         for base in getattr(port, "__orig_bases__", ())
         if get_origin(base) is Store
     },
 }
-"""Ports by resource type, for types that are not plain resources."""
+"""Ports by type of the stored object; other types have only a table."""
 
 
 class _RolledBack(Exception):
-    """Signal that rolls back a dry transaction."""
+    """Raised inside the transaction of a dry run to roll it back."""
 
 
-class _Transaction:
-    """Transaction of a unit of work, which can restart on another node before its first statement."""
+class _RestartableTransaction:
+    """Context manager of the database transaction in which the statements of a PostgresTx are executed.
 
-    def __init__(self, lease: TenantLease, link: PooledConnection) -> None:
-        self._lease = lease
-        self._open: AbstractAsyncContextManager[object] | None = link.connection.transaction()
+    If the first statement finds that the tenant has moved, the transaction begins again on the tenant's current node.
+    """
+
+    def __init__(self, checkout: ConnectionCheckout, connection: PooledConnection) -> None:
+        self._checkout = checkout
+        self._open: AbstractAsyncContextManager[object] | None = connection.driver_connection.transaction()
 
     async def __aenter__(self) -> None:
         if self._open is not None:
@@ -182,30 +188,33 @@ class _Transaction:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Commit, or roll back after an error."""
+        """Commit the transaction, or roll it back after an error."""
         if self._open is not None:
             await self._open.__aexit__(kind, error, trace)
 
-    async def again(self, error: psycopg.Error) -> PooledConnection:
-        """Roll back, and begin on the tenant's current node. Raises StaleRoute if the tenant has not moved."""
+    async def restart_on_current_node(self, error: psycopg.Error) -> PooledConnection:
+        """Roll back, begin again on the tenant's current node, and return the connection to it.
+
+        Raises StaleRoute from `error` if the tenant has not moved.
+        """
         stale = StaleRoute()
         await self.__aexit__(StaleRoute, stale, None)
         self._open = None
-        link = await self._lease.again(error)
-        transaction = link.connection.transaction()
+        connection = await self._checkout.reconnect(error)
+        transaction = connection.driver_connection.transaction()
         await transaction.__aenter__()
         self._open = transaction
-        return link
+        return connection
 
 
 class PostgresUnitOfWork:
-    """Factory of units of work on one pool."""
+    """Factory of transactions, which use connections from the pools of all nodes."""
 
     def __init__(
         self,
         pool: Pool,
         clock: Clock,
-        rendering: Rendering,
+        rendering: CatalogueRenderer,
         event_rendering: EventRendering,
         tracing: Tracing | None = None,
     ) -> None:
@@ -214,70 +223,89 @@ class PostgresUnitOfWork:
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
-        lease = self._pool.tenant(tenant)
-        async with lease as link:
-            transaction = _Transaction(lease, link)
-            tx = self.assemble(link, tenant, context, transaction.again, once=True)
+        checkout = self._pool.connect_to_tenant(tenant)
+        async with checkout as connection:
+            transaction = _RestartableTransaction(checkout, connection)
+            tx = self.create_tx(connection, tenant, context, transaction.restart_on_current_node, reconnects_once=True)
             try:
                 async with transaction:
                     yield tx
-                    if tx.dry:
+                    if tx.is_dry_run:
                         raise _RolledBack  # noqa: TRY301  an exception rolls back
                     await tx.flush()
-                await tx.committed()
+                await tx.notify_readers()
             except BaseException as error:
-                tx.session.link.staged.clear()
+                tx.session.connection.temporary_tables.clear()
                 if not isinstance(error, _RolledBack):
                     raise
 
     @asynccontextmanager
-    async def scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
+    async def begin_scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
         async with self.begin(tenant, context) as tx:
             yield tx
-            tx.dry = True
+            tx.is_dry_run = True
 
     @asynccontextmanager
-    async def snapshot(self, tenant: Tenant) -> AsyncIterator[Tx]:
-        with translated():
-            node = await self._pool.router.home(tenant.org)
-            link = await self._pool.pool_of(node).dedicated(tenant)
+    async def begin_snapshot(self, tenant: Tenant) -> AsyncIterator[Tx]:
+        with translating_errors():
+            node = await self._pool.router.find_node(tenant.org)
+            connection = await self._pool.get_node_pool(node).open_dedicated(tenant)
             try:
-                async with link.connection.transaction():
-                    await link.connection.execute(_SNAPSHOT)
-                    session = Session(link, tenant, _READER, self._clock.now(), Recorded())
+                async with connection.driver_connection.transaction():
+                    await connection.driver_connection.execute(_BEGIN_SNAPSHOT)
+                    session = TenantSession(connection, tenant, _READER, self._clock.now(), RecordedEffects())
                     yield PostgresTx(session, self._rendering, self._event_rendering)
             finally:
-                await link.connection.close()
+                await connection.driver_connection.close()
 
-    def read(self, tenant: Tenant) -> "Reading":
-        return Reading(self, self._pool, tenant)
+    def begin_reading(self, tenant: Tenant) -> "ReadOnlyStores":
+        return ReadOnlyStores(self, self._pool, tenant)
 
-    def assemble(
-        self, link: PooledConnection, tenant: Tenant, context: AuditContext, again: Again, *, once: bool = False
+    def create_tx(
+        self,
+        connection: PooledConnection,
+        tenant: Tenant,
+        context: AuditContext,
+        reconnect: Reconnect,
+        *,
+        reconnects_once: bool = False,
     ) -> PostgresTx:
-        """Return the stores of a tenant on a connection that is set to it; see Session for `again` and `once`."""
-        trace = self._tracing.current() if self._tracing is not None else None
-        session = Session(link, tenant, context, self._clock.now(), Recorded(), again, once, trace)
+        """Return an object that provides the tenant's stores on a connection.
+
+        Args:
+            connection: Connection whose session is set to the tenant.
+            tenant: The tenant.
+            context: Audit context of the work.
+            reconnect: Function that returns a connection to the tenant's current node if the tenant has moved.
+            reconnects_once: Whether `reconnect` applies only to the first statement, as in a transaction.
+        """
+        trace = self._tracing.get_current() if self._tracing is not None else None
+        session = TenantSession(
+            connection, tenant, context, self._clock.now(), RecordedEffects(), reconnect, reconnects_once, trace
+        )
         return PostgresTx(session, self._rendering, self._event_rendering)
 
 
-class Reading:
-    """Context with read-only stores; a class instead of a generator, because every read of the API uses it."""
+class ReadOnlyStores:
+    """Context manager of a read-only Tx in autocommit mode, which provides the stores of a tenant.
 
-    __slots__ = ("_lease", "_tenant", "_uow")
+    A class is faster than a generator function, and every read of the API uses it.
+    """
+
+    __slots__ = ("_checkout", "_tenant", "_uow")
 
     def __init__(self, uow: PostgresUnitOfWork, pool: Pool, tenant: Tenant) -> None:
         self._uow = uow
-        self._lease = pool.tenant(tenant)
+        self._checkout = pool.connect_to_tenant(tenant)
         self._tenant = tenant
 
     async def __aenter__(self) -> Tx:
-        """Take a connection. Raises Unavailable."""
-        lease = self._lease
-        return self._uow.assemble(await lease.__aenter__(), self._tenant, _READER, lease.again)
+        """Take a connection from the pool, and return the stores on it. Raises Unavailable."""
+        checkout = self._checkout
+        return self._uow.create_tx(await checkout.__aenter__(), self._tenant, _READER, checkout.reconnect)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Return the connection and translate database errors."""
-        await self._lease.__aexit__(kind, error, trace)
+        """Return the connection to the pool, and translate a database error."""
+        await self._checkout.__aexit__(kind, error, trace)

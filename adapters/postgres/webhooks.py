@@ -4,30 +4,30 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.session import Session
-from adapters.postgres.stores import LOOKED, TenantStore, first, page_of, rendered, statements
-from adapters.postgres.table import Spread, Table, TableStore
-from domain.catalogue.search import category_term
+from adapters.postgres.session import TenantSession
+from adapters.postgres.stores import SCAN_LIMIT, TenantStore, build_page, fetch_first, load_statements, render_statement
+from adapters.postgres.table import MultiColumnCodec, Table, TableStore
+from domain.catalogue.search_terms import category_term
 from domain.changes.model import FeedPosition
 from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.model import (
-    EVERY_TYPE,
-    FILED,
-    OF_A_SOURCE,
-    ON_REQUEST,
-    WEBHOOKS_ONLY,
+    ALL_TYPES,
+    CATEGORY_FILTERED_PREFIXES,
+    ON_REQUEST_TYPES,
+    SOURCE_FILTERED_PREFIXES,
+    WEBHOOK_ONLY_TYPES,
     Delivery,
     DeliveryFilter,
     DeliveryStatus,
+    EncryptedSecrets,
     Endpoint,
     Filters,
     Forecast,
     Recovery,
     Rotation,
-    SealedSecrets,
-    shard_of,
+    compute_shard,
 )
-from domain.webhooks.payload import posts
+from domain.webhooks.payload import count_deliveries
 from domain.webhooks.ports import WebhookStore
 from ports.signals import Signal
 
@@ -35,11 +35,11 @@ CHANNEL = "joinery_webhooks"
 ENDPOINTS = Table(
     Endpoint,
     "webhook_endpoints",
-    exceptions={
-        "filters": Spread(Filters, {name: name for name in ("sources", "categories", "catalogues")}),
-        "rotation": Spread(Rotation, {"expires_at": "rotation_expires_at", "last4": "previous_last4"}),
+    special_codecs={
+        "filters": MultiColumnCodec(Filters, {name: name for name in ("sources", "categories", "catalogues")}),
+        "rotation": MultiColumnCodec(Rotation, {"expires_at": "rotation_expires_at", "last4": "previous_last4"}),
     },
-    beside={
+    extra_columns={
         "shard": 0,
         "secret": b"",
         "previous_secret": None,
@@ -48,31 +48,33 @@ ENDPOINTS = Table(
         "network_checkpoint": 0,
     },
 )
-DELIVERIES = Table(Delivery, "webhook_deliveries", computed={"made": "jsonb_array_length(attempts)"})
-SQL = statements(
-    "webhooks",
-    delivery=DELIVERIES.columns(),
-    deliveries_walked=statements("webhooks")["deliveries_walked"],
-    looked=str(LOOKED),
+DELIVERY_TABLE = Table(
+    Delivery, "webhook_deliveries", expression_by_field={"attempts_made": "jsonb_array_length(attempts)"}
 )
-_BEYOND = "~"
-"""Greater than any id."""
-_CATALOGUES: Final[LiteralString] = " AND (e.catalogue = ANY(%(catalogues)s) OR e.type = ANY(%(webhooks_only)s))"
-_SOURCES: Final[LiteralString] = " AND (NOT (e.type ^@ ANY(%(of_a_source)s)) OR e.source = ANY(%(sources)s))"
-_CATEGORIES: Final[LiteralString] = (
+SQL = load_statements(
+    "webhooks",
+    delivery=DELIVERY_TABLE.build_column_list(),
+    deliveries_walked=load_statements("webhooks")["deliveries_walked"],
+    looked=str(SCAN_LIMIT),
+)
+_MAX_ID = "~"
+"""Text that sorts after every ID."""
+_IN_CATALOGUES: Final[LiteralString] = " AND (e.catalogue = ANY(%(catalogues)s) OR e.type = ANY(%(webhooks_only)s))"
+_OF_SOURCES: Final[LiteralString] = " AND (NOT (e.type ^@ ANY(%(of_a_source)s)) OR e.source = ANY(%(sources)s))"
+_IN_CATEGORIES: Final[LiteralString] = (
     " AND (NOT (e.type ^@ ANY(%(filed)s)) OR EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s"
     " AND t.livemode = %(livemode)s AND t.product = e.product AND t.term = ANY(%(terms)s)))"
 )
-_APART: Final[LiteralString] = ", near AS (SELECT *, false AS close FROM wanted) "
-_CLOSE: Final[LiteralString] = (
+_WITHOUT_COMBINATION: Final[LiteralString] = ", near AS (SELECT *, false AS close FROM wanted) "
+_WITH_COMBINATION: Final[LiteralString] = (
     ", near AS (SELECT *, coalesce(time - lag(time) OVER same < %(window)s OR lead(time) OVER same - time < %(window)s,"
     " false) AS close FROM wanted WINDOW same AS (PARTITION BY subject ORDER BY position)) "
 )
 
 
-def kept_of(checkpoint: FeedPosition) -> dict[str, int]:
-    """Return the columns of an endpoint's checkpoint."""
-    numbers = checkpoint.numbers
+def build_checkpoint_params(checkpoint: FeedPosition) -> dict[str, int]:
+    """Return the values of the columns in which an endpoint's checkpoint is stored, by column name."""
+    numbers = checkpoint.increasing_numbers
     return dict(zip(("checkpoint", "network_epoch", "network_checkpoint"), numbers, strict=True))
 
 
@@ -80,145 +82,175 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
     """Webhook endpoints and deliveries of the tenant."""
 
     _sql = SQL
-    secrets = first(SealedSecrets)
+    get_secrets = fetch_first(EncryptedSecrets)
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: TenantSession) -> None:
         super().__init__(session)
-        self._endpoints, self._deliveries = TableStore(session, ENDPOINTS), TableStore(session, DELIVERIES)
+        self._endpoints, self._deliveries = TableStore(session, ENDPOINTS), TableStore(session, DELIVERY_TABLE)
 
     async def count(self) -> int:
-        await self._session.take_turn("webhook_endpoints")
-        return int(await self._value("count"))
+        await self._session.acquire_lock("webhook_endpoints")
+        return int(await self._fetch_scalar("count"))
 
     async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
         return await self._endpoints.get(id, lock=lock)
 
-    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: FeedPosition) -> None:
-        columns = {"secret": secrets.current, "previous_secret": secrets.previous} | kept_of(checkpoint)
-        await self._endpoints.add(endpoint, shard=shard_of(endpoint.id), **columns)
-        await self.wake(endpoint.id)
+    async def add(self, endpoint: Endpoint, secrets: EncryptedSecrets, checkpoint: FeedPosition) -> None:
+        columns = {"secret": secrets.current, "previous_secret": secrets.previous} | build_checkpoint_params(checkpoint)
+        await self._endpoints.add(endpoint, shard=compute_shard(endpoint.id), **columns)
+        await self.notify_worker(endpoint.id)
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: FeedPosition | None = None
     ) -> None:
-        more = {} if checkpoint is None else kept_of(checkpoint)
+        more = {} if checkpoint is None else build_checkpoint_params(checkpoint)
         await self._endpoints.save(endpoint, expected_version=expected_version, **more)
-        await self.wake(endpoint.id)
+        await self.notify_worker(endpoint.id)
 
     async def remove(self, id: str) -> None:
-        await self.fail_open(id, self._session.now)
+        await self.fail_open_deliveries(id, self._session.now)
         await self._endpoints.remove(id)
 
     async def page(self, page_request: PageRequest) -> Page[Endpoint]:
         return await self._endpoints.page(page_request)
 
-    async def seal(self, id: str, secrets: SealedSecrets) -> None:
+    async def replace_secrets(self, id: str, secrets: EncryptedSecrets) -> None:
         await self._run("seal", id=id, **asdict(secrets))
-        await self.wake(id)
+        await self.notify_worker(id)
 
-    async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
+    async def get_delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
         delivery = await self._deliveries.get(id, lock=lock)
         return delivery if delivery and delivery.endpoint == endpoint else None
 
-    async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
+    async def list_deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         if wanted.endpoint is None or wanted.event is not None:
             return await self._deliveries.page(page_request, wanted)
-        key = page_request.key or ("" if page_request.backwards else _BEYOND)
-        values = {**wanted.given(), "page_key": key}
-        rows = await self._session.all(deliveries_sql("deliveries", wanted, page_request), **values)
+        key = page_request.key or ("" if page_request.backwards else _MAX_ID)
+        values = {**wanted.get_conditions(), "page_key": key}
+        rows = await self._session.fetch_rows(build_deliveries_statement("deliveries", wanted, page_request), **values)
         end = None
-        if len(rows) <= page_request.limit and _is_partial(wanted):
+        if len(rows) <= page_request.limit and _needs_further_filtering(wanted):
             async with self._session.snapshot():
-                rows = await self._session.all(deliveries_sql("deliveries", wanted, page_request), **values)
-                row = await self._session.one(deliveries_sql("deliveries_end", wanted, page_request), **values)
+                rows = await self._session.fetch_rows(
+                    build_deliveries_statement("deliveries", wanted, page_request), **values
+                )
+                row = await self._session.fetch_row(
+                    build_deliveries_statement("deliveries_end", wanted, page_request), **values
+                )
             end = row[0] if row else None
-        return page_of([DELIVERIES.row_of(*row) for row in rows], page_request, end=end)
+        return build_page([DELIVERY_TABLE.build_from_row(*row) for row in rows], page_request, scan_end=end)
 
     async def add_delivery(self, delivery: Delivery) -> None:
         await self._deliveries.add(delivery)
-        await self.wake(delivery.endpoint)
+        await self.notify_worker(delivery.endpoint)
 
-    async def resend(self, delivery: Delivery, at: datetime) -> None:
+    async def requeue(self, delivery: Delivery, at: datetime) -> None:
         await self._run("resend", id=delivery.id, pending=DeliveryStatus.PENDING, at=at)
-        await self.wake(delivery.endpoint)
+        await self.notify_worker(delivery.endpoint)
 
-    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
+    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, max_open: int) -> Recovery:
         values = {"endpoint": endpoint, "since": since, "until": until}
-        requeued = await self._run("recover", pending=DeliveryStatus.PENDING, at=at, most=most, **values)
+        requeued = await self._run("recover", pending=DeliveryStatus.PENDING, at=at, most=max_open, **values)
         if requeued:
-            await self.wake(endpoint)
-        return Recovery(requeued, bool(await self._rows("failed_in", **values)))
+            await self.notify_worker(endpoint)
+        return Recovery(requeued, bool(await self._fetch_rows("failed_in", **values)))
 
-    async def wake(self, id: str) -> None:
+    async def notify_worker(self, id: str) -> None:
         await self._run("notify", payload=Signal(self._session.tenant, id).payload)
 
-    async def fail_open(self, endpoint: str, at: datetime) -> int:
+    async def fail_open_deliveries(self, endpoint: str, at: datetime) -> int:
         failed = await self._run("fail_open", endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
-        await self.wake(endpoint)
+        await self.notify_worker(endpoint)
         return failed
 
-    async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
-        totals, bursts, values = forecast_query(endpoint, since)
-        row = await self._session.one(totals, **values)
+    async def compute_forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
+        totals, bursts, values = build_forecast_statements(endpoint, since)
+        row = await self._session.fetch_row(totals, **values)
         events, peak, close = row or (0, 0, 0)
-        burst = await self._session.all(bursts, **values) if close else []
+        burst = await self._session.fetch_rows(bursts, **values) if close else []
         return Forecast(
             days=(self._session.now - since).days,
             events=events,
             peak_per_minute=peak,
-            deliveries=events - close + posts(burst, endpoint.coalesce_seconds),
+            deliveries=events - close + count_deliveries(burst, endpoint.coalesce_seconds),
         )
 
 
-def deliveries_sql(name: str, wanted: DeliveryFilter, page_request: PageRequest) -> LiteralString:
-    """Return the statement `deliveries` or `deliveries_end` for an endpoint's deliveries with the filters.
+def build_deliveries_statement(name: str, wanted: DeliveryFilter, page_request: PageRequest) -> LiteralString:
+    """Return an SQL statement for the deliveries of an endpoint that match the filter.
 
-    It scans the index of the more selective filter; the status `succeeded` has no index, because most deliveries have it.
+    The statement scans the index of the more selective filter. The status `succeeded` has no index, because most
+    deliveries have it.
+
+    Args:
+        name: Name of the statement, `deliveries` or `deliveries_end`.
+        wanted: Filter.
+        page_request: Requested page.
     """
     by_status = wanted.status not in (None, DeliveryStatus.SUCCEEDED)
     index = "by_status" if by_status else "by_type" if wanted.type is not None else "by_endpoint"
     names = {
         index,
-        "cut" if _is_partial(wanted) else "whole",
+        "cut" if _needs_further_filtering(wanted) else "whole",
         "backwards" if page_request.backwards else "forwards",
-        *wanted.given(),
+        *wanted.get_conditions(),
     }
-    return rendered(SQL[name], frozenset(names), page_request.limit + 1)
+    return render_statement(SQL[name], frozenset(names), page_request.limit + 1)
 
 
-def _is_partial(wanted: DeliveryFilter) -> bool:
-    """Return whether the scanned index may contain deliveries that do not match the filter."""
-    return wanted.status is not None and (wanted.type is not None or wanted.status == DeliveryStatus.SUCCEEDED)
+def _needs_further_filtering(delivery_filter: DeliveryFilter) -> bool:
+    """Return whether the index that is scanned for the filter also contains deliveries that do not match the filter."""
+    return delivery_filter.status is not None and (
+        delivery_filter.type is not None or delivery_filter.status == DeliveryStatus.SUCCEEDED
+    )
 
 
-def forecast_query(endpoint: Endpoint, since: datetime) -> tuple[LiteralString, LiteralString, dict[str, Any]]:
-    """Return two statements and their parameters.
+def build_forecast_statements(
+    endpoint: Endpoint, since: datetime
+) -> tuple[LiteralString, LiteralString, dict[str, Any]]:
+    """Return two SQL statements for the forecast of an endpoint's deliveries from past events, and their parameters.
 
-    The first returns the number of events, the maximum per minute, and the number of events closer to another one of their
-    subject than the window; the second returns the latter as (subject, type, time), by subject and time.
+    Both concern past events that match the endpoint's event types and filters. An event is close if another event of
+    the same subject is within the coalescing window. The first statement returns the number of events, the maximum
+    number per minute, and the number of close events. The second returns the close events as (subject, type, time),
+    ordered by subject and time.
+
+    Args:
+        endpoint: The endpoint.
+        since: Earliest time of the events.
     """
-    conditions, values = _conditions(endpoint)
+    conditions, values = _build_event_conditions(endpoint)
     values |= {"since": since, "window": timedelta(seconds=endpoint.coalesce_seconds)}
     wanted: LiteralString = (
-        "WITH wanted AS (" + SQL["wanted"] + conditions + ")" + (_CLOSE if endpoint.coalesce_seconds else _APART)
+        "WITH wanted AS ("
+        + SQL["wanted"]
+        + conditions
+        + ")"
+        + (_WITH_COMBINATION if endpoint.coalesce_seconds else _WITHOUT_COMBINATION)
     )
     return wanted + SQL["totals"], wanted + SQL["bursts"], values
 
 
-def _conditions(endpoint: Endpoint) -> tuple[LiteralString, dict[str, Any]]:
-    """Return the conditions of `domain.webhooks.model.matches` in SQL, and their parameters."""
+def _build_event_conditions(endpoint: Endpoint) -> tuple[LiteralString, dict[str, Any]]:
+    """Return the SQL conditions that an event matches the endpoint's types and filters, and their parameters.
+
+    The conditions correspond to `domain.webhooks.model.matches_endpoint`.
+    """
     filters = endpoint.filters
     conditions: LiteralString = " AND e.type <> ALL(%(types)s)"
-    values: dict[str, Any] = {"types": sorted(ON_REQUEST)}
-    if EVERY_TYPE not in endpoint.event_types:
+    values: dict[str, Any] = {"types": sorted(ON_REQUEST_TYPES)}
+    if ALL_TYPES not in endpoint.event_types:
         conditions, values = " AND e.type = ANY(%(types)s)", {"types": list(endpoint.event_types)}
     if filters.catalogues:
-        conditions += _CATALOGUES
-        values |= {"catalogues": list(filters.catalogues), "webhooks_only": sorted(WEBHOOKS_ONLY)}
+        conditions += _IN_CATALOGUES
+        values |= {"catalogues": list(filters.catalogues), "webhooks_only": sorted(WEBHOOK_ONLY_TYPES)}
     if filters.sources:
-        conditions += _SOURCES
-        values |= {"sources": list(filters.sources), "of_a_source": list(OF_A_SOURCE)}
+        conditions += _OF_SOURCES
+        values |= {"sources": list(filters.sources), "of_a_source": list(SOURCE_FILTERED_PREFIXES)}
     if filters.categories:
-        conditions += _CATEGORIES
-        values |= {"terms": [category_term(category) for category in filters.categories], "filed": list(FILED)}
+        conditions += _IN_CATEGORIES
+        values |= {
+            "terms": [category_term(category) for category in filters.categories],
+            "filed": list(CATEGORY_FILTERED_PREFIXES),
+        }
     return conditions, values

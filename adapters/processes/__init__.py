@@ -1,1 +1,1 @@
-"""Functions run on hostile input in separate processes with limited memory and time."""
+"""Execution of functions on untrusted input, in separate processes with limited memory and time."""

@@ -1,4 +1,4 @@
-"""Feed readers in separate processes, so that a file affects no other reader."""
+"""Readers of feeds in child processes, so that a hostile file cannot affect the reading of other files."""
 
 import asyncio
 import signal
@@ -12,177 +12,208 @@ from typing import Any
 
 import msgspec
 
-from adapters.processes.forks import LARGE, Fork, ForkServerHandle, ResultTooLarge
-from adapters.processes.protocol import Functions, Raised, Signature, decode
+from adapters.processes.forks import MIN_THREADED_BYTES, ForkedChild, ForkServerHandle, ResultTooLarge
+from adapters.processes.protocol import CallSignature, Functions, Raised, decode
 from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
-from domain.ingestion.ports import ParseFailed, Place, ReaderDied, ReadingOrder, Told
-from domain.ingestion.reading import (
-    Excerpt,
-    FoundRows,
-    Gathered,
-    NeedsMapping,
-    ReadTables,
-    Sample,
-    SpooledRows,
-    Stated,
-    StockSheet,
+from domain.ingestion.ports import FeedLine, FeedReaderFailed, ParseFailed, ProgressCallback, ReadRequest
+from domain.ingestion.snapshot_results import (
+    BucketKeys,
+    FeedExcerpt,
+    FeedStatements,
+    MappingRequired,
+    RowSearchResult,
+    SnapshotSample,
+    SpoolResult,
+    StockOnlySnapshot,
+    TableSummary,
 )
 from domain.kernel.problems import Problem
-from domain.runs.usecases.reading import SnapshotReading
+from domain.runs.usecases.snapshot_reading import SnapshotReader
 from ports.codec import Codec
 
-REUSED_BELOW = 4 << 20
-"""Snapshot size below which a process may be reused."""
-USES = 100
-"""Maximum snapshots of one process."""
+MAX_REUSED_BYTES = 4 << 20
+"""Size of a snapshot in bytes below which the process may read another snapshot afterwards."""
+MAX_SNAPSHOTS_PER_PROCESS = 100
+"""Maximum number of snapshots that one process reads."""
 REPORT_SECONDS = 2.0
 """Seconds between two progress reports."""
-METHODS = ("begin", "spool", "gather", "states", "sample", "find", "excerpt")
-"""Methods of a session that the parent may call."""
+READER_METHODS = ("begin", "spool", "load_keys", "load_statements", "read_sample", "find_rows", "read_excerpts")
+"""Names of the methods of ReaderSession that the parent may call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderLimits:
-    """Limits: address space in MiB, CPU seconds a snapshot, seconds a request (`sample`: a sample), bytes a result."""
+    """Limits of a child process that reads feeds.
 
-    memory: int = 1024
-    cpu: int = 1200
-    wall: float = 1800.0
-    sample: float = 30.0
-    answer: int = 256 << 20
+    Attributes:
+        memory_mib: Maximum address space in MiB.
+        cpu_seconds: Maximum CPU time for one snapshot, in seconds.
+        call_seconds: Maximum elapsed time of one call, in seconds.
+        sample_seconds: Maximum elapsed time of a call that reads only some rows, in seconds.
+        max_result_bytes: Maximum size of the encoded result of a call, in bytes.
+    """
+
+    memory_mib: int = 1024
+    cpu_seconds: int = 1200
+    call_seconds: float = 1800.0
+    sample_seconds: float = 30.0
+    max_result_bytes: int = 256 << 20
 
 
 class ReaderFailed(Exception):
-    """Internal error of the reader; the message has its class and line, without any value."""
+    """Internal error of a child process. The message has the error's class and line, but no data of the file."""
 
 
-class Unmapped(Exception):
-    """NeedsMapping, with its data as arguments."""
+class EncodedMappingRequired(Exception):
+    """MappingRequired in a form that can be sent between processes, with all data as constructor arguments."""
 
 
 class ReaderSession:
-    """Functions of a child for its parent, which read one snapshot after the other.
+    """Session of a child process that reads one snapshot after another. The parent calls the methods in READER_METHODS.
 
-    Exact numbers are passed as the codec's JSON.
+    The codec encodes values with exact numbers, such as settings and statements about products, as JSON.
     """
 
-    def __init__(self, open_snapshot: Callable[[ReadingOrder], SnapshotReading], codec: Codec) -> None:
+    def __init__(self, open_snapshot: Callable[[ReadRequest], SnapshotReader], codec: Codec) -> None:
         self._open, self._codec = open_snapshot, codec
-        self._opened: SnapshotReading | None = None
+        self._snapshot: SnapshotReader | None = None
 
     @property
     def functions(self) -> Functions:
-        """The methods that the parent calls, by name."""
-        return {name: getattr(self, name) for name in METHODS}
+        """Functions that the parent may call, by name."""
+        return {name: getattr(self, name) for name in READER_METHODS}
 
     @property
-    def _reader(self) -> SnapshotReading:
-        assert self._opened is not None
-        return self._opened
+    def _reader(self) -> SnapshotReader:
+        assert self._snapshot is not None
+        return self._snapshot
 
-    def begin(self, order: ReadingOrder, config: bytes) -> None:
-        """Close the last snapshot, and open another."""
-        if self._opened is not None:
+    def begin(self, request: ReadRequest, config: bytes) -> None:
+        """Close the previous snapshot, and open the snapshot that `request` names. `config` are the encoded settings."""
+        if self._snapshot is not None:
             with suppress(OSError):
-                self._opened.close()
-        self._opened = None
-        self._opened = self._open(replace(order, config=self._codec.decode(config)))
+                self._snapshot.close()
+        self._snapshot = None
+        self._snapshot = self._open(replace(request, config=self._codec.decode(config)))
 
-    def spool(self, told: Callable[[int], None]) -> tuple[SpooledRows, bytes]:
-        """Read all rows; the slots are returned separately, as unsigned 32-bit integers in native byte order."""
-        reader, over = self._reader, threading.Event()
+    def spool(self, on_progress: Callable[[int], None]) -> tuple[SpoolResult, bytes]:
+        """Read all rows and write them to temporary files, the buckets, by a hash of the item's key, the slot.
 
-        def report() -> None:
-            while not over.wait(REPORT_SECONDS):
+        Args:
+            on_progress: Function that is called every two seconds with the number of rows read so far.
+
+        Returns:
+            The result without `slots`, and the slots of all keys as unsigned 32-bit integers in native byte order.
+        """
+        reader, finished = self._reader, threading.Event()
+
+        def report_progress() -> None:
+            while not finished.wait(REPORT_SECONDS):
                 with suppress(OSError):
-                    told(reader.rows)
+                    on_progress(reader.row_count)
 
-        thread = threading.Thread(target=report, daemon=True)
+        thread = threading.Thread(target=report_progress, daemon=True)
         thread.start()
         try:
-            spooled = reader.spool()
-        except NeedsMapping as error:
-            raise Unmapped(str(error), error.tables) from None
+            result = reader.spool()
+        except MappingRequired as error:
+            raise EncodedMappingRequired(str(error), error.tables) from None
         finally:
-            over.set()
+            finished.set()
             thread.join()
-        return replace(spooled, slots=()), array("I", spooled.slots).tobytes()
+        return replace(result, slots=()), array("I", result.slots).tobytes()
 
-    def gather(self, start: int, stop: int) -> Gathered:
-        """Return the keys of those buckets."""
-        return self._reader.gather(range(start, stop))
+    def load_keys(self, start: int, stop: int) -> BucketKeys:
+        """Return the keys of the items whose rows are in the buckets (see `spool`) from `start` to `stop` - 1."""
+        return self._reader.load_keys(range(start, stop))
 
-    def states(self, start: int, stop: int, keys: list[str]) -> tuple[list[bytes], list[Problem]]:
-        """Return what the feed states under those keys of the buckets."""
+    def load_statements(self, start: int, stop: int, keys: list[str]) -> tuple[list[bytes], list[Problem]]:
+        """Return the encoded statements of the feed about the items with these keys, and the items' problems.
+
+        Only rows in the buckets (see `spool`) from `start` to `stop` - 1 are parsed.
+        """
         problems: list[Problem] = []
-        statements = self._reader.statements(range(start, stop), keys, problems)
+        statements = self._reader.load_statements(range(start, stop), keys, problems)
         return [self._codec.encode(statement) for statement in statements], problems
 
-    def sample(self, count: int) -> tuple[bytes, Sample]:
-        """Read the first `count` records."""
-        sample = self._reader.sample(count)
+    def read_sample(self, count: int) -> tuple[bytes, SnapshotSample]:
+        """Return the first `count` records, encoded, and the sample without its records."""
+        sample = self._reader.read_sample(count)
         return self._codec.encode(sample.records), replace(sample, records=())
 
-    def find(self, texts: list[str], most: int) -> FoundRows:
-        """Find the first `most` rows that have one of the texts as a cell."""
-        return self._reader.find(texts, most)
+    def find_rows(self, texts: list[str], max_results: int) -> RowSearchResult:
+        """Return the first `max_results` rows that contain one of the texts as a cell."""
+        return self._reader.find_rows(texts, max_results)
 
-    def excerpt(self, lines: list[tuple[str | None, int]], beside: int) -> list[Excerpt]:
-        """Read those lines, with `beside` lines around each."""
-        return list(self._reader.excerpt(lines, beside))
+    def read_excerpts(self, lines: list[tuple[str | None, int]], context_rows: int) -> list[FeedExcerpt]:
+        """Return excerpts of the file: each line with the `context_rows` rows before and after it.
+
+        `lines` are pairs of a worksheet (or None) and a line number.
+        """
+        return list(self._reader.read_excerpts(lines, context_rows))
 
 
-_SIGNATURES = {name: Signature.of(getattr(ReaderSession, name)) for name in METHODS}
+_SIGNATURES = {name: CallSignature.from_function(getattr(ReaderSession, name)) for name in READER_METHODS}
 
 
 class ProcessFeedReader:
-    """FeedReader over a ReaderSession in a fork."""
+    """Reader of feeds that calls a ReaderSession in a child process, an implementation of the port FeedReader.
 
-    def __init__(self, fork: Fork, codec: Codec, limits: ReaderLimits) -> None:
+    Attributes:
+        fork: The child process.
+        snapshot_count: Number of snapshots that the process has opened.
+        is_usable: Whether the process can be used further; false during a call and after a failed one.
+    """
+
+    def __init__(self, fork: ForkedChild, codec: Codec, limits: ReaderLimits) -> None:
         self.fork, self._codec, self._limits = fork, codec, limits
-        self.uses = 0
-        self.is_sound = True
-        self._turn = asyncio.Lock()
+        self.snapshot_count = 0
+        self.is_usable = True
+        self._call_lock = asyncio.Lock()
 
-    async def begin(self, order: ReadingOrder) -> None:
-        """Start work on this snapshot."""
-        self.uses += 1
-        config = self._codec.encode(order.config)
-        await self._call("begin", replace(order, config={}), config, cpu=self._limits.cpu)
+    async def begin(self, request: ReadRequest) -> None:
+        """Open the snapshot that `request` names in the child process."""
+        self.snapshot_count += 1
+        config = self._codec.encode(request.config)
+        await self._call("begin", replace(request, config={}), config, cpu=self._limits.cpu_seconds)
 
-    async def spool(self, told: Told) -> SpooledRows:
-        spooled, packed = await self._call("spool", None, told=told)
+    async def spool(self, on_progress: ProgressCallback) -> SpoolResult:
+        spooled, slot_bytes = await self._call("spool", None, on_progress=on_progress)
         slots = array("I")
-        slots.frombytes(packed)
-        whole: SpooledRows = replace(spooled, slots=slots)
-        return whole
+        slots.frombytes(slot_bytes)
+        result: SpoolResult = replace(spooled, slots=slots)
+        return result
 
-    async def gather(self, buckets: range) -> Gathered:
-        gathered: Gathered = await self._call("gather", buckets.start, buckets.stop)
-        return gathered
+    async def load_keys(self, buckets: range) -> BucketKeys:
+        keys: BucketKeys = await self._call("load_keys", buckets.start, buckets.stop)
+        return keys
 
-    async def states(self, buckets: range, keys: Collection[str]) -> Stated:
-        encoded, problems = await self._call("states", buckets.start, buckets.stop, list(keys))
-        return Stated(await asyncio.to_thread(self._statements, encoded), problems)
+    async def load_statements(self, buckets: range, keys: Collection[str]) -> FeedStatements:
+        encoded, problems = await self._call("load_statements", buckets.start, buckets.stop, list(keys))
+        return FeedStatements(await asyncio.to_thread(self._decode_statements, encoded), problems)
 
-    def _statements(self, encoded: Sequence[bytes]) -> list[ProductStatement]:
-        return [_product(self._codec.decode(statement)) for statement in encoded]
+    def _decode_statements(self, encoded: Sequence[bytes]) -> list[ProductStatement]:
+        return [_convert_product(self._codec.decode(statement)) for statement in encoded]
 
-    async def sample(self, count: int) -> Sample:
-        records, sample = await self._call("sample", count, seconds=self._limits.sample)
-        whole: Sample = replace(sample, records=self._codec.decode(records))
-        return whole
+    async def read_sample(self, count: int) -> SnapshotSample:
+        records, sample = await self._call("read_sample", count, seconds=self._limits.sample_seconds)
+        result: SnapshotSample = replace(sample, records=self._codec.decode(records))
+        return result
 
-    async def find(self, texts: Collection[str], most: int) -> FoundRows:
-        found: FoundRows = await self._call("find", list(texts), most, seconds=self._limits.sample)
+    async def find_rows(self, texts: Collection[str], max_results: int) -> RowSearchResult:
+        found: RowSearchResult = await self._call(
+            "find_rows", list(texts), max_results, seconds=self._limits.sample_seconds
+        )
         return found
 
-    async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
-        tables: list[Excerpt] = await self._call("excerpt", list(lines), beside, seconds=self._limits.sample)
+    async def read_excerpts(self, lines: Collection[FeedLine], context_rows: int) -> Sequence[FeedExcerpt]:
+        tables: list[FeedExcerpt] = await self._call(
+            "read_excerpts", list(lines), context_rows, seconds=self._limits.sample_seconds
+        )
         return tables
 
     def close(self) -> None:
-        """Kill the process."""
+        """Kill the child process."""
         self.fork.kill()
 
     async def _call(
@@ -191,148 +222,186 @@ class ProcessFeedReader:
         *args: Any,
         seconds: float | None = None,
         cpu: int = 0,
-        told: Callable[[int], Awaitable[None]] | None = None,
+        on_progress: Callable[[int], Awaitable[None]] | None = None,
     ) -> Any:
-        """Return the session's result; any failure makes this reader unusable."""
-        seconds = seconds or self._limits.wall
-        signature, most = _SIGNATURES[name], self._limits.answer
-        async with self._turn:
-            was_sound, self.is_sound = self.is_sound, False
+        """Call a method of the ReaderSession in the child process; return the decoded result.
+
+        After a failure, the process cannot be used again.
+
+        Args:
+            name: Name of the method, one of READER_METHODS.
+            args: Arguments of the method.
+            seconds: Elapsed seconds after which the call fails; None for the default limit.
+            cpu: Seconds of CPU time that the child may use from now on; 0 leaves the limit unchanged.
+            on_progress: Function that receives the number of rows read so far.
+        """
+        seconds = seconds or self._limits.call_seconds
+        signature, max_bytes = _SIGNATURES[name], self._limits.max_result_bytes
+        async with self._call_lock:
+            was_sound, self.is_usable = self.is_usable, False
             if not was_sound:
-                raise ReaderDied("It had ended before.")
+                raise FeedReaderFailed("The reader process has already failed.")
             try:
                 async with asyncio.timeout(seconds):
-                    reply = await self.fork.call(name, signature, args, most=most, cpu=cpu, call_back=told)
+                    reply = await self.fork.call(
+                        name, signature, args, max_result_bytes=max_bytes, cpu_seconds=cpu, callback=on_progress
+                    )
             except TimeoutError:
-                raise ReaderDied(f"It took longer than {seconds:,.0f} seconds.") from None
+                raise FeedReaderFailed(f"The reader process took more than {seconds:,.0f} seconds.") from None
             except ResultTooLarge as error:
-                raise ReaderDied(f"What it read fills {error.length >> 20} MiB at a time.") from None
+                raise FeedReaderFailed(
+                    f"The result has {error.length >> 20} MiB; at most {max_bytes >> 20} MiB are permitted."
+                ) from None
             except (ConnectionError, EOFError):
-                raise await self._death() from None
+                raise await self._build_exit_error() from None
             if isinstance(reply, Raised):
-                raise self._failure(reply)
-            result = await _decoded(reply, signature.result)
-            self.is_sound = True
+                raise self._convert_error(reply)
+            result = await _decode_reply(reply, signature.result)
+            self.is_usable = True
             return result
 
-    async def _death(self) -> Exception:
-        """Return the error for the end of the process."""
+    async def _build_exit_error(self) -> Exception:
+        """Return the error to raise after the end of the child process, by the process's exit status."""
         try:
             async with asyncio.timeout(5):
-                status = await asyncio.shield(self.fork.ended)
+                status = await asyncio.shield(self.fork.exit_status)
         except TimeoutError:
-            return ReaderDied("It went away.")
+            return FeedReaderFailed("The reader process closed its connection.")
         if status is None:
-            return ReaderFailed("the fork server is gone, and its readers with it")
+            return ReaderFailed("the fork server exited, and its readers with it")
         if status == -signal.SIGXCPU:
-            return ParseFailed(f"Reading the feed takes more than {self._limits.cpu:,} seconds of computing; split it.")
-        return ReaderDied(
-            f"It was ended by {signal.Signals(-status).name}." if status < 0 else f"It ended with {status}."
+            return ParseFailed(
+                f"Parsing the feed takes more than {self._limits.cpu_seconds:,} seconds of CPU time; split it."
+            )
+        return FeedReaderFailed(
+            f"The reader process was ended by the signal {signal.Signals(-status).name}."
+            if status < 0
+            else f"The reader process ended with the exit status {status}."
         )
 
-    def _failure(self, raised: Raised) -> Exception:
+    def _convert_error(self, raised: Raised) -> Exception:
         match raised.kind:
             case "ParseFailed":
                 return ParseFailed(*decode(raised.arguments, type=tuple[str]))
-            case "Unmapped":
-                return NeedsMapping(*decode(raised.arguments, type=tuple[str, ReadTables]))
-            case "StockSheet":
-                return StockSheet()
+            case "EncodedMappingRequired":
+                return MappingRequired(*decode(raised.arguments, type=tuple[str, TableSummary]))
+            case "StockOnlySnapshot":
+                return StockOnlySnapshot()
             case "MemoryError":
-                return ParseFailed(f"Reading the feed takes more than {self._limits.memory:,} MiB of memory; split it.")
+                return ParseFailed(
+                    f"Parsing the feed takes more than {self._limits.memory_mib:,} MiB of memory; split it."
+                )
             case "OSError":
                 return OSError(*decode(raised.arguments, type=tuple[int, str]))
         return ReaderFailed(f"{raised.kind} at {raised.place}")
 
 
-def _size(path: str) -> int:
+def _measure_file(path: str) -> int:
     return Path(path).stat().st_size
 
 
-async def _decoded(reply: msgspec.Raw, kind: Any) -> Any:
-    if len(bytes(reply)) > LARGE:
+async def _decode_reply(reply: msgspec.Raw, kind: Any) -> Any:
+    if len(bytes(reply)) > MIN_THREADED_BYTES:
         return await asyncio.to_thread(decode, reply, type=kind)
     return decode(reply, type=kind)
 
 
 class ProcessFeedReaders:
-    """FeedReaders: at most `most` at a time; `command` runs the fork server. A reader of small snapshots is reused."""
+    """Factory of readers in child processes, an implementation of the port FeedReaderFactory.
 
-    def __init__(self, command: Sequence[str], codec: Codec, *, most: int, limits: ReaderLimits | None = None) -> None:
+    A process that has read a small snapshot is reused for another snapshot.
+
+    Args:
+        command: Command that starts the fork server.
+        codec: Codec of the values that are sent between the processes.
+        max_readers: Maximum number of concurrent readers; further ones wait.
+        limits: Limits of each reader.
+    """
+
+    def __init__(
+        self, command: Sequence[str], codec: Codec, *, max_readers: int, limits: ReaderLimits | None = None
+    ) -> None:
         self._server, self._codec, self._limits = ForkServerHandle(command), codec, limits or ReaderLimits()
-        self._room = asyncio.Semaphore(most)
+        self._concurrency = asyncio.Semaphore(max_readers)
         self._idle: list[ProcessFeedReader] = []
 
     @asynccontextmanager
-    async def open(self, order: ReadingOrder) -> AsyncIterator[ProcessFeedReader]:
-        async with self._room:
-            reader = await self._ready(order)
-            is_small = _size(order.snapshot) < REUSED_BELOW
+    async def open(self, request: ReadRequest) -> AsyncIterator[ProcessFeedReader]:
+        async with self._concurrency:
+            reader = await self._acquire_reader(request)
+            is_small = _measure_file(request.snapshot) < MAX_REUSED_BYTES
             try:
                 yield reader
             finally:
-                if is_small and reader.is_sound and reader.uses < USES and not reader.fork.ended.done():
+                if (
+                    is_small
+                    and reader.is_usable
+                    and reader.snapshot_count < MAX_SNAPSHOTS_PER_PROCESS
+                    and not reader.fork.exit_status.done()
+                ):
                     self._idle.append(reader)
                 else:
                     reader.close()
 
-    async def warm(self) -> None:
-        """Start the fork server ahead of the first file."""
+    async def prepare(self) -> None:
+        """Start the fork server, so that the first reader does not wait for the start."""
         await self._server.start()
 
     async def close(self) -> None:
-        """End every reader."""
+        """End all readers and the fork server."""
         for reader in self._idle:
             reader.close()
         self._idle.clear()
         await self._server.close()
 
-    async def _ready(self, order: ReadingOrder) -> ProcessFeedReader:
-        """Return a reader of the snapshot: a living idle one, else a new one, in two attempts."""
+    async def _acquire_reader(self, request: ReadRequest) -> ProcessFeedReader:
+        """Return an idle reader or a new one, after it has opened the snapshot. Raises FeedReaderFailed."""
         while self._idle:
             reader = self._idle.pop()
-            if not reader.fork.ended.done():
-                with suppress(ReaderDied, ReaderFailed):
-                    return await self._begun(reader, order)
+            if not reader.fork.exit_status.done():
+                with suppress(FeedReaderFailed, ReaderFailed):
+                    return await self._begin_reading(reader, request)
         for retries in (1, 0):
             try:
-                return await self._begun(ProcessFeedReader(await self._server.fork(), self._codec, self._limits), order)
-            except (ConnectionError, ReaderDied, ReaderFailed) as error:
+                return await self._begin_reading(
+                    ProcessFeedReader(await self._server.fork(), self._codec, self._limits), request
+                )
+            except (ConnectionError, FeedReaderFailed, ReaderFailed) as error:
                 if not retries:
-                    raise ReaderDied(f"It could not be started ({error}).") from error
-        raise AssertionError("the last try returns or raises")
+                    raise FeedReaderFailed(f"The reader process could not be started ({error}).") from error
+        raise AssertionError("internal error: the last attempt neither returned nor raised")
 
     @staticmethod
-    async def _begun(reader: ProcessFeedReader, order: ReadingOrder) -> ProcessFeedReader:
+    async def _begin_reading(reader: ProcessFeedReader, request: ReadRequest) -> ProcessFeedReader:
         try:
-            await reader.begin(order)
+            await reader.begin(request)
         except BaseException:
             reader.close()
             raise
         return reader
 
 
-def _product(plain: dict[str, Any]) -> ProductStatement:
+def _convert_product(values: dict[str, Any]) -> ProductStatement:
     variants = [
         VariantStatement(
             **variant
             | {
-                "offers": [OfferStatement(**offer | _blank(offer)) for offer in variant["offers"]],
-                "cartons": _carton_cells(variant["cartons"]),
+                "offers": [OfferStatement(**offer | _convert_blank_fields(offer)) for offer in variant["offers"]],
+                "cartons": _convert_carton(variant["cartons"]),
             }
-            | _blank(variant)
+            | _convert_blank_fields(variant)
         )
-        for variant in plain["variants"]
+        for variant in values["variants"]
     ]
-    return ProductStatement(**plain | {"variants": variants} | _blank(plain))
+    return ProductStatement(**values | {"variants": variants} | _convert_blank_fields(values))
 
 
-def _blank(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {"blank": frozenset(plain["blank"])}
+def _convert_blank_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"blank_fields": frozenset(values["blank_fields"])}
 
 
-def _carton_cells(plain: Mapping[str, Any] | None) -> CartonCells | None:
-    if plain is None:
+def _convert_carton(values: Mapping[str, Any] | None) -> CartonCells | None:
+    if values is None:
         return None
-    parts = {int(number): frozenset(names) for number, names in plain["parts"].items()}
-    return CartonCells(parts, tuple(plain["stated"]))
+    parts = {int(number): frozenset(names) for number, names in values["parts"].items()}
+    return CartonCells(parts, tuple(values["stated"]))

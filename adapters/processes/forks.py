@@ -1,4 +1,4 @@
-"""Parent's side of the fork server, which is started on first use and restarted if gone: children, and calls to them."""
+"""Parent's side of the fork server: starts the server, forks children, and calls functions in children."""
 
 import asyncio
 import os
@@ -8,55 +8,56 @@ from typing import Any
 
 import msgspec
 
-from adapters.processes.fork_server import ENDED, FORK, KILL, ORDER, REPORT
+from adapters.processes.fork_server import COMMAND_STRUCT, ENDED, FORK, KILL, REPORT_STRUCT
 from adapters.processes.protocol import (
-    LENGTH,
+    PREFIX_BYTES,
     Call,
     CallbackRequest,
     CallbackResult,
+    CallSignature,
     Raised,
     Returned,
-    Signature,
     decode,
+    decode_for_parent,
     encode,
-    framed,
-    to_parent,
+    frame_message,
 )
 
-_HANDED_ON = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PYTHONPATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
-"""Environment variables of a child: no secret, no address of a store."""
+_INHERITED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PYTHONPATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
+"""Names of the environment variables that a child process inherits; none contains a secret or an address of a store."""
 
 
-LARGE = 256 << 10
-"""Bytes of a message above which it is encoded or decoded in a thread."""
+MIN_THREADED_BYTES = 256 << 10
+"""Size of a message in bytes above which the message is decoded in a thread."""
 
 
 class ResultTooLarge(Exception):
-    """Result of a child above the size limit."""
+    """Result of a child above the size limit; `length` is its size in bytes."""
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
         self.length = length
 
 
-class Fork:
-    """Child of the fork server, and the parent's end of its socket.
+class ForkedChild:
+    """Child process of the fork server, as the parent sees it.
 
     Attributes:
-        ended: Future of the exit status (negative for a signal), None if the server is gone.
-
+        connection: The parent's end of the socket between parent and child.
+        exit_status: Future of the child's exit status (negative for a signal); its result is None if the fork server has
+            ended.
     """
 
     def __init__(self, server: "ForkServerProcess", number: int, connection: socket.socket) -> None:
         self._server, self._number = server, number
         self.connection = connection
-        self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self.exit_status: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     def kill(self) -> None:
-        """Kill the child."""
-        self._server.order(KILL, self._number)
+        """Kill the child process and close the connection to it."""
+        self._server.send_command(KILL, self._number)
         if self._streams is not None:
             self._streams[1].close()
         else:
@@ -65,102 +66,104 @@ class Fork:
     async def call(
         self,
         name: str,
-        signature: Signature,
+        signature: CallSignature,
         args: Sequence[Any],
         *,
-        most: int,
-        cpu: int = 0,
-        call_back: Callable[..., Awaitable[Any]] | None = None,
+        max_result_bytes: int,
+        cpu_seconds: int = 0,
+        callback: Callable[..., Awaitable[Any]] | None = None,
     ) -> Raised | msgspec.Raw:
-        """Return the encoded result of the function of that name, or what it raised.
+        """Call a function in the child; return the encoded result, or the exception that the function raised.
 
         Args:
-            name: The function, as the child knows it.
-            signature: Its types.
-            args: Its arguments; None for a function.
-            most: Bytes that are taken of the result.
-            cpu: Seconds of CPU time that the child has from now on; 0 for those it has.
-            call_back: Is called for the function among the arguments.
+            name: Name of the function.
+            signature: Types of the function's parameters and result.
+            args: Arguments of the function, with None in place of a callback.
+            max_result_bytes: Maximum size of the result in bytes.
+            cpu_seconds: Seconds of CPU time that the child may use from now on; 0 leaves the limit unchanged.
+            callback: Callback that the function receives as an argument.
 
         Raises:
-            ResultTooLarge: The result has more than `most` bytes.
-            ConnectionError: The child ended.
-            EOFError: The child ended within its answer.
-            msgspec.DecodeError: What the child says is no message.
-
+            ResultTooLarge: If the result has more than `max_result_bytes` bytes.
+            ConnectionError: If the child has ended.
+            EOFError: If the child ends during the response.
+            msgspec.DecodeError: If the child's response is not a valid message.
         """
-        call = Call(name, msgspec.Raw(await asyncio.to_thread(encode, args)), cpu)
-        reply = await self._exchanged(call, most)
+        call = Call(name, msgspec.Raw(await asyncio.to_thread(encode, args)), cpu_seconds)
+        reply = await self._exchange(call, max_result_bytes)
         while isinstance(reply, CallbackRequest):
-            assert call_back is not None
-            answer = await call_back(*decode(reply.arguments, type=signature.callback_arguments))
-            reply = await self._exchanged(CallbackResult(msgspec.Raw(encode(answer))), most)
+            assert callback is not None
+            result = await callback(*decode(reply.arguments, type=signature.callback_arguments))
+            reply = await self._exchange(CallbackResult(msgspec.Raw(encode(result))), max_result_bytes)
         return reply if isinstance(reply, Raised) else reply.value
 
-    async def _exchanged(self, message: msgspec.Struct, most: int) -> CallbackRequest | Returned | Raised:
+    async def _exchange(self, message: msgspec.Struct, max_bytes: int) -> CallbackRequest | Returned | Raised:
         if self._streams is None:
             self._streams = await asyncio.open_connection(sock=self.connection, limit=1 << 20)
         reader, writer = self._streams
-        writer.writelines(framed(message))
+        writer.writelines(frame_message(message))
         await writer.drain()
-        length = int.from_bytes(await reader.readexactly(LENGTH))
-        if length > most:
+        length = int.from_bytes(await reader.readexactly(PREFIX_BYTES))
+        if length > max_bytes:
             raise ResultTooLarge(length)
         body = await reader.readexactly(length)
-        reply: CallbackRequest | Returned | Raised = to_parent(body)
+        reply: CallbackRequest | Returned | Raised = decode_for_parent(body)
         return reply
 
 
 class ForkServerProcess:
-    """Running fork server."""
+    """Fork server process, which the parent controls through a socket."""
 
     def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
         self._process, self._control = process, control
-        self._forks: dict[int, Fork] = {}
-        self._last = 0
+        self._forks: dict[int, ForkedChild] = {}
+        self._last_number = 0
         self._reports = b""
-        asyncio.get_running_loop().add_reader(control, self._report)
+        asyncio.get_running_loop().add_reader(control, self._read_reports)
 
     @classmethod
     async def start(cls, command: Sequence[str]) -> "ForkServerProcess":
-        """Start the command with the socket as its standard input."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = await asyncio.create_subprocess_exec(*command, stdin=theirs.fileno(), env=environment())
-        ours.setblocking(False)
-        return cls(process, ours)
+        """Start a fork server by a command, with one end of the control socket as its standard input."""
+        parent_end, server_end = socket.socketpair()
+        with server_end:
+            process = await asyncio.create_subprocess_exec(*command, stdin=server_end.fileno(), env=build_environment())
+        parent_end.setblocking(False)
+        return cls(process, parent_end)
 
     @property
     def is_alive(self) -> bool:
-        """Readiness to take orders."""
+        """True if the fork server accepts commands."""
         return self._control.fileno() >= 0 and self._process.returncode is None
 
-    def fork(self) -> Fork:
-        """Return a new child. Raises ConnectionError if the server is gone."""
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        self._last += 1
-        fork = self._forks[self._last] = Fork(self, self._last, ours)
-        with theirs:
+    def fork(self) -> ForkedChild:
+        """Fork a child process. Raises ConnectionError if the fork server has ended."""
+        parent_end, child_end = socket.socketpair()
+        parent_end.setblocking(False)
+        self._last_number += 1
+        fork = self._forks[self._last_number] = ForkedChild(self, self._last_number, parent_end)
+        with child_end:
             try:
-                socket.send_fds(self._control, [ORDER.pack(FORK, self._last)], [theirs.fileno()])
+                socket.send_fds(self._control, [COMMAND_STRUCT.pack(FORK, self._last_number)], [child_end.fileno()])
             except OSError as error:
-                ours.close()
-                self._gone()
-                raise ConnectionError("the fork server is gone") from error
+                parent_end.close()
+                self._mark_ended()
+                raise ConnectionError("the fork server exited") from error
         return fork
 
-    def order(self, kind: bytes, number: int) -> None:
-        """Send an order about a child, unless the child or the server is gone."""
+    def send_command(self, kind: bytes, number: int) -> None:
+        """Send a command about the child with this number; do nothing if the child or the fork server has ended.
+
+        `kind` is the command, such as KILL.
+        """
         if number in self._forks and self.is_alive:
             try:
-                self._control.send(ORDER.pack(kind, number))
+                self._control.send(COMMAND_STRUCT.pack(kind, number))
             except OSError:
-                self._gone()
+                self._mark_ended()
 
     async def close(self) -> None:
-        """End the server and its children."""
-        self._gone()
+        """End the fork server and its children."""
+        self._mark_ended()
         if self._process.returncode is None:
             try:
                 async with asyncio.timeout(2):
@@ -169,7 +172,7 @@ class ForkServerProcess:
                 self._process.kill()
                 await self._process.wait()
 
-    def _report(self) -> None:
+    def _read_reports(self) -> None:
         try:
             data = self._control.recv(4096)
         except BlockingIOError:
@@ -177,28 +180,28 @@ class ForkServerProcess:
         except OSError:
             data = b""
         if not data:
-            self._gone()
+            self._mark_ended()
             return
         self._reports += data
-        while len(self._reports) >= REPORT.size:
-            report, self._reports = self._reports[: REPORT.size], self._reports[REPORT.size :]
-            kind, number, status = REPORT.unpack(report)
+        while len(self._reports) >= REPORT_STRUCT.size:
+            report, self._reports = self._reports[: REPORT_STRUCT.size], self._reports[REPORT_STRUCT.size :]
+            kind, number, status = REPORT_STRUCT.unpack(report)
             fork = self._forks.pop(number, None)
-            if kind == ENDED and fork is not None and not fork.ended.done():
-                fork.ended.set_result(status)
+            if kind == ENDED and fork is not None and not fork.exit_status.done():
+                fork.exit_status.set_result(status)
 
-    def _gone(self) -> None:
+    def _mark_ended(self) -> None:
         if self._control.fileno() >= 0:
             asyncio.get_running_loop().remove_reader(self._control)
             self._control.close()
         for fork in self._forks.values():
-            if not fork.ended.done():
-                fork.ended.set_result(None)
+            if not fork.exit_status.done():
+                fork.exit_status.set_result(None)
         self._forks.clear()
 
 
 class ForkServerHandle:
-    """Fork server that is started on first use, and restarted after it has ended."""
+    """Owner of a fork server, which is started when it is first used, and again after it has ended."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
@@ -206,25 +209,25 @@ class ForkServerHandle:
         self._starting = asyncio.Lock()
 
     async def start(self) -> ForkServerProcess:
-        """Return the running server, started if necessary."""
+        """Start the fork server if it is not running; return it."""
         async with self._starting:
             if self._process is None or not self._process.is_alive:
                 await self.close()
                 self._process = await ForkServerProcess.start(self._command)
             return self._process
 
-    async def fork(self) -> Fork:
-        """Return a new child. Raises ConnectionError if the server exits meanwhile."""
+    async def fork(self) -> ForkedChild:
+        """Fork a child process. Raises ConnectionError if the fork server ends meanwhile."""
         return (await self.start()).fork()
 
     async def close(self) -> None:
-        """End the server and its children."""
+        """End the fork server and its children."""
         process, self._process = self._process, None
         if process is not None:
             await process.close()
 
 
-def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment variables that a child receives."""
-    given = os.environ if given is None else given
-    return {name: given[name] for name in _HANDED_ON if name in given}
+def build_environment(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment variables for a child process, selected from `variables` or from those of this process."""
+    variables = os.environ if variables is None else variables
+    return {name: variables[name] for name in _INHERITED_VARIABLES if name in variables}

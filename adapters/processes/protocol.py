@@ -1,23 +1,31 @@
-"""Protocol between a process and its children: calls as length-prefixed MessagePack, decoded to declared types only.
+"""Protocol of function calls between a parent process and a child: MessagePack with a length prefix.
 
-A child works on hostile input, so none of its messages can run code in the parent.
+A child processes untrusted input. Messages are therefore decoded to declared types only, and can run no code in the
+parent.
 """
 
 import errno
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import GenericAlias
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-LENGTH = 8
-"""Bytes of a message's length, big-endian, before each."""
+PREFIX_BYTES = 8
+"""Number of bytes of the length prefix before each message, which is big-endian."""
 
 
 class Call(msgspec.Struct, tag=True, frozen=True):
-    """A request to call the named function; with `cpu`, the child has so many seconds of CPU time from now on."""
+    """Request of the parent to call a function in the child.
+
+    Attributes:
+        function: Name of the function.
+        arguments: Encoded arguments.
+        cpu: Seconds of CPU time that the child may use from now on; 0 leaves the limit unchanged.
+    """
 
     function: str
     arguments: msgspec.Raw
@@ -25,25 +33,31 @@ class Call(msgspec.Struct, tag=True, frozen=True):
 
 
 class CallbackResult(msgspec.Struct, tag=True, frozen=True):
-    """The result of the callback."""
+    """Return value of a callback, which the parent sends to the child."""
 
     value: msgspec.Raw
 
 
 class CallbackRequest(msgspec.Struct, tag=True, frozen=True):
-    """A request to call the callback, the function that was passed as an argument."""
+    """Request of the child to call the callback: the function that is an argument of the current call."""
 
     arguments: msgspec.Raw
 
 
 class Returned(msgspec.Struct, tag=True, frozen=True):
-    """The result of the called function."""
+    """Return value of the called function, which the child sends to the parent."""
 
     value: msgspec.Raw
 
 
 class Raised(msgspec.Struct, tag=True, frozen=True):
-    """The exception of the called function: the name of its class, its arguments, and the line that raised it."""
+    """Exception that the called function raised.
+
+    Attributes:
+        kind: Name of the exception's class.
+        arguments: Encoded arguments of the exception.
+        place: File and line that raised the exception.
+    """
 
     kind: str
     arguments: msgspec.Raw
@@ -51,111 +65,124 @@ class Raised(msgspec.Struct, tag=True, frozen=True):
 
 
 Functions = Mapping[str, Callable[..., Any]]
-"""Functions by the names that the parent uses."""
+"""Functions that a child provides, by the names that the parent uses in calls."""
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.decode
-to_parent = msgspec.msgpack.Decoder(CallbackRequest | Returned | Raised).decode
-_to_child = msgspec.msgpack.Decoder(Call | CallbackResult).decode
+decode_for_parent = msgspec.msgpack.Decoder(CallbackRequest | Returned | Raised).decode
+_decode_for_child = msgspec.msgpack.Decoder(Call | CallbackResult).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
-    """The types of a function's parameters and result.
+class CallSignature:
+    """Types of a function's parameters and result.
 
-    `callback` is the position of the parameter that is a function; `callback_arguments` and `callback_result` are the types
-    of that function.
+    Attributes:
+        arguments: Tuple type of the parameters.
+        result: Type of the result.
+        callback_index: Index of the parameter that is a function; None without such a parameter.
+        callback_arguments: Tuple type of the callback's parameters.
+        callback_result: Type of the callback's result.
     """
 
     arguments: Any
     result: Any
-    callback: int | None = None
+    callback_index: int | None = None
     callback_arguments: Any = None
     callback_result: Any = None
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> "Signature":
-        """Read the annotations of a function whose parameters are plain values, dataclasses, and at most one function."""
+    def from_function(cls, function: Callable[..., Any]) -> "CallSignature":
+        """Return the signature of a function from its annotations; at most one parameter may be a Callable."""
         hints = get_type_hints(function)
         result, kinds = hints.pop("return"), list(hints.values())
         callback = next((at for at, kind in enumerate(kinds) if get_origin(kind) is Callable), None)
         if callback is None:
-            return cls(_tuple_of(kinds), result)
-        parameters, answer = get_args(kinds[callback])
+            return cls(_build_tuple_type(kinds), result)
+        parameters, callback_result = get_args(kinds[callback])
         kinds[callback] = None
-        return cls(_tuple_of(kinds), result, callback, _tuple_of(parameters), answer)
+        return cls(_build_tuple_type(kinds), result, callback, _build_tuple_type(parameters), callback_result)
 
 
-def _tuple_of(kinds: Iterable[Any]) -> Any:
+def _build_tuple_type(kinds: Iterable[Any]) -> Any:
     return GenericAlias(tuple, tuple(kinds))
 
 
-def framed(message: msgspec.Struct) -> Sequence[bytes]:
-    """Return the message's length and the message."""
+def frame_message(message: msgspec.Struct) -> Sequence[bytes]:
+    """Encode a message; return the bytes of its length prefix and of its body."""
     body = encode(message)
-    return len(body).to_bytes(LENGTH), body
+    return len(body).to_bytes(PREFIX_BYTES), body
 
 
 def serve(connection: socket.socket, functions: Functions, allow_cpu: Callable[[int], None]) -> None:
-    """Execute the parent's calls one after the other, until it closes the connection."""
-    while (body := _received(connection)) is not None:
-        call = _to_child(body)
+    """Execute the parent's calls in a child, one after another, until the parent closes the connection.
+
+    Args:
+        connection: Socket to the parent.
+        functions: Functions that the parent may call, by name.
+        allow_cpu: Function that sets the seconds of CPU time that the process may use from now on.
+    """
+    while (body := _receive_message(connection)) is not None:
+        call = _decode_for_child(body)
         assert isinstance(call, Call)
         if call.cpu:
             allow_cpu(call.cpu)
         function = functions[call.function]
-        signature = Signature.of(function)
+        signature = CallSignature.from_function(function)
         arguments = list(decode(call.arguments, type=signature.arguments))
-        if signature.callback is not None:
-            arguments[signature.callback] = lambda *values, declared=signature: _call_back(connection, declared, values)
-        _send(connection, _result(function, arguments))
+        if signature.callback_index is not None:
+            arguments[signature.callback_index] = partial(_request_callback, connection, signature)
+        _send_message(connection, _execute_call(function, arguments))
 
 
-def _result(function: Callable[..., Any], arguments: list[Any]) -> Returned | Raised:
+def _execute_call(function: Callable[..., Any], arguments: list[Any]) -> Returned | Raised:
     try:
         return Returned(msgspec.Raw(encode(function(*arguments))))
     except OSError as error:
-        return Raised("OSError", _raw(error.errno or errno.EIO, error.strerror or ""), _place(error))
+        return Raised(
+            "OSError", _encode_values(error.errno or errno.EIO, error.strerror or ""), _describe_location(error)
+        )
     except Exception as error:
         try:
-            return Raised(type(error).__name__, _raw(*error.args), _place(error))
+            return Raised(type(error).__name__, _encode_values(*error.args), _describe_location(error))
         except TypeError:
-            return Raised(type(error).__name__, _raw(), _place(error))
+            return Raised(type(error).__name__, _encode_values(), _describe_location(error))
 
 
-def _raw(*values: Any) -> msgspec.Raw:
+def _encode_values(*values: Any) -> msgspec.Raw:
     return msgspec.Raw(encode(values))
 
 
-def _place(error: BaseException) -> str:
-    """Return the file and line that raised the error, without any value."""
+def _describe_location(error: BaseException) -> str:
+    """Return the file and the line number that raised an error, as text."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return "?" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 
-def _call_back(connection: socket.socket, signature: Signature, arguments: tuple[Any, ...]) -> Any:
-    _send(connection, CallbackRequest(_raw(*arguments)))
-    body = _received(connection)
+def _request_callback(connection: socket.socket, signature: CallSignature, *arguments: Any) -> Any:
+    """Make the parent call the callback of the current call; return the callback's result."""
+    _send_message(connection, CallbackRequest(_encode_values(*arguments)))
+    body = _receive_message(connection)
     if body is None:
         raise SystemExit  # the parent exited or closed the connection
-    answer = _to_child(body)
-    assert isinstance(answer, CallbackResult)
-    return decode(answer.value, type=signature.callback_result)
+    result = _decode_for_child(body)
+    assert isinstance(result, CallbackResult)
+    return decode(result.value, type=signature.callback_result)
 
 
-def _send(connection: socket.socket, message: msgspec.Struct) -> None:
-    for part in framed(message):
+def _send_message(connection: socket.socket, message: msgspec.Struct) -> None:
+    for part in frame_message(message):
         connection.sendall(part)
 
 
-def _received(connection: socket.socket) -> bytes | None:
-    """Return the body of the next message; None when the other side closes the connection."""
-    head = _exactly(connection, LENGTH)
-    return None if head is None else _exactly(connection, int.from_bytes(head))
+def _receive_message(connection: socket.socket) -> bytes | None:
+    """Receive and return the body of the next message; return None if the other process has closed the connection."""
+    prefix = _receive_exactly(connection, PREFIX_BYTES)
+    return None if prefix is None else _receive_exactly(connection, int.from_bytes(prefix))
 
 
-def _exactly(connection: socket.socket, length: int) -> bytes | None:
+def _receive_exactly(connection: socket.socket, length: int) -> bytes | None:
     received = bytearray()
     while len(received) < length:
         part = connection.recv(min(length - len(received), 1 << 20))

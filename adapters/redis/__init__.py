@@ -1,1 +1,1 @@
-"""Rate budgets shared through Redis."""
+"""Rate limits that all processes share through Redis."""

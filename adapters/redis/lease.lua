@@ -1,7 +1,7 @@
--- Leases tokens of one bucket to one process, which serves from them without asking again.
+-- Leases tokens of one bucket to one process, which then serves requests locally.
 --
 -- Invariant: tokens here + tokens leased and still usable <= tokens of the true bucket, so all processes together
--- never hand out more than the budget. While leases are out, the bucket refills to (burst - leased) only.
+-- never grant more than the budget. While leases are out, the bucket refills to (burst - leased) only.
 --
 -- KEYS[1]  the bucket, a hash: t tokens, s seconds of t, o tokens out on lease, u seconds when the last lease ends,
 --          g generation of leases (a new one begins when all leases have ended)
@@ -16,7 +16,7 @@ local b = redis.call('HMGET', KEYS[1], 't', 's', 'o', 'u', 'g')
 local t, s = tonumber(b[1] or burst), tonumber(b[2] or now)
 local o, u, g = tonumber(b[3] or 0), tonumber(b[4] or 0), tonumber(b[5] or 0)
 
--- Times ahead of now come of another clock (a failover to a machine whose clock is behind): waiting for them refills nothing.
+-- Times ahead of now are from another clock (a failover to a machine whose clock is behind): no tokens are added until then.
 if s > now + 1 then
   s = now
 end

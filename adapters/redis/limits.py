@@ -1,4 +1,7 @@
-"""Rate budgets shared by all processes: a Redis script leases tokens, and each process serves from its leases."""
+"""Rate limits that all processes share through Redis.
+
+A Redis script leases tokens of a bucket to a process, which then decides about requests without Redis.
+"""
 
 import asyncio
 import logging
@@ -9,27 +12,33 @@ from importlib.resources import files
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import RedisError
 
-from adapters.redis.share import Share
-from domain.kernel.buckets import full
-from ports.limits import Budget, Take
+from adapters.redis.bucket_lease import BucketLease
+from domain.kernel.buckets import create_full_bucket
+from ports.limits import RateLimitBucket, TakeResult
 
-LASTS = 1.0
-"""Seconds that a lease may be served from."""
-PATIENCE = 0.05
+LEASE_SECONDS = 1.0
+"""Seconds for which leased tokens may be used."""
+CALL_TIMEOUT_SECONDS = 0.05
 """Seconds after which a call to Redis is abandoned."""
-PAUSE = 1.0
-"""Seconds without Redis before the next attempt."""
-KEPT = 10_000
-"""Number of shares above which unused ones are dropped."""
+RETRY_SECONDS = 1.0
+"""Seconds without calls to Redis after a failed call."""
+MAX_LEASES = 10_000
+"""Number of leases above which expired ones are deleted."""
 
 LOG = logging.getLogger("joinery.limits")
 
 
 class RedisLimits:
-    """Limits (ports/limits.py) over the Redis at `url`, connected on first use.
+    """Rate limits in Redis (port RateLimits in ports/limits.py).
 
-    All processes together grant no more than the budget: tokens are leased before they are served, and the bucket
-    refills only as far as leases permit (lease.lua). A caller with few requests gets one token at a time.
+    All processes together never exceed a rate limit: tokens are leased before they are used (lease.lua). While Redis is
+    unavailable, each process limits requests separately.
+
+    Args:
+        url: The URL of Redis.
+        clock: Returns monotonic seconds.
+        key_prefix: The prefix of the Redis keys.
+        call_timeout_seconds: Seconds after which a call to Redis is abandoned.
     """
 
     def __init__(
@@ -37,74 +46,81 @@ class RedisLimits:
         url: str,
         *,
         clock: Callable[[], float] = time.monotonic,
-        prefix: str = "joinery:limit:",
-        patience: float = PATIENCE,
+        key_prefix: str = "joinery:limit:",
+        call_timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> None:
-        self._pool = BlockingConnectionPool.from_url(url, max_connections=16, timeout=patience)
+        self._pool = BlockingConnectionPool.from_url(url, max_connections=16, timeout=call_timeout_seconds)
         self._redis = Redis(connection_pool=self._pool)
         self._script = self._redis.register_script(files("adapters.redis").joinpath("lease.lua").read_text("utf-8"))
-        self._clock, self._prefix, self._patience = clock, prefix, patience
-        self._shares: dict[str, Share] = {}
-        self._alone_until = 0.0
-        self._alone = False
+        self._clock, self._prefix, self._call_timeout_seconds = clock, key_prefix, call_timeout_seconds
+        self._leases: dict[str, BucketLease] = {}
+        self._paused_until = 0.0
+        self._has_failed = False
 
-    async def take(self, budget: Budget) -> Take:
+    async def take_token(self, limit: RateLimitBucket) -> TakeResult:
         now = self._clock()
-        share = self._shares.get(budget.key)
-        if share is None or not share.fits(budget):
-            share = self._open(budget, now)
-        answer = share.answer(now)
+        lease = self._leases.get(limit.key)
+        if lease is None or not lease.matches_limit(limit):
+            lease = self._create_lease(limit, now)
+        answer = lease.decide(now)
         while answer is None:
-            if now < self._alone_until:
-                return share.alone(now)
-            await self._ask(budget.key, share)
+            if now < self._paused_until:
+                return lease.decide_locally(now)
+            await self._start_lease(limit.key, lease)
             now = self._clock()
-            answer = share.answer(now)
+            answer = lease.decide(now)
         return answer
 
     async def close(self) -> None:
         await self._redis.aclose()
         await self._pool.aclose()
 
-    async def _ask(self, key: str, share: Share) -> None:
-        """Lease tokens; concurrent callers of the same share wait for the same request."""
-        if share.asking is None:
-            share.asking = asyncio.create_task(self._lease(key, share))
-        await asyncio.shield(share.asking)
+    async def _start_lease(self, key: str, lease: BucketLease) -> None:
+        """Lease tokens of a bucket; concurrent callers wait for the same request to Redis."""
+        if lease.pending_request is None:
+            lease.pending_request = asyncio.create_task(self._request_lease(key, lease))
+        await asyncio.shield(lease.pending_request)
 
-    async def _lease(self, key: str, share: Share) -> None:
+    async def _request_lease(self, key: str, lease: BucketLease) -> None:
+        """Request tokens from Redis and add them to the lease; after a failure, make no calls for RETRY_SECONDS."""
         now = self._clock()
-        whole = share.whole
-        requested = share.want(now)
+        bucket = lease.bucket
+        requested = lease.choose_request_size(now)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._call_timeout_seconds):
                 granted, remaining, generation = await self._script(
                     keys=[self._prefix + key],
-                    args=[whole.burst, whole.rate, requested, share.size, share.generation, LASTS],
+                    args=[bucket.burst, bucket.rate, requested, lease.last_lease_size, lease.generation, LEASE_SECONDS],
                 )
         except (RedisError, OSError, TimeoutError) as error:
-            self._lost(error)
+            self._pause_calls(error)
         else:
-            share.lease(now, LASTS, int(granted), float(remaining), int(generation))
-            self._found()
+            lease.apply_grant(now, LEASE_SECONDS, int(granted), float(remaining), int(generation))
+            self._log_recovery()
         finally:
-            share.asking = None
+            lease.pending_request = None
 
-    def _lost(self, error: Exception) -> None:
-        self._alone_until = self._clock() + PAUSE
-        if not self._alone:
+    def _pause_calls(self, error: Exception) -> None:
+        """Make no calls to Redis for RETRY_SECONDS; log the first of consecutive failures."""
+        self._paused_until = self._clock() + RETRY_SECONDS
+        if not self._has_failed:
             LOG.warning(
-                "Redis is lost or slow (%s): each process limits by itself until it is back", type(error).__name__
+                "Redis unavailable or slow (%s); rate limits are local until it is available again",
+                type(error).__name__,
             )
-        self._alone = True
+        self._has_failed = True
 
-    def _found(self) -> None:
-        if self._alone:
-            LOG.warning("Redis is back: budgets are shared again")
-        self._alone = False
+    def _log_recovery(self) -> None:
+        """Log the first successful call after a failure."""
+        if self._has_failed:
+            LOG.warning("Redis available again; rate limits are shared")
+        self._has_failed = False
 
-    def _open(self, budget: Budget, now: float) -> Share:
-        if len(self._shares) >= KEPT:
-            self._shares = {key: share for key, share in self._shares.items() if share.asking or now < share.until}
-        share = self._shares[budget.key] = Share(full(budget.burst, budget.rate, now))
-        return share
+    def _create_lease(self, limit: RateLimitBucket, now: float) -> BucketLease:
+        """Create and store the lease of a rate limit; delete expired leases if there are too many."""
+        if len(self._leases) >= MAX_LEASES:
+            self._leases = {
+                key: lease for key, lease in self._leases.items() if lease.pending_request or now < lease.expires_at
+            }
+        lease = self._leases[limit.key] = BucketLease(create_full_bucket(limit.burst, limit.rate, now))
+        return lease

@@ -1,1 +1,1 @@
-"""Objects in an S3-compatible store."""
+"""Object store in an S3-compatible bucket."""

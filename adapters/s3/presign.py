@@ -1,4 +1,7 @@
-"""Signature Version 4 in the query, as the client library cannot sign a content type or a download's file name."""
+"""Links to S3 that are signed by AWS Signature Version 4 in the query.
+
+The client library cannot sign a content type or the file name of a download.
+"""
 
 import hashlib
 import hmac
@@ -6,30 +9,36 @@ from collections.abc import Mapping
 from datetime import datetime
 from urllib.parse import quote, urlsplit
 
-from adapters.s3.address import Address
+from adapters.s3.address import BucketAddress
 
-LONGEST = 7 * 24 * 3600
+MAX_LINK_SECONDS = 7 * 24 * 3600
 """Maximum lifetime of a link in S3, in seconds."""
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
-def presign(
-    address: Address,
+def sign_url(
+    address: BucketAddress,
     method: str,
     key: str | None,
     *,
     now: datetime,
-    seconds: int,
+    lifetime_seconds: int,
     headers: Mapping[str, str] | None = None,
     query: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a link for `method` on `key` (None: the bucket), valid for `seconds` from `now` (UTC).
+    """Return a signed link for one kind of request (AWS documentation, "Authenticating Requests: Using Query Parameters").
 
-    `headers` must be sent exactly as signed. Source: AWS documentation, "Authenticating Requests: Using Query
-    Parameters (AWS Signature Version 4)".
+    Args:
+        address: The bucket and the credentials.
+        method: The permitted method.
+        key: The key of the object; None for the bucket.
+        now: The time of the signature in UTC.
+        lifetime_seconds: The lifetime of the link, at most MAX_LINK_SECONDS.
+        headers: Headers that the request must have.
+        query: Further parameters of the link.
     """
-    url = urlsplit(address.url(key) if key is not None else address.bucket_url)
+    url = urlsplit(address.build_object_url(key) if key is not None else address.bucket_url)
     stamp, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
     scope = f"{day}/{address.region}/s3/aws4_request"
     signed = {"host": url.netloc} | {name.lower(): " ".join(value.split()) for name, value in (headers or {}).items()}
@@ -38,7 +47,7 @@ def presign(
         "X-Amz-Algorithm": _ALGORITHM,
         "X-Amz-Credential": f"{address.access_key}/{scope}",
         "X-Amz-Date": stamp,
-        "X-Amz-Expires": str(max(1, min(LONGEST, seconds))),
+        "X-Amz-Expires": str(max(1, min(MAX_LINK_SECONDS, lifetime_seconds))),
         "X-Amz-SignedHeaders": names,
         **(query or {}),
     }
@@ -50,10 +59,11 @@ def presign(
     canonical_headers = "".join(f"{name}:{signed[name]}\n" for name in sorted(signed))
     request = f"{method}\n{url.path}\n{canonical_query}\n{canonical_headers}\n{names}\nUNSIGNED-PAYLOAD"
     text = f"{_ALGORITHM}\n{stamp}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
-    return f"{url.scheme}://{url.netloc}{url.path}?{canonical_query}&X-Amz-Signature={_sign(address, day, text)}"
+    return f"{url.scheme}://{url.netloc}{url.path}?{canonical_query}&X-Amz-Signature={_compute_signature(address, day, text)}"
 
 
-def _sign(address: Address, day: str, text: str) -> str:
+def _compute_signature(address: BucketAddress, day: str, text: str) -> str:
+    """Sign the text with the key that is derived from the secret key for the day and the region."""
     key = f"AWS4{address.secret_key}".encode()
     for part in (day, address.region, "s3", "aws4_request"):
         key = hmac.digest(key, part.encode(), hashlib.sha256)

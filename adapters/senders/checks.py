@@ -1,70 +1,85 @@
-"""SPF, DKIM and DMARC of one message, within a bounded time."""
+"""Checks of a message's sender by SPF, DKIM and DMARC, within a limited time."""
 
 import asyncio
 
-from adapters.senders.asking import Asking, LookUp
-from adapters.senders.dkim_check import passing, signatures, summary
-from adapters.senders.spf_check import spf_result
+from adapters.senders.dkim_check import list_passing_domains, summarise_results, verify_signatures
+from adapters.senders.dns_lookups import DnsLookup, TimeLimitedLookups
+from adapters.senders.spf_check import check_spf
 from domain.mail import dmarc
-from domain.mail.model import Authentication, CheckResult, Envelope
-from domain.sso.ports import NameRecord, NameRecords, NamesUnavailable, RecordKind
-from ports.parsing import ParserEnded, ParserFailed, ParserRunner
+from domain.mail.model import Authentication, Envelope, SenderCheckResult
+from domain.sso.ports import DnsRecord, DnsResolver, DnsUnavailable, RecordKind
+from ports.parsing import ParserFailed, ParserRunner, ParserTerminated
 
-SECONDS = 30.0
-_UNKNOWN = Authentication(CheckResult.TEMPERROR, CheckResult.TEMPERROR, CheckResult.TEMPERROR)
+MAX_SECONDS = 30.0
+_TEMPORARY_ERRORS = Authentication(
+    SenderCheckResult.TEMPERROR, SenderCheckResult.TEMPERROR, SenderCheckResult.TEMPERROR
+)
 
 
 class SenderVerifier:
-    """SenderChecks. `run` runs the verification; DNS names are looked up in this process."""
+    """Verification of senders (port SenderChecks in domain/mail/ports.py).
 
-    def __init__(self, records: NameRecords, run: ParserRunner = asyncio.to_thread) -> None:
-        self._records, self._run = records, run
+    Args:
+        resolver: The resolver, which is used in this process.
+        run_parser: Runs the verification, which blocks, in a thread or another process.
+    """
 
-    async def check(self, raw: bytes, author: str, envelope: Envelope) -> Authentication:
-        """Verify a message's sender; a check that does not end in time gives `temperror`."""
+    def __init__(self, resolver: DnsResolver, run_parser: ParserRunner = asyncio.to_thread) -> None:
+        self._records, self._run = resolver, run_parser
+
+    async def check(self, raw: bytes, author_address: str, envelope: Envelope) -> Authentication:
+        """Verify the sender of a message by SPF, DKIM and DMARC; if that does not end within 30 seconds, all results are `temperror`."""
         try:
-            async with asyncio.timeout(SECONDS):
-                return await self._run(verify, self._look_up, raw, author, envelope)
-        except (TimeoutError, ParserEnded, ParserFailed):
-            return _UNKNOWN
+            async with asyncio.timeout(MAX_SECONDS):
+                return await self._run(verify_sender, self._look_up, raw, author_address, envelope)
+        except (TimeoutError, ParserTerminated, ParserFailed):
+            return _TEMPORARY_ERRORS
 
-    def _look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...] | None:
+    def _look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[DnsRecord, ...] | None:
+        """Return the DNS records of a name; None if they are unavailable."""
         try:
             return self._records.look_up(name, kind, seconds)
-        except NamesUnavailable:
+        except DnsUnavailable:
             return None
 
 
-def verify(look_up: LookUp, raw: bytes, author: str, envelope: Envelope) -> Authentication:
-    """Evaluate SPF, DKIM and DMARC for a message by that author."""
-    asking, domain = Asking(look_up), author.rpartition("@")[2]
-    spf, spf_domain = spf_result(asking, envelope)
-    signed = signatures(raw, asking)
-    dkim = summary(signed)
+def verify_sender(look_up: DnsLookup, raw_message: bytes, author_address: str, envelope: Envelope) -> Authentication:
+    """Verify the sender of a message by SPF, DKIM and DMARC.
+
+    Args:
+        look_up: Returns DNS records.
+        raw_message: The message as received.
+        author_address: The address in the header From.
+        envelope: The sending server and the return path.
+    """
+    lookups, domain = TimeLimitedLookups(look_up), author_address.rpartition("@")[2]
+    spf, spf_domain = check_spf(lookups, envelope)
+    signed = verify_signatures(raw_message, lookups)
+    dkim = summarise_results(signed)
     try:
-        found = _records_for(asking, domain)
-    except NamesUnavailable:
-        return Authentication(spf, dkim, CheckResult.TEMPERROR)
-    counts = dmarc.policy_for(domain, found)
+        found = _find_dmarc_records(lookups, domain)
+    except DnsUnavailable:
+        return Authentication(spf, dkim, SenderCheckResult.TEMPERROR)
+    counts = dmarc.find_policy(domain, found)
     if counts is None:
-        return Authentication(spf, dkim, CheckResult.NONE)
+        return Authentication(spf, dkim, SenderCheckResult.NONE)
     policy, requested_policy = counts
-    speaking = [(name, policy.strict_dkim) for name in passing(signed)]
-    if spf == CheckResult.PASS:
+    speaking = [(name, policy.strict_dkim) for name in list_passing_domains(signed)]
+    if spf == SenderCheckResult.PASS:
         speaking.append((spf_domain, policy.strict_spf))
-    unsure = CheckResult.TEMPERROR in (spf, *(signature.result for signature in signed))
+    unsure = SenderCheckResult.TEMPERROR in (spf, *(signature.result for signature in signed))
     try:
-        passed = any(_aligned(asking, domain, other, found, strict=strict) for other, strict in speaking)
-    except NamesUnavailable:
+        passed = any(_is_aligned(lookups, domain, other, found, strict=strict) for other, strict in speaking)
+    except DnsUnavailable:
         passed, unsure = False, True
-    return Authentication(spf, dkim, dmarc.outcome(passed=passed, unsure=unsure), requested_policy)
+    return Authentication(spf, dkim, dmarc.determine_dmarc_result(passed=passed, dns_failed=unsure), requested_policy)
 
 
-def _records_for(asking: Asking, domain: str) -> dict[str, dmarc.Policy]:
-    """Return the DMARC records at a domain and above it, by name. Raises NamesUnavailable."""
-    found: dict[str, dmarc.Policy] = {}
-    for name in dmarc.names_to_walk(domain):
-        record = dmarc.record_of(text.value for text in asking.look_up(f"_dmarc.{name}", "TXT"))
+def _find_dmarc_records(lookups: TimeLimitedLookups, domain: str) -> dict[str, dmarc.DmarcRecord]:
+    """Return the DMARC records of a domain and of its parent domains, by domain. Raises DnsUnavailable."""
+    found: dict[str, dmarc.DmarcRecord] = {}
+    for name in dmarc.list_lookup_names(domain):
+        record = dmarc.find_record(text.value for text in lookups.look_up(f"_dmarc.{name}", "TXT"))
         if record is not None:
             found[name] = record
             if record.psd == "n" or (record.psd == "y" and name != domain):
@@ -72,11 +87,18 @@ def _records_for(asking: Asking, domain: str) -> dict[str, dmarc.Policy]:
     return found
 
 
-def _aligned(asking: Asking, author: str, other: str, found: dict[str, dmarc.Policy], *, strict: bool) -> bool:
-    own = dmarc.organisation_of(author, found)
-    if author == other:
+def _is_aligned(
+    lookups: TimeLimitedLookups, author: str, other_domain: str, records: dict[str, dmarc.DmarcRecord], *, strict: bool
+) -> bool:
+    """Return whether another domain is aligned with the author's domain (DMARC): equal, or of the same organisation."""
+    own = dmarc.find_organisational_domain(author, records)
+    if author == other_domain:
         return True
-    if strict or not (other == own or other.endswith("." + own)):
+    if strict or not (other_domain == own or other_domain.endswith("." + own)):
         return False
-    theirs = own if other == own else dmarc.organisation_of(other, _records_for(asking, other))
-    return dmarc.aligned(author, other, (own, theirs), strict=strict)
+    theirs = (
+        own
+        if other_domain == own
+        else dmarc.find_organisational_domain(other_domain, _find_dmarc_records(lookups, other_domain))
+    )
+    return dmarc.is_aligned(author, other_domain, (own, theirs), strict=strict)

@@ -1,4 +1,4 @@
-"""Connector for any JSON service that responds in pages, described by settings instead of code."""
+"""Connector for any service that returns JSON in pages; the source's settings describe the paging."""
 
 from connectors.api.connector import SPEC
 from connectors.sdk.hooks import hookimpl
@@ -7,5 +7,5 @@ from connectors.sdk.spec import ConnectorSpec
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """Return the connector `api`."""
+    """Return the connector for JSON services, which is named `api`."""
     return [SPEC]

@@ -1,30 +1,30 @@
-"""Connector for JSON services: fetches pages as the paging settings describe, and flattens their records."""
+"""Connector for JSON services: its settings, the fetch of all pages, and the conversion of records to a table."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from connectors.api.paging import PAGING
-from connectors.api.walking import Walk
+from connectors.api.pager import ApiPager
+from connectors.api.paging import PAGING_SCHEMA
 from connectors.sdk.context import Context
 from connectors.sdk.credentials import CREDENTIALS
 from connectors.sdk.errors import BadData
 from connectors.sdk.readers import json_records
-from connectors.sdk.readers.records import table_of
-from connectors.sdk.settings import HARMLESS, URL, config_schema
+from connectors.sdk.readers.records import build_records_table
+from connectors.sdk.settings import NEUTRAL_SETTINGS, URL, build_config_schema
 from connectors.sdk.spec import ConnectorSpec, Fetched
 from connectors.sdk.tables import Table
 
 _PATH = {"type": "string", "minLength": 1, "maxLength": 200}
 _RESERVED = "^([Aa]uthorization|[Cc]ookie|[Hh]ost|[Cc]onnection|[Cc]ontent-.*|[Tt]ransfer-.*|[Aa]ccept-[Ee]ncoding)$"
 
-OWN: Mapping[str, Any] = {
-    "url": {**URL, "description": "The address of the first or only page."},
-    "stock_url": {**URL, "description": "The address for the stock stream, if it differs."},
+API_SETTINGS: Mapping[str, Any] = {
+    "url": {**URL, "description": "The URL of the first or only page."},
+    "stock_url": {**URL, "description": "The URL for the stock stream, if different."},
     "records_path": {**_PATH, "description": "The dotted path of the records in a page."},
     "variants_path": {**_PATH, "description": "The dotted path of the variants in a record."},
-    "paging": {**PAGING, "description": "How the service divides its response into pages."},
+    "paging": {**PAGING_SCHEMA, "description": "The service's paging method."},
     "headers": {
         "type": "object",
         "description": "Headers to send with each request.",
@@ -49,25 +49,25 @@ class ApiConnector:
 
     @asynccontextmanager
     async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
-        """Fetch the pages, one JSON document a line."""
-        walk = Walk(ctx)
-        first = await walk.first()
+        """Fetch all pages as a snapshot with one JSON document per line."""
+        pager = ApiPager(ctx)
+        first = await pager.fetch_first_page()
         yield Fetched(
             status=first.status,
-            chunks=walk.lines(first),
-            final_url=walk.shown(first.final_url),
+            chunks=pager.iterate_lines(first),
+            final_url=pager.redact_url(first.final_url),
             content_type="application/jsonl",
             filename="records.jsonl",
         )
 
-    def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """Yield one table of the records on all pages. Raises BadData."""
+    def parse_tables(self, ctx: Context, path: Path) -> Iterator[Table]:
+        """Yield the only table of the snapshot, with the records of all pages. Raises BadData."""
         if path.stat().st_size == 0:
             raise BadData("the file is empty")
         records_path = ctx.config.get("records_path")
-        reader = json_records.lines if ctx.config.get("format") == "jsonl" else json_records.pages
+        reader = json_records.iterate_lines if ctx.config.get("format") == "jsonl" else json_records.iterate_pages_file
         records = reader(path, records_path, ctx.limits, ctx.report)
-        yield table_of(records, ctx, variants_path=ctx.config.get("variants_path"))
+        yield build_records_table(records, ctx, variants_path=ctx.config.get("variants_path"))
 
 
 SPEC = ConnectorSpec(
@@ -75,11 +75,11 @@ SPEC = ConnectorSpec(
     title="JSON service",
     kinds=frozenset({"api", "url"}),
     streams=frozenset({"catalogue", "stock"}),
-    fetches=True,
-    config_schema=config_schema(OWN, required=("url",)),
+    can_fetch=True,
+    config_schema=build_config_schema(API_SETTINGS, required=("url",)),
     credentials_schema=CREDENTIALS,
     open=ApiConnector,
-    addresses=frozenset({"url", "stock_url"}),
+    address_settings=frozenset({"url", "stock_url"}),
     stock_setting="stock_url",
-    harmless=HARMLESS | {"records_path", "variants_path", "paging"},
+    neutral_settings=NEUTRAL_SETTINGS | {"records_path", "variants_path", "paging"},
 )

@@ -7,5 +7,5 @@ from connectors.sdk.spec import ConnectorSpec
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """Return the connector `bigcommerce`."""
+    """Return the connector for BigCommerce stores."""
     return [SPEC]

@@ -1,4 +1,4 @@
-"""Connector for vendors' files: CSV, TSV, XLSX, JSON, JSON Lines, XML and Google Merchant feeds."""
+"""Connector for vendors' files: CSV, TSV, workbooks, JSON, JSON Lines, XML and Google Merchant feeds."""
 
 from connectors.csv.connector import SPEC
 from connectors.sdk.hooks import hookimpl
@@ -7,5 +7,5 @@ from connectors.sdk.spec import ConnectorSpec
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """Return the connector `csv`."""
+    """Return the connector for vendors' files in all formats. Its name is `csv`, the value of the field `connector` of sources."""
     return [SPEC]

@@ -1,8 +1,8 @@
-"""Checks that refuse workbooks which would fill memory: zip bombs, cells far apart, texts shown too often.
+"""Checks that reject workbooks which would exhaust memory, because of zip bombs, distant cells or repeated long texts.
 
-The effort of reading a worksheet is estimated from its XML while that is streamed, by the library's rules. The library
-requires no well-formed XML: a row or a cell without a reference follows the one before it, and end tags advance the
-position without a start tag. In doubt, the estimate is too high.
+The memory for reading a worksheet is estimated from a stream of its XML, as the spreadsheet library would read the XML.
+The library accepts malformed XML: a row or a cell without a reference follows the previous one, and end tags advance
+the position without a start tag. In doubt, the estimate is too high. A part of a workbook is a file in its zip archive.
 """
 
 import re
@@ -15,346 +15,372 @@ from itertools import pairwise
 from pathlib import Path
 from xml.parsers import expat
 
-from connectors.csv.archives import inflated, opened
+from connectors.csv.archives import inflate_entry, open_archive
 from connectors.sdk.context import MIB, Limits
 from connectors.sdk.errors import BadData
 
-# Number and length of the shared texts, which cells refer to by index, taken from their XML while it is streamed.
+# Number and length of the shared strings, to which cells refer by index, from a stream of their XML.
 
 
 _PREFIX = rb"(?:[^\s<>/!?\"'=:]*:)?"
-_TEXTS = re.compile(b"<" + _PREFIX + rb"sst[\s/>]")
-_ENTRY = re.compile(b"<" + _PREFIX + rb"si[\s/>]")
-_HELD = re.compile(b"<" + _PREFIX + rb"[tr][\s/>]")
-_UNIQUE = re.compile(rb"""[\s"']uniqueCount\s*=\s*["']\s*\+?0*([0-9]{1,12})""")
-_SHOWN = re.compile(rb"""<(?:[^\s<>/!?"'=:]*:)?(?:(c)[\s/>]|v(?:\s[^<>]*)?>([^<]*))|=\s*["'](s)["']""")
+_SHARED_STRINGS_TAG = re.compile(b"<" + _PREFIX + rb"sst[\s/>]")
+_TEXT_TAG = re.compile(b"<" + _PREFIX + rb"si[\s/>]")
+_TEXT_CONTENT_TAG = re.compile(b"<" + _PREFIX + rb"[tr][\s/>]")
+_UNIQUE_COUNT = re.compile(rb"""[\s"']uniqueCount\s*=\s*["']\s*\+?0*([0-9]{1,12})""")
+_CELL_VALUE = re.compile(rb"""<(?:[^\s<>/!?"'=:]*:)?(?:(c)[\s/>]|v(?:\s[^<>]*)?>([^<]*))|=\s*["'](s)["']""")
 
 
-class SharedTexts:
-    """Shared texts of a workbook, at most `most`; `longest` is in bytes of XML.
+class SharedStrings:
+    """Lengths of a workbook's shared strings, to which cells refer by index.
 
-    Pieces end outside of tags.
+    Args:
+        max_strings: Maximum number of shared strings; more raise BadData.
+
+    Attributes:
+        max_length: Length of the longest shared string in bytes of XML.
     """
 
-    def __init__(self, most: int) -> None:
-        self.longest = 0
-        self._most = most
+    def __init__(self, max_strings: int) -> None:
+        self.max_length = 0
+        self._max_texts = max_strings
         self._lengths = array("I")
-        self._certain = True
-        self._parts = 0
-        self._found = False
-        self._open = bytearray()
+        self._has_certain_indices = True
+        self._part_count = 0
+        self._has_begun = False
+        self._unfinished_entry = bytearray()
 
-    def look(self, piece: bytes) -> None:
-        """Process the next piece of a part. Raises BadData for more texts than a worksheet could show."""
-        if not self._found:
-            start = _TEXTS.search(piece) if b"sst" in piece else None
+    def process_chunk(self, chunk: bytes) -> None:
+        """Process the next chunk of XML, which ends outside of a tag. Raises BadData for too many shared strings."""
+        if not self._has_begun:
+            start = _SHARED_STRINGS_TAG.search(chunk) if b"sst" in chunk else None
             if start is None:
                 return
-            self._found = True
-            self._parts += 1
-            piece = piece[start.start() :]
+            self._has_begun = True
+            self._part_count += 1
+            chunk = chunk[start.start() :]
             # The reader allocates memory for the stated number before it reads a text.
-            if max(map(int, _UNIQUE.findall(piece)), default=0) > self._most:
-                raise BadData(f"the workbook states more than {self._most:,} texts; save it as CSV and send that")
+            if max(map(int, _UNIQUE_COUNT.findall(chunk)), default=0) > self._max_texts:
+                raise BadData(
+                    f"the workbook declares more than {self._max_texts:,} shared strings (texts of cells); "
+                    "save it as CSV and send that file"
+                )
         # A comment may contain what looks like a text, which makes the indices uncertain.
-        self._certain = self._certain and b"<!" not in piece and self._parts == 1
-        starts = [found.start() for found in _ENTRY.finditer(piece)]
-        self._open += piece[: starts[0]] if starts else piece
+        self._has_certain_indices = self._has_certain_indices and b"<!" not in chunk and self._part_count == 1
+        starts = [found.start() for found in _TEXT_TAG.finditer(chunk)]
+        self._unfinished_entry += chunk[: starts[0]] if starts else chunk
         if starts:
-            self._close()
+            self._finish_entry()
             for start_at, end_at in pairwise(starts):
-                self._note(piece[start_at:end_at])
-            self._open = bytearray(piece[starts[-1] :])
-        if len(self._lengths) > self._most:
-            raise BadData(f"the workbook has more than {self._most:,} texts; save it as CSV and send that")
+                self._count_entry(chunk[start_at:end_at])
+            self._unfinished_entry = bytearray(chunk[starts[-1] :])
+        if len(self._lengths) > self._max_texts:
+            raise BadData(
+                f"the workbook has more than {self._max_texts:,} shared strings (texts of cells); "
+                "save it as CSV and send that file"
+            )
 
-    def end(self) -> None:
-        """Finish the current part."""
-        self._close()
-        self._found = False
+    def finish_part(self) -> None:
+        """Finish the current part of the workbook, before chunks of another part are processed."""
+        self._finish_entry()
+        self._has_begun = False
 
-    def _close(self) -> None:
-        if self._open:
-            self._note(bytes(self._open))
-            self._open.clear()
+    def _finish_entry(self) -> None:
+        if self._unfinished_entry:
+            self._count_entry(bytes(self._unfinished_entry))
+            self._unfinished_entry.clear()
 
-    def _note(self, entry: bytes) -> None:
-        """Count a text; an empty one has no index."""
-        if entry.find(b"<t>") >= 0 or _HELD.search(entry):
+    def _count_entry(self, entry: bytes) -> None:
+        """Record the length of an entry of the table of shared strings, unless the entry has no text."""
+        # The library gives an entry without text no index.
+        if entry.find(b"<t>") >= 0 or _TEXT_CONTENT_TAG.search(entry):
             self._lengths.append(len(entry))
-            self.longest = max(self.longest, len(entry))
+            self.max_length = max(self.max_length, len(entry))
 
-    def shown_in(self, piece: bytes) -> int:
-        """Return the total bytes of the texts that the cells in a piece show; in doubt, each shows the longest one."""
-        size, shares, most = 0, False, len(self._lengths)
-        certain = self._certain and b"<!" not in piece
-        for cell, value, shared in _SHOWN.findall(piece):
+    def measure_referenced_bytes(self, chunk: bytes) -> int:
+        """Return the total length in bytes of the shared strings to which the cells in a chunk of XML refer.
+
+        A reference whose target is uncertain counts as one to the longest shared string.
+        """
+        size, is_shared, count = 0, False, len(self._lengths)
+        certain = self._has_certain_indices and b"<!" not in chunk
+        for cell, value, shared in _CELL_VALUE.findall(chunk):
             if cell:
-                shares = False
+                is_shared = False
             elif shared:
-                shares = True
-            elif shares:
-                place = int(value) if value.isdigit() and len(value) < 10 else most
-                size += self._lengths[place] if certain and place < most else self.longest
+                is_shared = True
+            elif is_shared:
+                index = int(value) if value.isdigit() and len(value) < 10 else count
+                size += self._lengths[index] if certain and index < count else self.max_length
         return size
 
 
-# Effort of reading a worksheet, estimated from its XML while that is streamed.
+# Number of cells of a worksheet, estimated from a stream of its XML.
 
 
-_START = re.compile(b"<" + _PREFIX + rb"sheetData[\s/>]")
+_SHEET_DATA_TAG = re.compile(b"<" + _PREFIX + rb"sheetData[\s/>]")
 _CELL = re.compile(b"<" + _PREFIX + rb"c[\s/>]")
 _PLAIN_CELL = re.compile(rb'<c r="([A-Z]{1,3}[0-9]{1,7})"(?: (?:[st]|[cv]m|ph)="[^"<>]*")*/?>')
 _REFERENCE = re.compile(rb"""[\s"']r\s*=\s*["']\s*([A-Za-z]+[0-9]+)""")
-_STEP = re.compile(rb"<(/?)" + _PREFIX + rb"(row|c)(?=[\s/>])([^<>]*)(>?)")
+_ROW_OR_CELL_TAG = re.compile(rb"<(/?)" + _PREFIX + rb"(row|c)(?=[\s/>])([^<>]*)(>?)")
 _ROW = re.compile(rb"row(?=[\s/>])([^<>]*)(>?)")
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DIGITS = re.compile(rb"[0-9]+")
 _ATTRIBUTE = re.compile(rb"""\s*([^\s=<>"']+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_MERGED = re.compile(b"<" + _PREFIX + rb"mergeCell[\s/>]")
-_MOST_MERGED = 100_000
-_FEWEST_ROWS = 1_000
-_FARTHEST = 10**9
-_ODD = "a worksheet is written in a way that no spreadsheet program uses; save it anew and send that"
+_MERGED_CELL_TAG = re.compile(b"<" + _PREFIX + rb"mergeCell[\s/>]")
+_MAX_MERGED_CELLS = 100_000
+_MIN_ROWS = 1_000
+_MAX_POSITION = 10**9
+_UNSUPPORTED = "a worksheet has an unsupported structure; save it again in a spreadsheet program and send that file"
 
 
-class Worksheet:
-    """Rectangle around a worksheet's cells, counted from A1; minimal for a part that is no worksheet.
+class WorksheetExtent:
+    """Counter of the cells in the rectangle from A1 to a worksheet's last row and column.
 
-    `shared` counts cells that may show a shared text. Pieces end outside of tags.
+    Attributes:
+        shared_string_cells: Number of cells that may refer to a shared string.
     """
 
     def __init__(self) -> None:
-        self.shared = 0
-        self._found = False
+        self.shared_string_cells = 0
+        self._has_sheet_data = False
         self._columns: set[bytes] = set()
-        self._rows = _FEWEST_ROWS
+        self._rows = _MIN_ROWS
         self._row = 0
-        self._loose = 0
-        self._widest = 0
-        self._merged = 0
-        self._hidden = False
+        self._cells_without_reference = 0
+        self._max_cells_without_reference = 0
+        self._merged_cell_count = 0
+        self._has_comments = False
 
-    def look(self, piece: bytes) -> None:
-        """Process the next piece. Raises BadData for XML that no spreadsheet program writes."""
-        if not self._found:
-            start = _START.search(piece) if b"sheetData" in piece else None
+    def process_chunk(self, chunk: bytes) -> None:
+        """Process the next chunk of XML, which ends outside of a tag. Raises BadData for an unsupported structure."""
+        if not self._has_sheet_data:
+            start = _SHEET_DATA_TAG.search(chunk) if b"sheetData" in chunk else None
             if start is None:
                 return
-            self._found = True
-            piece = piece[start.start() :]
-        if piece.rfind(b"<") > piece.rfind(b">"):
-            raise BadData(_ODD)
-        self._hidden = self._hidden or b"<!" in piece
-        plain = _PLAIN_CELL.findall(piece)
-        if len(plain) == _cells_in(piece):
-            self._refer(plain)
-            self._walk_rows(piece)
+            self._has_sheet_data = True
+            chunk = chunk[start.start() :]
+        if chunk.rfind(b"<") > chunk.rfind(b">"):
+            raise BadData(_UNSUPPORTED)
+        self._has_comments = self._has_comments or b"<!" in chunk
+        plain = _PLAIN_CELL.findall(chunk)
+        if len(plain) == _count_cells(chunk):
+            self._extend(plain)
+            self._track_rows(chunk)
         else:
-            self._refer(_REFERENCE.findall(piece))
-            self._walk(piece)
-        self.shared += piece.count(b'"s"') + piece.count(b"'s'")
-        self._merge(piece)
+            self._extend(_REFERENCE.findall(chunk))
+            self._track_rows_and_cells(chunk)
+        self.shared_string_cells += chunk.count(b'"s"') + chunk.count(b"'s'")
+        self._count_merged_cells(chunk)
 
-    def _refer(self, references: list[bytes]) -> None:
-        """Extend the rectangle by references such as `AB12`."""
+    def _extend(self, references: list[bytes]) -> None:
+        """Extend the rectangle so that it contains cells with these references, such as `AB12`."""
         if references:
-            listed = b" ".join(references)
-            self._columns.update(listed.translate(None, b"0123456789").upper().split())
-            self._rows = max(self._rows, *map(_line, set(listed.translate(None, _LETTERS).split())))
+            joined = b" ".join(references)
+            self._columns.update(joined.translate(None, b"0123456789").upper().split())
+            self._rows = max(self._rows, *map(_parse_row_number, set(joined.translate(None, _LETTERS).split())))
 
-    def _walk_rows(self, piece: bytes) -> None:
-        """Track the rows only, if every cell has a reference."""
-        for found in _ROW.finditer(piece):
+    def _track_rows(self, chunk: bytes) -> None:
+        """Update the number of the current row from a chunk in which every cell has a reference."""
+        for found in _ROW.finditer(chunk):
             start = found.start()
-            before = piece[start - 1 : start]
+            before = chunk[start - 1 : start]
             if before == b":":
-                before = piece[piece.rfind(b"<", 0, start) :][:2][-1:]
+                before = chunk[chunk.rfind(b"<", 0, start) :][:2][-1:]
             if before == b"/":
-                self._next_row()
-            elif before == b"<" or piece[start - 1 : start] == b":":
-                self._row_begins(found[1], found[2])
+                self._advance_row()
+            elif before == b"<" or chunk[start - 1 : start] == b":":
+                self._begin_row(found[1], found[2])
 
-    def _walk(self, piece: bytes) -> None:
-        """Track the rows and the cells."""
-        for ending, name, attributes, closed in _STEP.findall(piece):
+    def _track_rows_and_cells(self, chunk: bytes) -> None:
+        """Update the number of the current row, and count the cells without a reference in a chunk."""
+        for ending, name, attributes, closed in _ROW_OR_CELL_TAG.findall(chunk):
             if name == b"row":
                 if ending:
-                    self._next_row()
+                    self._advance_row()
                 else:
-                    self._row_begins(attributes, closed)
+                    self._begin_row(attributes, closed)
             elif not closed:
-                raise BadData(_ODD)
-            elif not ending and not _references(attributes):
-                self._loose_cell()
+                raise BadData(_UNSUPPORTED)
+            elif not ending and not _read_row_numbers(attributes):
+                self._count_cell_without_reference()
 
-    def _row_begins(self, attributes: bytes, closed: bytes) -> None:
+    def _begin_row(self, attributes: bytes, closed: bytes) -> None:
         if not closed:
-            raise BadData(_ODD)
+            raise BadData(_UNSUPPORTED)
         # Never decreased: a row in a comment, or one out of order, must not reduce the count.
-        self._row = max([self._row, *(line - 1 for line in _references(attributes))])
+        self._row = max([self._row, *(line - 1 for line in _read_row_numbers(attributes))])
         if attributes.endswith(b"/"):
-            self._next_row()
+            self._advance_row()
 
-    def _next_row(self) -> None:
+    def _advance_row(self) -> None:
         self._row += 1
-        if not self._hidden:
-            self._loose = 0
+        if not self._has_comments:
+            self._cells_without_reference = 0
 
-    def _loose_cell(self) -> None:
-        """Count a cell without a reference, which follows the one before it."""
-        self._loose += 1
-        self._widest = max(self._widest, self._loose)
+    def _count_cell_without_reference(self) -> None:
+        """Count a cell without a reference, which follows the previous cell of its row."""
+        self._cells_without_reference += 1
+        self._max_cells_without_reference = max(self._max_cells_without_reference, self._cells_without_reference)
         self._rows = max(self._rows, self._row + 1)
 
-    def _merge(self, piece: bytes) -> None:
-        if b"mergeCell" in piece:
-            self._merged += len(_MERGED.findall(piece))
-        if self._merged > _MOST_MERGED:
-            raise BadData(f"a worksheet has more than {_MOST_MERGED:,} merged areas; save it as CSV and send that")
+    def _count_merged_cells(self, chunk: bytes) -> None:
+        if b"mergeCell" in chunk:
+            self._merged_cell_count += len(_MERGED_CELL_TAG.findall(chunk))
+        if self._merged_cell_count > _MAX_MERGED_CELLS:
+            raise BadData(
+                f"a worksheet has more than {_MAX_MERGED_CELLS:,} merged areas; save it as CSV and send that file"
+            )
 
     @property
-    def cells(self) -> int:
-        """Number of rows times columns, counted from A1."""
-        return self._rows * (max(map(_number, self._columns), default=0) + self._widest)
+    def cell_count(self) -> int:
+        """Number of cells in the rectangle, which is rows times columns."""
+        return self._rows * (
+            max(map(_parse_column_letters, self._columns), default=0) + self._max_cells_without_reference
+        )
 
 
-def _cells_in(piece: bytes) -> int:
-    """Return how many cells begin in a piece, in any notation."""
-    plain = piece.count(b"<c ")
-    if b":c" in piece or piece.count(b"<c") != plain:
-        return len(_CELL.findall(piece))
+def _count_cells(chunk: bytes) -> int:
+    """Return the number of start tags of cells in a chunk of XML, with or without references."""
+    plain = chunk.count(b"<c ")
+    if b":c" in chunk or chunk.count(b"<c") != plain:
+        return len(_CELL.findall(chunk))
     return plain
 
 
-def _references(attributes: bytes) -> list[int]:
-    """Return the rows that a tag's attributes refer to. Raises BadData for ambiguous attributes."""
+def _read_row_numbers(attributes: bytes) -> list[int]:
+    """Return the row numbers in a tag's attributes `r`. Raises BadData for malformed attributes."""
     if not attributes or attributes.isspace():
         return []
     if _ATTRIBUTE.sub(b"", attributes).strip(b" \t\r\n/"):
-        raise BadData(_ODD)
-    given = [one or other for name, one, other in _ATTRIBUTE.findall(attributes) if name == b"r"]
-    return [_line(found[0]) for value in given if (found := _DIGITS.search(value))]
+        raise BadData(_UNSUPPORTED)
+    references = [one or other for name, one, other in _ATTRIBUTE.findall(attributes) if name == b"r"]
+    return [_parse_row_number(found[0]) for reference in references if (found := _DIGITS.search(reference))]
 
 
-def _line(digits: bytes) -> int:
-    return int(digits) if len(digits) < 10 else _FARTHEST
+def _parse_row_number(digits: bytes) -> int:
+    return int(digits) if len(digits) < 10 else _MAX_POSITION
 
 
-def _number(letters: bytes) -> int:
-    """Return the number of a column by its letters."""
+def _parse_column_letters(letters: bytes) -> int:
+    """Return the number of a column from its letters, such as 28 for `AB`."""
     if len(letters) > 6:
-        return _FARTHEST
+        return _MAX_POSITION
     return reduce(lambda number, letter: number * 26 + letter - 64, letters, 0)
 
 
-# Effort of reading a binary (XLSB) or OpenDocument (ODS) workbook, checked before it is opened.
+# Number of cells of a binary (XLSB) or OpenDocument (ODS) workbook, checked before the workbook is opened.
 
 
-DAMAGED = "the workbook is damaged: it cannot be read"
-_BINARY_ROW = 0
-_CELLS = range(1, 12)
-_SHEET = 145
-"""Kinds of records in a binary worksheet (MS-XLSB 2.3.1): a row, a cell of some type, and where the rows begin."""
+DAMAGED_WORKBOOK = "the workbook is damaged: it cannot be read"
+_ROW_RECORD = 0
+"""Kind of the record of a row in a binary worksheet (MS-XLSB 2.3.1)."""
+_CELL_RECORDS = range(1, 12)
+"""Kinds of the records of cells in a binary worksheet, one for each type of value."""
+_SHEET_DATA_RECORD = 145
+"""Kind of the record that starts the rows of a binary worksheet."""
 _ODS_TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0 "
 _ODS_CELLS = frozenset({f"{_ODS_TABLE}table-cell", f"{_ODS_TABLE}covered-table-cell"})
-_LONGEST_XML_TAG = MIB
+_MAX_XML_TAG_BYTES = MIB
 
 
-def inspect_binary(path: Path, limits: Limits) -> None:
-    """Check the records of every part of an XLSB workbook. Raises BadData if reading it would take too much."""
-    for entry, pieces in _parts(path, limits):
+def check_xlsb(path: Path, limits: Limits) -> None:
+    """Check an XLSB workbook before it is opened. Raises BadData if it would take too much memory or time to read."""
+    for entry, chunks in _iterate_parts(path, limits):
         if entry.filename.lower().endswith(".bin"):
-            _refuse(_span(pieces), limits)
-        deque(pieces, maxlen=0)
+            _check_cell_count(_measure_binary_sheet(chunks), limits)
+        deque(chunks, maxlen=0)
 
 
-def inspect_open(path: Path, limits: Limits) -> None:
-    """Check the cells of an ODS workbook, each counted as often as it is repeated. Raises BadData."""
-    for entry, pieces in _parts(path, limits):
+def check_ods(path: Path, limits: Limits) -> None:
+    """Check an ODS workbook before it is opened. Raises BadData if it would take too much memory or time to read."""
+    for entry, chunks in _iterate_parts(path, limits):
         if entry.filename.lower() == "content.xml":
-            _OpenSheets(limits).walk(pieces)
-        deque(pieces, maxlen=0)
+            _OdsCellCounter(limits).check_content(chunks)
+        deque(chunks, maxlen=0)
 
 
-def _parts(path: Path, limits: Limits) -> Iterator[tuple[zipfile.ZipInfo, Iterator[bytes]]]:
-    """Yield the parts with their unpacked bytes; together at most `limits.unpacked_bytes`."""
+def _iterate_parts(path: Path, limits: Limits) -> Iterator[tuple[zipfile.ZipInfo, Iterator[bytes]]]:
+    """Yield the parts of a workbook, each with its unpacked bytes in chunks.
+
+    Raises BadData if all parts together have more than `limits.unpacked_bytes`.
+    """
     remaining = limits.unpacked_bytes
 
-    def counted(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def counted(chunks: Iterator[bytes]) -> Iterator[bytes]:
         nonlocal remaining
-        for piece in pieces:
-            remaining -= len(piece)
-            yield piece
+        for chunk in chunks:
+            remaining -= len(chunk)
+            yield chunk
 
-    with path.open("rb") as file, opened(path) as archive:
+    with path.open("rb") as file, open_archive(path) as archive:
         for entry in archive.infolist():
-            yield entry, counted(inflated(file, entry, remaining))
+            yield entry, counted(inflate_entry(file, entry, remaining))
 
 
-def _refuse(cells: int, limits: Limits) -> None:
+def _check_cell_count(cells: int, limits: Limits) -> None:
     if cells > limits.sheet_cells:
-        fault = f"a worksheet spans {cells:,} cells; at most {limits.sheet_cells:,} are read from a workbook"
-        raise BadData(f"{fault}: save it as CSV and send that")
+        fault = f"a worksheet spans {cells:,} cells; at most {limits.sheet_cells:,} are supported"
+        raise BadData(f"{fault}: save it as CSV and send that file")
 
 
-def _span(pieces: Iterator[bytes]) -> int:
-    """Return rows times columns of a binary worksheet; 0 for any other part."""
+def _measure_binary_sheet(chunks: Iterator[bytes]) -> int:
+    """Return the number of rows times columns of a binary worksheet; 0 for a part that is not a worksheet."""
     rows = columns = 0
-    sheet = False
-    for kind, start in _records(pieces):
-        if kind == _SHEET:
-            sheet = True
-        elif kind == _BINARY_ROW and len(start) == 4:
+    is_sheet = False
+    for kind, start in _iterate_records(chunks):
+        if kind == _SHEET_DATA_RECORD:
+            is_sheet = True
+        elif kind == _ROW_RECORD and len(start) == 4:
             rows = max(rows, int.from_bytes(start, "little") + 1)
-        elif kind in _CELLS and len(start) == 4:
+        elif kind in _CELL_RECORDS and len(start) == 4:
             columns = max(columns, int.from_bytes(start, "little") + 1)
-    return rows * columns if sheet else 0
+    return rows * columns if is_sheet else 0
 
 
-def _records(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield each record's kind and its first four bytes."""
-    held, skip = b"", 0
-    for piece in pieces:
-        held, at = held + piece[skip:], 0
-        skip = max(0, skip - len(piece))
-        while len(held) - at >= 10:
-            kind, size, begin = _head(held, at)
-            yield kind, held[begin : begin + min(size, 4)]
+def _iterate_records(chunks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the kind of each record of a binary worksheet, and the first four bytes of the record's content."""
+    buffer, skip = b"", 0
+    for chunk in chunks:
+        buffer, at = buffer + chunk[skip:], 0
+        skip = max(0, skip - len(chunk))
+        while len(buffer) - at >= 10:
+            kind, size, begin = _parse_record_header(buffer, at)
+            yield kind, buffer[begin : begin + min(size, 4)]
             at = begin + size
-        if at > len(held):
-            skip += at - len(held)
-        held = held[at:]
-    while held:
-        kind, size, begin = _head(held + b"\0" * 8, 0)
-        yield kind, held[begin : begin + min(size, 4)]
-        held = held[begin + size :]
+        if at > len(buffer):
+            skip += at - len(buffer)
+        buffer = buffer[at:]
+    while buffer:
+        kind, size, begin = _parse_record_header(buffer + b"\0" * 8, 0)
+        yield kind, buffer[begin : begin + min(size, 4)]
+        buffer = buffer[begin + size :]
 
 
-def _head(data: bytes, at: int) -> tuple[int, int, int]:
-    """Return a record's kind and size (bytes of seven bits each), and the start of its content."""
+def _parse_record_header(data: bytes, at: int) -> tuple[int, int, int]:
+    """Return the kind, the size and the content's offset of the record that starts at the offset `at`."""
+    # Kind and size are encoded in bytes of seven bits each.
     kind, at = data[at] & 0x7F | (data[at + 1] & 0x7F) << 7 if data[at] & 0x80 else data[at], at + 1 + (data[at] >> 7)
     size = 0
-    for place in range(4):
+    for index in range(4):
         byte = data[at]
         at += 1
-        size |= (byte & 0x7F) << 7 * place
+        size |= (byte & 0x7F) << 7 * index
         if not byte & 0x80:
             break
     return kind, size, at
 
 
-class _OpenSheets:
-    """Parser handlers that count the rows and cells of an ODS workbook's content.
+class _OdsCellCounter:
+    """Parser handlers that count the cells and characters of an ODS workbook and reject one with too many.
 
-    The library expands repeated cells and rows, but blank ones only if a filled one follows.
+    A cell or row with a repetition counts as many times as it is repeated. Blank cells at the end of a row, and blank
+    rows at the end of a worksheet, do not count.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._text_left = limits.unpacked_bytes
-        self._rows = self._row = self._wide = self._column = self._last = 0
+        self._rows = self._row = self._width = self._column = self._last_filled_column = 0
         self._row_repeats = self._cell_repeats = 1
         self._in_cell = False
         self._text = 0
@@ -362,32 +388,32 @@ class _OpenSheets:
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._characters
-        self._parser.StartDoctypeDeclHandler = _no_doctype
+        self._parser.StartDoctypeDeclHandler = _reject_doctype
 
-    def walk(self, pieces: Iterator[bytes]) -> None:
-        """Process the whole content. Raises BadData."""
+    def check_content(self, chunks: Iterator[bytes]) -> None:
+        """Parse the whole content of the workbook. Raises BadData for too many cells or characters."""
         size = 0
         try:
-            for piece in pieces:
-                size += len(piece)
-                self._parser.Parse(piece, False)
-                if size - self._parser.CurrentByteIndex > _LONGEST_XML_TAG:
-                    raise BadData(DAMAGED)
+            for chunk in chunks:
+                size += len(chunk)
+                self._parser.Parse(chunk, False)
+                if size - self._parser.CurrentByteIndex > _MAX_XML_TAG_BYTES:
+                    raise BadData(DAMAGED_WORKBOOK)
             self._parser.Parse(b"", True)
         except (expat.ExpatError, LookupError, ValueError):
-            raise BadData(DAMAGED) from None
+            raise BadData(DAMAGED_WORKBOOK) from None
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag in _ODS_CELLS:
-            self._cell_repeats = _repeats(attributes, "number-columns-repeated")
+            self._cell_repeats = _parse_repetition(attributes, "number-columns-repeated")
             self._in_cell = True
             # A value may be in an attribute only.
             self._text = sum(map(len, attributes.values())) if len(attributes) > 1 else 0
         elif tag == f"{_ODS_TABLE}table-row":
-            self._row_repeats = _repeats(attributes, "number-rows-repeated")
-            self._column = self._last = 0
+            self._row_repeats = _parse_repetition(attributes, "number-rows-repeated")
+            self._column = self._last_filled_column = 0
         elif tag == f"{_ODS_TABLE}table":
-            self._rows = self._row = self._wide = 0
+            self._rows = self._row = self._width = 0
 
     def _characters(self, text: str) -> None:
         if self._in_cell:
@@ -398,69 +424,73 @@ class _OpenSheets:
             self._in_cell = False
             self._column += self._cell_repeats
             if self._text:
-                self._last = self._column
+                self._last_filled_column = self._column
                 self._text_left -= self._text * self._cell_repeats * self._row_repeats
         elif tag == f"{_ODS_TABLE}table-row":
             self._row += self._row_repeats
-            if self._last:
-                self._rows, self._wide = self._row, max(self._wide, self._last)
-            _refuse(self._rows * self._wide, self._limits)
+            if self._last_filled_column:
+                self._rows, self._width = self._row, max(self._width, self._last_filled_column)
+            _check_cell_count(self._rows * self._width, self._limits)
             if self._text_left < 0:
-                raise BadData("the texts of the cells are too long taken together; save it as CSV and send that")
+                raise BadData("the texts of the cells are too long in total; save it as CSV and send that file")
 
 
-def _repeats(attributes: dict[str, str], name: str) -> int:
-    """Return how often a row or cell is repeated. Raises ValueError for an invalid number."""
+def _parse_repetition(attributes: dict[str, str], name: str) -> int:
+    """Return the number of repetitions of a row or cell from the attribute `name`. Raises ValueError if below 1."""
     count = int(attributes.get(f"{_ODS_TABLE}{name}", "1")[:10])
     if count < 1:
         raise ValueError(name)
     return count
 
 
-def _no_doctype(*_: object) -> None:
-    raise BadData("the workbook declares a document type, which is not supported; save it again and send that")
+def _reject_doctype(*_: object) -> None:
+    raise BadData(
+        "the workbook contains a DOCTYPE declaration, which is not supported; "
+        "save it again in a spreadsheet program and send that file"
+    )
 
 
-_LONGEST_TAG = 2 * MIB
+_MAX_TAG_BYTES = 2 * MIB
 
 
-def inspect(path: Path, limits: Limits) -> None:
-    """Unpack every part once without keeping it. Raises BadData if reading the workbook would take too much.
+def check_xlsx(path: Path, limits: Limits) -> None:
+    """Check an XLSX workbook before it is opened. Raises BadData if it would take too much memory or time to read.
 
-    Every part is checked, as the workbook itself may declare any of them a worksheet. A worksheet's cells count as the
-    rectangle around them, as the library allocates that. A shared text counts for each cell that shows it.
+    The number of cells of a worksheet is that of the rectangle around its cells. A shared string counts once for each
+    cell that refers to it.
     """
-    texts = SharedTexts(limits.sheet_cells)
-    most_shared = 0
-    for _, pieces in _parts(path, limits):
-        sheet = Worksheet()
-        for piece in _whole(pieces):
-            sheet.look(piece)
-            texts.look(piece)
-        texts.end()
-        _refuse(sheet.cells, limits)
-        most_shared = max(most_shared, sheet.shared)
-    if most_shared * texts.longest <= limits.unpacked_bytes:
+    # Every part is checked, because a workbook may declare any part to be a worksheet.
+    texts = SharedStrings(limits.sheet_cells)
+    max_shared = 0
+    for _, chunks in _iterate_parts(path, limits):
+        sheet = WorksheetExtent()
+        for chunk in _split_outside_tags(chunks):
+            sheet.process_chunk(chunk)
+            texts.process_chunk(chunk)
+        texts.finish_part()
+        _check_cell_count(sheet.cell_count, limits)
+        max_shared = max(max_shared, sheet.shared_string_cells)
+    if max_shared * texts.max_length <= limits.unpacked_bytes:
         return
-    for _, pieces in _parts(path, limits):
+    for _, chunks in _iterate_parts(path, limits):
         remaining = limits.unpacked_bytes
-        for piece in _whole(pieces):
-            remaining -= texts.shown_in(piece)
+        for chunk in _split_outside_tags(chunks):
+            remaining -= texts.measure_referenced_bytes(chunk)
             if remaining < 0:
-                fault = "the texts of a worksheet's cells are too long taken together"
-                raise BadData(f"{fault}; save it as CSV and send that")
+                fault = "the texts of a worksheet's cells are too long in total"
+                raise BadData(f"{fault}; save it as CSV and send that file")
 
 
-def _whole(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same bytes in pieces that end outside of tags, unless a tag is longer than 2 MiB."""
-    held = b""
-    for piece in pieces:
-        text = held + piece
-        cut = text.rfind(b"<")
-        if cut < 0 or text.find(b">", cut) >= 0 or len(text) - cut > _LONGEST_TAG:
-            cut = len(text)
-        held = text[cut:]
-        if cut:
-            yield text[:cut]
-    if held:
-        yield held
+def _split_outside_tags(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the same bytes of XML in chunks that end outside of tags, except inside of tags longer than 2 MiB."""
+    pending = b""
+    for chunk in chunks:
+        text = pending + chunk
+        end = text.rfind(b"<")
+        if end < 0 or text.find(b">", end) >= 0 or len(text) - end > _MAX_TAG_BYTES:
+            end = len(text)
+        pending = text[end:]
+        if end:
+            yield text[:end]
+    if pending:
+        yield pending

@@ -1,4 +1,4 @@
-"""Reader of CSV and TSV in practice: any delimiter and encoding, ragged rows, zero bytes, unclosed quotes."""
+"""Reader of CSV and TSV files, which tolerates any delimiter and encoding, rows of different lengths and zero bytes."""
 
 import codecs
 import csv
@@ -12,132 +12,145 @@ from itertools import chain, islice
 from math import log
 from pathlib import Path
 
-from connectors.csv.headers import plan
+from connectors.csv.headers import find_header
 from connectors.sdk.context import MIB, Context
 from connectors.sdk.errors import BadData
 from connectors.sdk.tables import Report, Row, Table
 
 DELIMITERS = ",;\t|"
-_LOOK = 200
-_LOOK_CHARS = MIB
-_LONGEST_LINE = 2 * MIB
-_LONGEST_RECORD = 4 * MIB
-_MOST_LINES = 1_000
-_WIDEST = 50_000
-"""Delimiters of one line. Each may add a value, which takes fifty times its size in the file."""
-_REPORTED = 100
-_END = "\x1eend of file\x1e"
+_SAMPLE_LINES = 200
+_SAMPLE_CHARS = MIB
+_MAX_LINE_CHARS = 2 * MIB
+_MAX_RECORD_CHARS = 4 * MIB
+_MAX_RECORD_LINES = 1_000
+_MAX_DELIMITERS = 50_000
+"""Maximum number of delimiters in one line. Each value takes fifty times its size in the file."""
+_MAX_REPORTS = 100
+_END_MARK = "\x1eend of file\x1e"
 _QUOTED = re.compile(r'(?<![^,;\t|\r\n])"(?:[^"]|"")*+"(?=[,;\t|\r\n]|\Z)')
 _NO_DELIMITERS = str.maketrans(dict.fromkeys(f"{DELIMITERS}\r\n", " "))
 
 
-def tables(ctx: Context, path: Path) -> Iterator[Table]:
-    """Yield the file's one table. Rows are streamed; one buffer and the first 200 records are in memory. Raises BadData."""
+def read_delimited_tables(ctx: Context, path: Path) -> Iterator[Table]:
+    """Yield the only table of the file, whose rows are read from the file as they are iterated. Raises BadData."""
     # The default limit of 131,072 applies to the whole process; descriptions in feeds are longer than that.
     csv.field_size_limit(MIB)
-    encoding = detect(path)
-    if encoding.broken:
-        ctx.report(Report(f"{encoding.broken} places are not readable as UTF-8; they hold U+FFFD now"))
+    encoding = detect_encoding(path)
+    if encoding.error_count:
+        ctx.report(Report(f"{encoding.error_count} invalid UTF-8 sequences were replaced by U+FFFD"))
     raw = path.open("rb")
-    raw.seek(encoding.skip)
+    raw.seek(encoding.mark_length)
     text = TextIOWrapper(raw, encoding=encoding.codec, errors="replace", newline="")
     try:
-        table = _table(ctx, text)
+        table = _build_table(ctx, text)
     except BaseException:
         text.close()
         raise
     yield table
 
 
-def _table(ctx: Context, text: TextIOWrapper) -> Table:
-    lines = _lines(text)
-    first = list(_sample(lines))
-    _refuse_wide(first, DELIMITERS)
-    announced = _announced(first)
-    delimiter = announced or _delimiter(first, ctx)
-    if announced:
-        first[0] = "\n"
-    gauge = _Gauge(chain(first, lines), delimiter)
-    records = _records(gauge, delimiter)
-    look = list(_first(records, gauge))
-    found = plan([cells for _, cells in look], ctx.score_header)
+def _build_table(ctx: Context, text: TextIOWrapper) -> Table:
+    lines = _iterate_lines(text)
+    sample_lines = list(_take_sample(lines))
+    _check_width(sample_lines, DELIMITERS)
+    stated_delimiter = _find_stated_delimiter(sample_lines)
+    delimiter = stated_delimiter or _detect_delimiter(sample_lines, ctx)
+    if stated_delimiter:
+        sample_lines[0] = "\n"
+    measured_lines = _MeasuredLines(chain(sample_lines, lines), delimiter)
+    records = _iterate_records(measured_lines, delimiter)
+    sample = list(_take_sample_records(records, measured_lines))
+    found = find_header([cells for _, cells in sample], ctx.score_header)
     if found is None:
         raise BadData("the file has no rows")
     if len(found.headers) > ctx.limits.columns:
-        raise BadData(f"the file has {len(found.headers)} columns; at most {ctx.limits.columns} are read")
-    rows = _rows(chain(look[found.first :], records), found.headers, ctx.report)
+        raise BadData(f"the file has {len(found.headers)} columns; at most {ctx.limits.columns} are supported")
+    rows = _iterate_rows(chain(sample[found.first_data_row :], records), found.headers, ctx.report)
     return Table(sheet=None, headers=found.headers, rows=rows)
 
 
-def _sample(lines: Iterator[str]) -> Iterator[str]:
-    """Yield the first lines, for delimiter detection: at most 200, and about 1 MiB."""
-    remaining = _LOOK_CHARS
-    for line in islice(lines, _LOOK):
+def _take_sample(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the lines for the detection of the delimiter: the first 200, or fewer if they exceed 1 MiB."""
+    remaining = _SAMPLE_CHARS
+    for line in islice(lines, _SAMPLE_LINES):
         yield line
         remaining -= len(line)
         if remaining < 0:
             return
 
 
-def _refuse_wide(lines: Sequence[str], delimiters: str) -> None:
-    """Raise BadData for a line with more values than any table has columns."""
+def _check_width(lines: Sequence[str], delimiters: str) -> None:
+    """Raise BadData if a line contains more than 50,000 of one of the delimiters."""
     for line in lines:
-        if len(line) > _WIDEST and any(line.count(delimiter) > _WIDEST for delimiter in delimiters):
-            raise BadData(f"a line has more than {_WIDEST:,} values: this is no table")
+        if len(line) > _MAX_DELIMITERS and any(line.count(delimiter) > _MAX_DELIMITERS for delimiter in delimiters):
+            raise BadData(f"a line has more than {_MAX_DELIMITERS:,} values; the file is not a table")
 
 
-class _Gauge:
-    """Iterator over lines that measures the current record."""
+class _MeasuredLines:
+    """Iterable of lines that counts the characters of the current record and raises BadData for a record too large.
+
+    Attributes:
+        record_chars: Number of characters of the current record so far.
+        finished_chars: Number of characters of all previous records.
+    """
 
     def __init__(self, lines: Iterator[str], delimiter: str) -> None:
-        self.taken = 0
-        self.passed = 0
+        self.record_chars = 0
+        self.finished_chars = 0
         self._lines = lines
         self._delimiter = delimiter
 
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
             size = len(line)
-            self.taken += size
-            if size > _WIDEST:
-                _refuse_wide((line,), self._delimiter)
-            if self.taken > _LONGEST_RECORD:
-                raise BadData(f"one row is longer than {_LONGEST_RECORD // MIB} MiB: a quoted value is not closed")
+            self.record_chars += size
+            if size > _MAX_DELIMITERS:
+                _check_width((line,), self._delimiter)
+            if self.record_chars > _MAX_RECORD_CHARS:
+                raise BadData(f"one row is longer than {_MAX_RECORD_CHARS // MIB} MiB: a quoted value is not closed")
             yield line
 
     def next_record(self) -> None:
-        """Start the next record."""
-        self.passed += self.taken
-        self.taken = 0
+        """Start the count of the next record."""
+        self.finished_chars += self.record_chars
+        self.record_chars = 0
 
 
-def _first(records: Iterator[tuple[int, list[str]]], gauge: _Gauge) -> Iterator[tuple[int, list[str]]]:
-    """Yield the first records, for header detection: at most 200, and about 4 MiB."""
-    for record in islice(records, _LOOK):
+def _take_sample_records(
+    records: Iterator[tuple[int, list[str]]], lines: _MeasuredLines
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records for the detection of the header: the first 200, or fewer if they exceed 4 MiB."""
+    for record in islice(records, _SAMPLE_LINES):
         yield record
-        if gauge.passed > _LONGEST_RECORD:
+        if lines.finished_chars > _MAX_RECORD_CHARS:
             return
 
 
-def _lines(text: TextIOWrapper) -> Iterator[str]:
-    """Yield the bounded lines without zero bytes, then a mark that reveals an open quote. Closes the file."""
+def _iterate_lines(text: TextIOWrapper) -> Iterator[str]:
+    """Yield the lines of a file with zero bytes replaced, then an end mark that reveals an unclosed quote.
+
+    The file is closed at its end. Raises BadData for a line that is too long.
+    """
     with text:
-        for number, line in enumerate(iter(partial(text.readline, _LONGEST_LINE), ""), start=1):
-            if len(line) >= _LONGEST_LINE:
-                raise BadData(f"line {number} is longer than {_LONGEST_LINE // MIB} MiB: this is no table")
+        for number, line in enumerate(iter(partial(text.readline, _MAX_LINE_CHARS), ""), start=1):
+            if len(line) >= _MAX_LINE_CHARS:
+                raise BadData(f"line {number} is longer than {_MAX_LINE_CHARS // MIB} MiB; the file is not a table")
             yield line.replace("\0", "\ufffd") if "\0" in line else line
-    yield _END
+    yield _END_MARK
 
 
-def _records(lines: _Gauge, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records that are not blank, with their first line. Raises BadData for a quote that is never closed."""
+def _iterate_records(lines: _MeasuredLines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records that are not blank, each with the number of its first line.
+
+    Raises BadData for a quoted value that is not closed.
+    """
     reader = csv.reader(lines, delimiter=delimiter)
     line = 1
     try:
         for cells in reader:
             lines.next_record()
             if cells and (cells[0].strip() or any(map(str.strip, cells))):
-                if cells[-1].endswith(_END) or reader.line_num - line > _MOST_LINES:
+                if cells[-1].endswith(_END_MARK) or reader.line_num - line > _MAX_RECORD_LINES:
                     break
                 yield line, cells
             line = reader.line_num + 1
@@ -145,19 +158,22 @@ def _records(lines: _Gauge, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             return
     except csv.Error:
         raise BadData(f"line {line}: a quoted value is not closed, or a value is longer than 1 MiB") from None
-    if cells != [_END]:
+    if cells != [_END_MARK]:
         raise BadData(f"line {line}: a quoted value is not closed")
 
 
-def _rows(
+def _iterate_rows(
     records: Iterator[tuple[int, list[str]]], headers: Sequence[str], report: Callable[[Report], None]
 ) -> Iterator[Row]:
-    """Yield one cell a header: pad short rows with None, truncate and report longer ones, skip repeated headers."""
-    width, again = len(headers), list(headers)
-    cut = lost = _REPORTED
+    """Yield rows with one cell per header; rows that repeat the headers are skipped.
+
+    Short rows are filled with None. Long rows are truncated and reported, and invalid characters are reported.
+    """
+    width, header_row = len(headers), list(headers)
+    extra_reports_left = character_reports_left = _MAX_REPORTS
     for line, cells in records:
-        if lost and "\ufffd" in "".join(cells):
-            lost -= 1
+        if character_reports_left and "\ufffd" in "".join(cells):
+            character_reports_left -= 1
             column = next(at for at, cell in enumerate(cells) if "\ufffd" in cell)
             header = headers[column] if column < width else None
             report(
@@ -166,31 +182,36 @@ def _rows(
                 )
             )
         if len(cells) != width:
-            if cut and (extra := sum(1 for cell in cells[width:] if cell.strip())):
-                cut -= 1
-                report(Report(f"the row has {extra} more values than there are columns; they are left out", line=line))
+            if extra_reports_left and (extra := sum(1 for cell in cells[width:] if cell.strip())):
+                extra_reports_left -= 1
+                report(
+                    Report(
+                        f"the row has {extra} more values than there are columns; the extra values are ignored",
+                        line=line,
+                    )
+                )
             yield line, [*cells[:width], *([None] * (width - len(cells)))]
-        elif cells != again:
+        elif cells != header_row:
             yield line, cells  # type: ignore[misc]  # a list of text is one of cells; copying it would take time
 
 
-def _announced(lines: Sequence[str]) -> str | None:
-    """Return the delimiter that a first line `sep=;` of a spreadsheet program states, or None."""
+def _find_stated_delimiter(lines: Sequence[str]) -> str | None:
+    """Return the delimiter that a first line such as `sep=;` states, or None. Some spreadsheet programs write it."""
     line = lines[0].strip().strip('"') if lines else ""
     return line[4] if len(line) == 5 and line.lower().startswith("sep=") else None
 
 
-def _delimiter(lines: Sequence[str], ctx: Context) -> str:
-    """Return the delimiter that gives the most rows of one width; greater width and known header words count, too."""
+def _detect_delimiter(lines: Sequence[str], ctx: Context) -> str:
+    """Return the delimiter with which the lines have the highest score as a table."""
     if ctx.config.get("format") == "tsv" and any("\t" in line for line in lines):
         return "\t"
-    text = "".join(line for line in lines if line.strip() and line != _END)
+    text = "".join(line for line in lines if line.strip() and line != _END_MARK)
     sample = _QUOTED.sub(lambda quoted: quoted[0].translate(_NO_DELIMITERS), text).splitlines(keepends=True)
-    return max(DELIMITERS, key=lambda delimiter: _evidence(list(_tried(sample, delimiter)), ctx.score_header))
+    return max(DELIMITERS, key=lambda delimiter: _score_table(list(_parse_sample(sample, delimiter)), ctx.score_header))
 
 
-def _evidence(rows: list[list[str]], score: Callable[[Sequence[str]], int]) -> float:
-    """Score rows as a table: the share of rows of the usual width, that width, and known words."""
+def _score_table(rows: list[list[str]], score: Callable[[Sequence[str]], int]) -> float:
+    """Return how much rows resemble a table, by the proportion of equally wide rows, that width, and known headers."""
     widths = [len(row) for row in rows if len(row) > 1]
     if not widths:
         return 0.0
@@ -199,61 +220,68 @@ def _evidence(rows: list[list[str]], score: Callable[[Sequence[str]], int]) -> f
     return widths.count(usual) / len(rows) * log(usual) + 0.5 * min(score(first), 4)
 
 
-def _tried(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
-    """Yield the records of a sample up to the first error."""
+def _parse_sample(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield the records in the lines up to the first syntax error."""
     with suppress(csv.Error):
         yield from csv.reader(lines, delimiter=delimiter)
 
 
-# Encoding detection reads the whole file, as the first undecodable byte may be in the last row.
+# The detection of the encoding reads the whole file, because the first undecodable byte may be in the last row.
 
 
 _CHUNK = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
+class FileEncoding:
     """Encoding of a file.
 
-    `codec` is Python's name, `skip` the bytes of the byte order mark, `broken` the number of errors.
+    Attributes:
+        codec: Python's name of the encoding.
+        mark_length: Length of the byte order mark in bytes.
+        error_count: Number of bytes or sequences in the file that cannot be decoded.
     """
 
     codec: str
-    skip: int = 0
-    broken: int = 0
+    mark_length: int = 0
+    error_count: int = 0
 
 
-def detect(path: Path) -> Encoding:
-    """Return UTF-16 by its mark or zero bytes, UTF-8 if it decodes, or mostly does, else Windows-1252."""
+def detect_encoding(path: Path) -> FileEncoding:
+    """Return the encoding of a file: UTF-16, UTF-8 or Windows-1252.
+
+    UTF-16 is recognised by a byte order mark or zero bytes, UTF-8 by a byte order mark or more valid than invalid
+    sequences.
+    """
     with path.open("rb") as file:
         head = file.read(4096)
-    wide = _wide(head)
+    wide = _detect_utf16(head)
     if wide is not None:
         return wide
     skip = 3 if head.startswith(codecs.BOM_UTF8) else 0
-    good, broken = _count(path)
-    if not broken or good > broken or skip:
-        return Encoding("utf-8", skip, broken)
-    return Encoding("cp1252", skip)
+    valid_count, broken = _count_utf8(path)
+    if not broken or valid_count > broken or skip:
+        return FileEncoding("utf-8", skip, broken)
+    return FileEncoding("cp1252", skip)
 
 
-def _wide(head: bytes) -> Encoding | None:
+def _detect_utf16(head: bytes) -> FileEncoding | None:
     if head.startswith(codecs.BOM_UTF16_LE):
-        return Encoding("utf-16-le", 2)
+        return FileEncoding("utf-16-le", 2)
     if head.startswith(codecs.BOM_UTF16_BE):
-        return Encoding("utf-16-be", 2)
+        return FileEncoding("utf-16-be", 2)
     half = max(len(head) // 2, 1)
     if head[1::2].count(0) > half * 0.6 and head[0::2].count(0) < half * 0.1:
-        return Encoding("utf-16-le")
+        return FileEncoding("utf-16-le")
     if head[0::2].count(0) > half * 0.6 and head[1::2].count(0) < half * 0.1:
-        return Encoding("utf-16-be")
+        return FileEncoding("utf-16-be")
     return None
 
 
-def _count(path: Path) -> tuple[int, int]:
-    """Count the non-ASCII characters that decode as UTF-8, and the decoding errors."""
+def _count_utf8(path: Path) -> tuple[int, int]:
+    """Return the number of non-ASCII characters in a file read as UTF-8, and the number of invalid sequences."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    good = broken = 0
+    valid_count = broken = 0
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             if chunk.isascii() and not decoder.getstate()[0]:
@@ -261,6 +289,6 @@ def _count(path: Path) -> tuple[int, int]:
             text = decoder.decode(chunk)
             replaced = text.count("\ufffd") - chunk.count(b"\xef\xbf\xbd")
             broken += replaced
-            good += len(text) - replaced - len(text.encode("ascii", errors="ignore"))
+            valid_count += len(text) - replaced - len(text.encode("ascii", errors="ignore"))
     tail = decoder.decode(b"", final=True)
-    return good, broken + tail.count("\ufffd")
+    return valid_count, broken + tail.count("\ufffd")

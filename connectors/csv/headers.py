@@ -1,14 +1,14 @@
-"""Header detection among title, group and unit rows, for text tables and worksheets."""
+"""Detection of a table's header row, even if rows with titles, groups of columns or units surround the header."""
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-SEARCHED = 15
-SCORED = 2_000
-"""Number of a row's cells that are compared with known header words."""
-Span = tuple[int, int, int, int]
-"""A merged area: first row, first column, last row, last column, counted from 0 within the rows looked at."""
+MAX_SEARCHED_ROWS = 15
+MAX_SCORED_CELLS = 2_000
+"""Maximum number of cells of a row that are compared with words of known headers."""
+MergedArea = tuple[int, int, int, int]
+"""Merged area: first row, first column, last row, last column, counted from 0 within the rows that are examined."""
 
 _NUMBER = re.compile(r"[-+(]?[$€£]?\s*\d[\d.,\s]*[%)]?")
 _UNITS = {
@@ -16,122 +16,138 @@ _UNITS = {
     "lb", "lb.", "lbs", "lbs.", "oz", "oz.", "g", "kg", "kgs",
     "usd", "cad", "eur", "gbp", "mxn", "aed", "sar", "aud",
 }  # fmt: skip
-_COUNTS = {
+_UNIT_LIKE_TEXTS = {
     "$", "€", "£", "%", "#", "-", "n/a", "ea", "ea.", "each", "pc", "pcs", "qty", "unit", "units", "days", "weeks",
     "cuft", "cu ft", "cu. ft.", "cbm", "text", "number", "y/n", "yes/no",
 }  # fmt: skip
-_LONGEST_GROUP = 25
-_LONGEST_NAME = 60
-_NARROW = 3
-_FEWEST_GROUPS = 2
-_NEARLY_ALL = 0.9
+_MAX_GROUP_CHARS = 25
+_MAX_NAME_CHARS = 60
+_NARROW_WIDTH = 3
+_MIN_GROUPS = 2
+_MIN_FILL = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Layout of a table. `first` is the index of the first row of data, `known` the number of known header words."""
+class HeaderLayout:
+    """Headers of a table and position of its data.
+
+    Attributes:
+        headers: Names of the columns.
+        first_data_row: Index of the first row of data.
+        known_words: Number of words of known headers in the header row.
+    """
 
     headers: tuple[str, ...]
-    first: int
-    known: int
+    first_data_row: int
+    known_words: int
 
 
-def plan(
-    rows: Sequence[Sequence[str]], score: Callable[[Sequence[str]], int], spans: Sequence[Span] = ()
-) -> Plan | None:
-    """Find the header of a table in its first rows; return None if all rows are blank.
+def find_header(
+    rows: Sequence[Sequence[str]],
+    count_known_words: Callable[[Sequence[str]], int],
+    merged_areas: Sequence[MergedArea] = (),
+) -> HeaderLayout | None:
+    """Find the header row of a table; return None if all rows are blank.
 
-    The header is chosen among the first 15 rows that are not blank: the most known words decide, then the fullest row
-    without numbers, then the first. Two header rows are joined (`Dimensions` over `Width` gives `Dimensions Width`), a
-    following row of units becomes part of the names (`Width (in)`). Blank names become `Column 7`; duplicate names
-    stay.
+    Among the first 15 rows that are not blank, the header is the row with the most known words, then the fullest row
+    without numbers, then the first row. Two header rows are joined (`Dimensions` over `Width` gives `Dimensions
+    Width`). Units in the following row become part of the names (`Width (in)`). Blank names become `Column 7`; names
+    may occur twice.
+
+    Args:
+        rows: The first rows of the table.
+        count_known_words: Function that counts the words of known headers in cells.
+        merged_areas: Merged areas within the rows.
     """
     table = [[cell.strip() for cell in row] for row in rows]
-    chosen = _choose(table, score)
+    chosen = _choose_header(table, count_known_words)
     if chosen is None:
         return None
     at, known = chosen
-    names, after = _names(table, at, spans)
-    if after < len(table) and _is_units(table[after]):
-        names = _with_units(names, table[after])
+    names, after = _build_names(table, at, merged_areas)
+    if after < len(table) and _is_unit_row(table[after]):
+        names = _append_units(names, table[after])
         after += 1
-    return Plan(_finished(names, table[after:]), after, known)
+    return HeaderLayout(_complete_names(names, table[after:]), after, known)
 
 
-def _choose(table: list[list[str]], score: Callable[[Sequence[str]], int]) -> tuple[int, int] | None:
-    """Return the header's index and its number of known words.
+def _choose_header(table: list[list[str]], score: Callable[[Sequence[str]], int]) -> tuple[int, int] | None:
+    """Return the index of the row with the highest score as a header row, and its number of known words.
 
-    A row's score is its known words (a single one in a wide row counts little, as data may contain such words) and its
-    fill relative to the median, reduced by cells that do not look like names, which are short and not numeric.
+    The score of a row consists of its known words and of its number of filled cells, relative to the median of all
+    rows. Cells that are long or numeric reduce the score.
     """
+    # One known word in a wide row counts little, because data may contain known words.
     counts = [sum(map(bool, row)) for row in table]
     filled = sorted(filter(None, counts))
     best: tuple[float, int, int] | None = None
-    for at in [at for at, count in enumerate(counts) if count][:SEARCHED]:
+    for at in [at for at, count in enumerate(counts) if count][:MAX_SEARCHED_ROWS]:
         row, count = table[at], counts[at]
-        known = score(row[:SCORED])
-        plain = sum(1 for cell in row if cell and len(cell) <= _LONGEST_NAME and not _NUMBER.fullmatch(cell))
-        points = known if known > 1 or count <= _NARROW else known * 0.2
+        known = score(row[:MAX_SCORED_CELLS])
+        plain = sum(1 for cell in row if cell and len(cell) <= _MAX_NAME_CHARS and not _NUMBER.fullmatch(cell))
+        points = known if known > 1 or count <= _NARROW_WIDTH else known * 0.2
         points = (points + min(count / filled[len(filled) // 2], 1.0)) * (plain / count) ** 2
         if best is None or points > best[0] + 1e-9:
             best = (points, at, known)
     return best and best[1:]
 
 
-def _names(table: list[list[str]], at: int, spans: Sequence[Span]) -> tuple[list[str], int]:
-    if at > 0 and _is_group(table[at - 1], table[at], at - 1, spans):
-        return _joined(table[at - 1], table[at], at - 1, spans), at + 1
+def _build_names(table: list[list[str]], at: int, merged_areas: Sequence[MergedArea]) -> tuple[list[str], int]:
+    if at > 0 and _is_group_row(table[at - 1], table[at], at - 1, merged_areas):
+        return _join_header_rows(table[at - 1], table[at], at - 1, merged_areas), at + 1
     below = at + 1
-    if below < len(table) and _is_group(table[at], table[below], at, spans):
-        return _joined(table[at], table[below], at, spans), below + 1
+    if below < len(table) and _is_group_row(table[at], table[below], at, merged_areas):
+        return _join_header_rows(table[at], table[below], at, merged_areas), below + 1
     return list(table[at]), at + 1
 
 
-def _is_group(upper: list[str], lower: list[str], at: int, spans: Sequence[Span]) -> bool:
-    """Return whether `upper` holds groups over the names in `lower`, in which no cell may look like data."""
-    if not any(lower) or any(_NUMBER.fullmatch(cell) or len(cell) > _LONGEST_NAME for cell in lower):
+def _is_group_row(upper: list[str], lower: list[str], at: int, merged_areas: Sequence[MergedArea]) -> bool:
+    """Return whether the row `upper` at index `at` has group names (`Dimensions`) above names in `lower` (`Width`)."""
+    if not any(lower) or any(_NUMBER.fullmatch(cell) or len(cell) > _MAX_NAME_CHARS for cell in lower):
         return False
     width = max(len(upper), len(lower))
-    merged = [span for span in spans if span[0] <= at <= span[2] and span[3] > span[1]]
-    if not merged:
-        return _is_bare_group(upper, lower)
-    over = [span for span in merged if span[2] == at and span[3] - span[1] + 1 < _NEARLY_ALL * width]
-    return any(any(lower[left : right + 1]) for _, left, _, right in over) and not _meets(upper, lower, merged)
+    wide_areas = [area for area in merged_areas if area[0] <= at <= area[2] and area[3] > area[1]]
+    if not wide_areas:
+        return _is_group_row_without_areas(upper, lower)
+    over = [area for area in wide_areas if area[2] == at and area[3] - area[1] + 1 < _MIN_FILL * width]
+    return any(any(lower[left : right + 1]) for _, left, _, right in over) and not _overlaps_outside_areas(
+        upper, lower, wide_areas
+    )
 
 
-def _meets(upper: list[str], lower: list[str], spans: Sequence[Span]) -> bool:
-    """Return whether a column outside the merged areas is filled in both rows; then `lower` is data."""
-    grouped = {column for span in spans for column in range(span[1], span[3] + 1)}
+def _overlaps_outside_areas(upper: list[str], lower: list[str], merged_areas: Sequence[MergedArea]) -> bool:
+    """Return whether a column outside the merged areas has a value in both rows, which means that `lower` is data."""
+    grouped = {column for area in merged_areas for column in range(area[1], area[3] + 1)}
     pairs = enumerate(zip(upper, lower, strict=False))
     return any(up and down and column not in grouped for column, (up, down) in pairs)
 
 
-def _is_bare_group(upper: list[str], lower: list[str]) -> bool:
-    """Return whether there are at least two short groups, each followed by blanks to cover, without merged areas."""
+def _is_group_row_without_areas(upper: list[str], lower: list[str]) -> bool:
+    """Return whether `upper` has group names: short texts above names, each before a blank cell that is not merged."""
     groups = [at for at, cell in enumerate(upper) if cell and at < len(lower) and lower[at]]
     has_ungrouped = any(up and not down for up, down in zip(upper, lower, strict=False))
-    if len(groups) < _FEWEST_GROUPS and not (groups and has_ungrouped):
+    if len(groups) < _MIN_GROUPS and not (groups and has_ungrouped):
         return False
-    if any(len(upper[at]) > _LONGEST_GROUP or any(map(str.isdigit, upper[at])) for at in groups):
+    if any(len(upper[at]) > _MAX_GROUP_CHARS or any(map(str.isdigit, upper[at])) for at in groups):
         return False
     if upper[0] and lower[0]:
         return False
     return all(at + 1 < len(upper) and not upper[at + 1] and at + 1 < len(lower) and lower[at + 1] for at in groups)
 
 
-def _joined(upper: list[str], lower: list[str], at: int, spans: Sequence[Span]) -> list[str]:
+def _join_header_rows(upper: list[str], lower: list[str], at: int, merged_areas: Sequence[MergedArea]) -> list[str]:
     width = max(len(upper), len(lower))
     upper = upper + [""] * (width - len(upper))
     lower = lower + [""] * (width - len(lower))
-    groups = _spread(upper, lower, [span for span in spans if span[0] <= at <= span[2]])
+    groups = _spread_groups(upper, lower, [area for area in merged_areas if area[0] <= at <= area[2]])
     return [" ".join(filter(None, (group, name))) for group, name in zip(groups, lower, strict=True)]
 
 
-def _spread(upper: list[str], lower: list[str], merged: Sequence[Span]) -> list[str]:
-    """Return each column's group: that of its merged area, or without merged areas the last one that covers a name."""
+def _spread_groups(upper: list[str], lower: list[str], merged_areas: Sequence[MergedArea]) -> list[str]:
+    """Return the group name of each column, from its merged area or, without any, from a column to the left."""
     groups = list(upper)
-    if merged:
-        for _, first, _, last in merged:
+    if merged_areas:
+        for _, first, _, last in merged_areas:
             groups[first : last + 1] = [upper[first]] * (min(last, len(upper) - 1) - first + 1)
         return groups
     current = ""
@@ -143,12 +159,16 @@ def _spread(upper: list[str], lower: list[str], merged: Sequence[Span]) -> list[
     return groups
 
 
-def _is_units(row: list[str]) -> bool:
+def _is_unit_row(row: list[str]) -> bool:
     cells = [cell.strip("()[] ").lower() or "-" for cell in row if cell]
-    return bool(cells) and all(cell in _UNITS or cell in _COUNTS for cell in cells) and not all(c == "-" for c in cells)
+    return (
+        bool(cells)
+        and all(cell in _UNITS or cell in _UNIT_LIKE_TEXTS for cell in cells)
+        and not all(c == "-" for c in cells)
+    )
 
 
-def _with_units(names: list[str], units: list[str]) -> list[str]:
+def _append_units(names: list[str], units: list[str]) -> list[str]:
     suffixes = [unit.strip("()[] ") for unit in units] + [""] * len(names)
     return [
         f"{name} ({unit})"
@@ -158,8 +178,8 @@ def _with_units(names: list[str], units: list[str]) -> list[str]:
     ]
 
 
-def _finished(names: list[str], data: list[list[str]]) -> tuple[str, ...]:
-    """Name all columns, without those at the end that have neither name nor data."""
+def _complete_names(names: list[str], data: list[list[str]]) -> tuple[str, ...]:
+    """Return the names of all columns, with names such as `Column 7` for blank ones, and without empty last columns."""
     widths = sorted(max((at + 1 for at, cell in enumerate(row) if cell), default=0) for row in data)
     usual = widths[(len(widths) - 1) // 2] if widths else 0
     named = max((at + 1 for at, name in enumerate(names) if name), default=0)

@@ -1,208 +1,229 @@
-"""Check of an XLS workbook's size by its records (MS-XLS), in the library's order."""
+"""Check of the number of cells of an XLS workbook (MS-XLS) before the spreadsheet library opens the workbook."""
 
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connectors.csv.bounds import DAMAGED
+from connectors.csv.bounds import DAMAGED_WORKBOOK
 from connectors.sdk.context import MIB, Limits
 from connectors.sdk.errors import BadData
 
-# Chains of sectors in the container of old Office files; each sector is read once.
+# Chains of sectors in a compound file, the container of old Office files (MS-CFB).
 
 
-_CHAIN_END = 0xFFFFFFFE
+_END_OF_CHAIN = 0xFFFFFFFE
 
 
 class Sectors:
-    """Sectors of a container, or of its mini stream; `ahead` is the number of bytes before the first."""
+    """Sectors of a compound file or of the file's mini stream.
 
-    def __init__(self, data: bytes, size: int, ahead: int | None = None) -> None:
+    Args:
+        data: Bytes of the file or the mini stream.
+        size: Size of a sector in bytes.
+        header_bytes: Number of bytes before the first sector; None for the size of a sector.
+    """
+
+    def __init__(self, data: bytes, size: int, header_bytes: int | None = None) -> None:
         self._data = data
         self._size = size
-        self._ahead = size if ahead is None else ahead
+        self._ahead = size if header_bytes is None else header_bytes
 
-    def at(self, number: int) -> bytes:
-        """Return one sector. Raises BadData if it does not exist."""
+    def read_sector(self, number: int) -> bytes:
+        """Return the bytes of the sector with this number. Raises BadData if the sector does not exist."""
         start = self._ahead + number * self._size
         if start >= len(self._data):
-            raise BadData(DAMAGED)
+            raise BadData(DAMAGED_WORKBOOK)
         return self._data[start : start + self._size]
 
-    def chain(self, number: int, table: Sequence[int], most: int | None = None) -> bytes:
-        """Return the sectors from this one to the end of their chain, or to `most` bytes. Raises BadData for a cycle."""
+    def read_chain(self, first_sector: int, next_by_sector: Sequence[int], max_bytes: int | None = None) -> bytes:
+        """Return the bytes of a chain of sectors. Raises BadData for a chain with a cycle.
+
+        Args:
+            first_sector: Number of the first sector.
+            next_by_sector: Allocation table: the number of the sector that follows each sector of the chain.
+            max_bytes: Maximum number of bytes to return; None for the whole chain.
+        """
         found: list[bytes] = []
         seen: set[int] = set()
-        remaining = len(self._data) if most is None else most
-        while number != _CHAIN_END and remaining > 0:
-            if number in seen or number >= len(table):
-                raise BadData(DAMAGED)
-            seen.add(number)
-            found.append(self.at(number)[:remaining])
+        remaining = len(self._data) if max_bytes is None else max_bytes
+        while first_sector != _END_OF_CHAIN and remaining > 0:
+            if first_sector in seen or first_sector >= len(next_by_sector):
+                raise BadData(DAMAGED_WORKBOOK)
+            seen.add(first_sector)
+            found.append(self.read_sector(first_sector)[:remaining])
             remaining -= len(found[-1])
-            number = table[number]
+            first_sector = next_by_sector[first_sector]
         return b"".join(found)
 
-    def numbers(self, data: bytes) -> tuple[int, ...]:
-        """Decode bytes as sector numbers."""
+    def decode_numbers(self, data: bytes) -> tuple[int, ...]:
+        """Return the sector numbers in the bytes of a sector, four bytes each."""
         return struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4])
 
 
-# Checks of the container of old Office files (MS-CFB) before it is opened: finite chains, plausible sizes.
+# Extraction of the workbook from the compound file, with checks for finite chains and plausible sizes.
 
 
-_HEADER = 512
-_SHIFTS = frozenset({9, 12})
-_MOST_MINI_FAT = 256
-_FREE = 0xFFFFFFFA
-_ENTRY = 128
-_MOST_ENTRIES = 4_096
-_SMALL = 4_096
-_LARGEST = 256 * MIB
-_WORKBOOKS = ("Workbook", "Book", "WORKBOOK", "BOOK")
+_HEADER_BYTES = 512
+_SECTOR_SHIFTS = frozenset({9, 12})
+_MAX_MINI_FAT_SECTORS = 256
+_FREE_SECTOR = 0xFFFFFFFA
+_ENTRY_BYTES = 128
+_MAX_ENTRIES = 4_096
+_MINI_STREAM_BYTES = 4_096
+_MAX_STREAM_BYTES = 256 * MIB
+_WORKBOOK_NAMES = ("Workbook", "Book", "WORKBOOK", "BOOK")
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _DirectoryEntry:
     name: str
     start: int
     size: int
 
 
-def workbook_stream(path: Path) -> bytes:
-    """Return the workbook stream of an XLS file. Raises BadData if the container is damaged or has none."""
+def read_workbook_stream(path: Path) -> bytes:
+    """Return the bytes of the workbook in an XLS file. Raises BadData for a damaged file or one without workbook."""
     size = path.stat().st_size
-    if size > _LARGEST:
-        raise BadData(f"the workbook is larger than {_LARGEST // MIB} MiB; save it as XLSX or CSV and send that")
+    if size > _MAX_STREAM_BYTES:
+        raise BadData(
+            f"the workbook is larger than {_MAX_STREAM_BYTES // MIB} MiB; save it as XLSX or CSV and send that file"
+        )
     data = path.read_bytes()
-    if len(data) < _HEADER:
-        raise BadData(DAMAGED)
+    if len(data) < _HEADER_BYTES:
+        raise BadData(DAMAGED_WORKBOOK)
     shift, mini_shift = struct.unpack_from("<HH", data, 30)
     fats, directory = struct.unpack_from("<II", data, 44)
     mini_start, mini_fats, difat = struct.unpack_from("<III", data, 60)
-    count = size >> shift if shift in _SHIFTS else 0
-    if mini_shift != 6 or not count or fats > count or mini_fats > min(count, _MOST_MINI_FAT):
-        raise BadData(DAMAGED)
+    count = size >> shift if shift in _SECTOR_SHIFTS else 0
+    if mini_shift != 6 or not count or fats > count or mini_fats > min(count, _MAX_MINI_FAT_SECTORS):
+        raise BadData(DAMAGED_WORKBOOK)
     sectors = Sectors(data, 1 << shift)
-    fat = _table(sectors, _listed(sectors, data, difat), fats)
-    entries = _entries(sectors.chain(directory, fat), shift)
+    fat = _read_fat(sectors, _list_fat_sectors(sectors, data, difat), fats)
+    entries = _read_entries(sectors.read_chain(directory, fat), shift)
     if not entries:
-        raise BadData(DAMAGED)
-    mini = sectors.chain(entries[0].start, fat, entries[0].size) if mini_fats else b""
-    mini_fat = sectors.numbers(sectors.chain(mini_start, fat)) if mini_fats else ()
-    for name in _WORKBOOKS:
+        raise BadData(DAMAGED_WORKBOOK)
+    mini = sectors.read_chain(entries[0].start, fat, entries[0].size) if mini_fats else b""
+    mini_fat = sectors.decode_numbers(sectors.read_chain(mini_start, fat)) if mini_fats else ()
+    for name in _WORKBOOK_NAMES:
         found = next((entry for entry in entries if entry.name == name), None)
-        if found is not None and found.size < _SMALL:
-            return Sectors(mini, 64, 0).chain(found.start, mini_fat, found.size)
+        if found is not None and found.size < _MINI_STREAM_BYTES:
+            return Sectors(mini, 64, 0).read_chain(found.start, mini_fat, found.size)
         if found is not None:
-            return sectors.chain(found.start, fat, found.size)
-    raise BadData("this is an old Office document without a workbook; send the table as XLSX or CSV")
+            return sectors.read_chain(found.start, fat, found.size)
+    raise BadData("the file is an old Office document without a workbook; send the table as XLSX or CSV")
 
 
-def _listed(sectors: Sectors, data: bytes, difat: int) -> list[int]:
-    """Return the sectors of the allocation table: 109 in the header, others in a chain of lists."""
+def _list_fat_sectors(sectors: Sectors, data: bytes, difat: int) -> list[int]:
+    """Return the numbers of the sectors that contain the allocation table.
+
+    The file's header lists the first 109; further ones are listed in a chain of sectors that starts at `difat`.
+    """
     found = list(struct.unpack_from("<109I", data, 76))
     seen: set[int] = set()
-    while difat < _FREE:
+    while difat < _FREE_SECTOR:
         if difat in seen:
-            raise BadData(DAMAGED)
+            raise BadData(DAMAGED_WORKBOOK)
         seen.add(difat)
-        numbers = sectors.numbers(sectors.at(difat))
+        numbers = sectors.decode_numbers(sectors.read_sector(difat))
         if not numbers:
-            raise BadData(DAMAGED)
+            raise BadData(DAMAGED_WORKBOOK)
         found.extend(numbers[:-1])
         difat = numbers[-1]
-    return [number for number in found if number < _FREE]
+    return [number for number in found if number < _FREE_SECTOR]
 
 
-def _table(sectors: Sectors, listed: list[int], stated: int) -> tuple[int, ...]:
-    if len(listed) > max(stated, 1) + 109 or len(set(listed)) != len(listed):
-        raise BadData(DAMAGED)
-    return sectors.numbers(b"".join(sectors.at(number) for number in listed))
+def _read_fat(sectors: Sectors, fat_sectors: list[int], stated_count: int) -> tuple[int, ...]:
+    if len(fat_sectors) > max(stated_count, 1) + 109 or len(set(fat_sectors)) != len(fat_sectors):
+        raise BadData(DAMAGED_WORKBOOK)
+    return sectors.decode_numbers(b"".join(sectors.read_sector(number) for number in fat_sectors))
 
 
-def _entries(directory: bytes, shift: int) -> list[_Entry]:
-    if len(directory) > _MOST_ENTRIES * _ENTRY:
-        raise BadData(DAMAGED)
+def _read_entries(directory: bytes, shift: int) -> list[_DirectoryEntry]:
+    if len(directory) > _MAX_ENTRIES * _ENTRY_BYTES:
+        raise BadData(DAMAGED_WORKBOOK)
     found = []
-    for at in range(0, len(directory) - _ENTRY + 1, _ENTRY):
+    for at in range(0, len(directory) - _ENTRY_BYTES + 1, _ENTRY_BYTES):
         name = directory[at : at + 64].decode("utf-16-le", errors="replace").split("\0", 1)[0]
         start, low, high = struct.unpack_from("<III", directory, at + 116)
-        found.append(_Entry(name, start, low if shift == 9 else low | high << 32))
+        found.append(_DirectoryEntry(name, start, low if shift == 9 else low | high << 32))
     return found
 
 
-_SHEET, _BEGIN, _END, _LOCKED = 0x0085, 0x0809, 0x000A, 0x002F
-_DIMENSIONS = 0x0200
-_MANY = 0x00BD
-_CELLS = frozenset({0x0006, 0x0201, 0x0203, 0x0204, 0x00D6, 0x0205, 0x027E, 0x00FD, _MANY})
-_MOST_SHEETS = 1_000
-_MOST_RECORDS = 30_000_000
+_SHEET_RECORD, _BEGIN_RECORD, _END_RECORD, _ENCRYPTION_RECORD = 0x0085, 0x0809, 0x000A, 0x002F
+_DIMENSIONS_RECORD = 0x0200
+_MULTIPLE_CELLS_RECORD = 0x00BD
+_CELL_RECORDS = frozenset({0x0006, 0x0201, 0x0203, 0x0204, 0x00D6, 0x0205, 0x027E, 0x00FD, _MULTIPLE_CELLS_RECORD})
+_MAX_SHEETS = 1_000
+_MAX_RECORDS = 30_000_000
 
 
-def inspect_old(path: Path, limits: Limits) -> None:
-    """Check the workbook and its worksheets. Raises BadData if reading it would take too much.
-
-    The library reads all worksheets at once, so their cells are added up.
-    """
-    stream = workbook_stream(path)
+def check_xls(path: Path, limits: Limits) -> None:
+    """Check an XLS workbook before it is opened. Raises BadData if it would take too much memory or time to read."""
+    # The library reads all worksheets at once, so their cells are added up.
+    stream = read_workbook_stream(path)
     remaining, records = limits.sheet_cells, 0
-    for place in _sheets(stream):
-        cells, count = _span(stream, place, limits.sheet_cells)
+    for offset in _find_sheet_offsets(stream):
+        cells, count = _measure_sheet(stream, offset, limits.sheet_cells)
         remaining -= cells
         records += count
-        if remaining < 0 or records > _MOST_RECORDS:
-            fault = (
-                f"the worksheets span more than {limits.sheet_cells:,} cells; so many are read from a workbook at most"
-            )
-            raise BadData(f"{fault}: save it as CSV and send that")
+        if remaining < 0 or records > _MAX_RECORDS:
+            fault = f"the worksheets span more than {limits.sheet_cells:,} cells, which is the maximum"
+            raise BadData(f"{fault}: save it as CSV and send that file")
 
 
-def _sheets(stream: bytes) -> list[int]:
-    """Return the offsets of the worksheets, by the records of the workbook's globals."""
+def _find_sheet_offsets(stream: bytes) -> list[int]:
+    """Return the offsets of the worksheets in the workbook stream, which its first records state."""
     found = []
-    for kind, at, size in _records(stream, 0):
-        if kind == _LOCKED and size >= 2 and stream[at : at + 2] != b"\0\0":
-            raise BadData("the workbook is locked with a password; save it without one and send that")
-        if kind == _SHEET and size >= 4:
+    for kind, at, size in _iterate_records(stream, 0):
+        if kind == _ENCRYPTION_RECORD and size >= 2 and stream[at : at + 2] != b"\0\0":
+            raise BadData("the workbook is locked with a password; save and send it without a password")
+        if kind == _SHEET_RECORD and size >= 4:
             found.append(struct.unpack_from("<I", stream, at)[0])
-        if kind == _END:
+        if kind == _END_RECORD:
             break
-    if len(found) > _MOST_SHEETS:
-        raise BadData(f"the workbook has more than {_MOST_SHEETS:,} worksheets")
+    if len(found) > _MAX_SHEETS:
+        raise BadData(f"the workbook has more than {_MAX_SHEETS:,} worksheets")
     return found
 
 
-def _span(stream: bytes, place: int, most: int) -> tuple[int, int]:
-    """Return a worksheet's cells (rows times columns, or its stated size if larger) and its number of records."""
+def _measure_sheet(stream: bytes, offset: int, max_cells: int) -> tuple[int, int]:
+    """Return the number of cells of a worksheet, and the number of its records.
+
+    The number of cells is rows times columns, or the number that the worksheet states if that is larger.
+
+    Args:
+        stream: The workbook stream.
+        offset: Offset of the worksheet in the stream.
+        max_cells: Number of cells above which the rest of the worksheet is not read.
+    """
     rows = columns = stated = depth = count = 0
     begun = False
-    for kind, at, size in _records(stream, place):
+    for kind, at, size in _iterate_records(stream, offset):
         count += 1
-        if kind == _BEGIN:
+        if kind == _BEGIN_RECORD:
             depth += begun
             begun = True
-        elif kind == _END:
+        elif kind == _END_RECORD:
             if not depth:
                 break
             depth -= 1
         elif depth:
             continue
-        elif kind == _DIMENSIONS:
-            stated += _stated(stream[at : at + size])
-        elif kind in _CELLS and size >= 4:
+        elif kind == _DIMENSIONS_RECORD:
+            stated += _read_stated_cells(stream[at : at + size])
+        elif kind in _CELL_RECORDS and size >= 4:
             row, column = struct.unpack_from("<HH", stream, at)
-            if kind == _MANY:
+            if kind == _MULTIPLE_CELLS_RECORD:
                 column = max(column, struct.unpack_from("<H", stream, at + size - 2)[0])
             rows, columns = max(rows, row + 1), max(columns, column + 1)
-        if rows * columns > most or stated > most:
+        if rows * columns > max_cells or stated > max_cells:
             break
     return max(rows * columns, stated), count
 
 
-def _stated(data: bytes) -> int:
-    """Return the cells that a worksheet states, computed in 32 bits like the library."""
+def _read_stated_cells(data: bytes) -> int:
+    """Return the number of cells from a worksheet's Dimensions record, computed in 32 bits as in the library."""
     if len(data) == 10:
         first, last, left, right = struct.unpack_from("<4H", data)
     elif len(data) == 14:
@@ -216,14 +237,17 @@ def _stated(data: bytes) -> int:
     return int(last - first & 0xFFFFFFFF) * int(right - left & 0xFFFFFFFF)
 
 
-def _records(stream: bytes, at: int) -> Iterator[tuple[int, int, int]]:
-    """Yield each record's kind, content offset and size. Raises BadData for a record that exceeds the stream."""
+def _iterate_records(stream: bytes, at: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the kind, the offset of the content and the size of each record from the offset `at`.
+
+    Raises BadData for a record that extends beyond the stream.
+    """
     if at > len(stream):
-        raise BadData(DAMAGED)
+        raise BadData(DAMAGED_WORKBOOK)
     while at + 4 <= len(stream):
         kind, size = struct.unpack_from("<HH", stream, at)
         at += 4
         if at + size > len(stream):
-            raise BadData(DAMAGED)
+            raise BadData(DAMAGED_WORKBOOK)
         yield kind, at, size
         at += size

@@ -1,4 +1,4 @@
-"""Connector for web shops without a feed, by the JSON-LD on one page, or on all pages of a sitemap."""
+"""Connector for web shops without a feed, which reads the JSON-LD on one page or on all pages of a site."""
 
 from connectors.json_ld.connector import SPEC
 from connectors.sdk.hooks import hookimpl
@@ -7,5 +7,5 @@ from connectors.sdk.spec import ConnectorSpec
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """Return the connector `json_ld`."""
+    """Return the connector for JSON-LD in web pages, which is named `json_ld`."""
     return [SPEC]

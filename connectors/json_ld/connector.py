@@ -1,4 +1,4 @@
-"""Connector for JSON-LD on web pages: stores the pages unchanged and parses the products in their scripts."""
+"""Connector for JSON-LD in web pages. The snapshot contains the pages, whose scripts are parsed for products."""
 
 import asyncio
 import json
@@ -6,92 +6,97 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from connectors.json_ld.crawl import MOST_PAGES, USUAL_PAGES, Site, begun, listed
+from connectors.json_ld.crawl import DEFAULT_MAX_PAGES, MAX_PAGES, CrawledSite, find_page_urls, open_site
 from connectors.sdk.context import MIB, Context
 from connectors.sdk.errors import BadData, Refused
-from connectors.sdk.notes import note
-from connectors.sdk.pulling import Page
+from connectors.sdk.fetching import FetchedPage
+from connectors.sdk.notes import encode_note
 from connectors.sdk.readers import json_records
 from connectors.sdk.readers.json_ld import Node
-from connectors.sdk.readers.schema_org import of_page, table
-from connectors.sdk.settings import HARMLESS, URL, config_schema
+from connectors.sdk.readers.schema_org import build_products_table, find_page_products
+from connectors.sdk.settings import NEUTRAL_SETTINGS, URL, build_config_schema
 from connectors.sdk.spec import ConnectorSpec, Fetched
 from connectors.sdk.tables import Table
 
-_MARK = b"ld+json"
-_ROOM = 4 * MIB
-"""Reserved bytes of a snapshot, so that the last page never exceeds the limit."""
-_PIECE = 64 * 1024
+_JSON_LD_MARK = b"ld+json"
+_RESERVED_BYTES = 4 * MIB
+"""Bytes of the maximum size of a snapshot that are not used for pages, so that notes always fit."""
+_CHUNK_CHARS = 64 * 1024
 
 
 class JsonLdConnector:
-    """Connector for one page, or with `pages: site` for every page in the site's sitemaps that robots.txt allows."""
+    """Connector for one web page or, with the setting `pages: site`, for the pages in the sitemaps of a site."""
 
     @asynccontextmanager
     async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
-        """Fetch the pages, one JSON document a line: address and text. Pages without JSON-LD are skipped."""
+        """Fetch the pages that robots.txt allows; each is a line of JSON with the page's URL and HTML.
+
+        Of several pages, those without JSON-LD are skipped. Raises ConnectorError.
+        """
         url = str(ctx.config.get("url", ""))
-        site = await begun(ctx, url)
-        addresses = await listed(site, url) if ctx.config.get("pages") == "site" else [url]
-        if not site.robots.allows(addresses[0]):
+        site = await open_site(ctx, url)
+        urls = await find_page_urls(site, url) if ctx.config.get("pages") == "site" else [url]
+        if not site.robots.allows(urls[0]):
             raise Refused("The site's robots.txt does not allow this page.")
-        first = await site.page(addresses[0], first=len(addresses) == 1)
-        if first is None and len(addresses) == 1:
-            raise BadData("there is no such page (HTTP 404 or 410), or it is too large")
+        first = await site.fetch(urls[0], is_first=len(urls) == 1)
+        if first is None and len(urls) == 1:
+            raise BadData("the page does not exist (HTTP 404 or 410) or is too large")
         yield Fetched(
             status=200,
-            chunks=_lines(site, first, addresses),
+            chunks=_fetch_lines(site, first, urls),
             final_url=url,
             content_type="application/jsonl",
             filename="pages.jsonl",
             served_by="pages",
         )
 
-    def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """Yield one table of the products on all pages. Raises BadData."""
+    def parse_tables(self, ctx: Context, path: Path) -> Iterator[Table]:
+        """Yield the only table of the snapshot, with the products of all pages. Raises BadData."""
         if not path.stat().st_size:
             raise BadData("the file is empty")
-        yield table(ctx, _nodes(ctx, path))
+        yield build_products_table(ctx, _iterate_products(ctx, path))
 
 
-def _nodes(ctx: Context, path: Path) -> Iterator[tuple[int, Node, str | None]]:
-    """Yield each product with the line of its page, and the page's address if it is the only one there."""
-    for number, line in json_records.lines(path, None, ctx.limits, ctx.report):
-        html, address = line.get("html"), line.get("url")
-        if not isinstance(html, str) or not isinstance(address, str):
-            raise BadData(f"line {number} is not a page of a site")
-        found = list(of_page(ctx, number, html))
+def _iterate_products(ctx: Context, path: Path) -> Iterator[tuple[int, Node, str | None]]:
+    """Yield each product with the line of its page and the page's URL, or None if the page has several products."""
+    for number, line in json_records.iterate_lines(path, None, ctx.limits, ctx.report):
+        html, page_url = line.get("html"), line.get("url")
+        if not isinstance(html, str) or not isinstance(page_url, str):
+            raise BadData(f"line {number} of the stored file does not contain a web page")
+        found = list(find_page_products(ctx, number, html))
         for node in found:
-            yield number, node, address if len(found) == 1 else None
+            yield number, node, page_url if len(found) == 1 else None
 
 
-async def _lines(site: Site, first: Page | None, addresses: list[str]) -> AsyncIterator[bytes]:
-    left = site.ctx.limits.snapshot_bytes - _ROOM
-    for place, address in enumerate(addresses):
-        answer = first if place == 0 else await site.page(address)
-        if answer is None or (_MARK not in answer.body and len(addresses) > 1):
+async def _fetch_lines(site: CrawledSite, first: FetchedPage | None, urls: list[str]) -> AsyncIterator[bytes]:
+    left = site.ctx.limits.snapshot_bytes - _RESERVED_BYTES
+    for index, page_url in enumerate(urls):
+        answer = first if index == 0 else await site.fetch(page_url)
+        if answer is None or (_JSON_LD_MARK not in answer.body and len(urls) > 1):
             continue
-        line = await _line(address, answer.body)
+        line = await _encode_line(page_url, answer.body)
         if len(line) > site.ctx.limits.page_bytes:
-            site.large += 1
+            site.too_large += 1
             continue
         left -= len(line)
         if left < 0:
-            site.left_out += len(addresses) - place
+            site.omitted += len(urls) - index
             break
         yield line
-    for detail in site.told():
-        yield note(detail)
+    for detail in site.describe_omissions():
+        yield encode_note(detail)
 
 
-async def _line(address: str, body: bytes) -> bytes:
-    """Encode a page as a line in pieces, yielding to the event loop. Invalid UTF-8 becomes U+FFFD."""
+async def _encode_line(page_url: str, body: bytes) -> bytes:
+    """Return a page as a line of JSON with its URL and HTML. Invalid UTF-8 is replaced by U+FFFD."""
     text = body.decode("utf-8", errors="replace")
-    parts = []
-    for at in range(0, len(text), _PIECE):
-        parts.append(json.dumps(text[at : at + _PIECE], ensure_ascii=False)[1:-1].encode("utf-8", errors="replace"))
-        await asyncio.sleep(0)
-    return json.dumps({"url": address})[:-1].encode() + b', "html": "' + b"".join(parts) + b'"}\n'
+    chunks = []
+    for at in range(0, len(text), _CHUNK_CHARS):
+        chunks.append(
+            json.dumps(text[at : at + _CHUNK_CHARS], ensure_ascii=False)[1:-1].encode("utf-8", errors="replace")
+        )
+        await asyncio.sleep(0)  # lets other tasks run
+    return json.dumps({"url": page_url})[:-1].encode() + b', "html": "' + b"".join(chunks) + b'"}\n'
 
 
 SPEC = ConnectorSpec(
@@ -99,35 +104,35 @@ SPEC = ConnectorSpec(
     title="Web pages with JSON-LD (schema.org)",
     kinds=frozenset({"url"}),
     streams=frozenset({"catalogue"}),
-    fetches=True,
-    config_schema=config_schema(
+    can_fetch=True,
+    config_schema=build_config_schema(
         {
             "url": {
                 **URL,
-                "description": "A product's page; with pages: site the site's address, or that of a sitemap.",
+                "description": "The URL of a product's page; if pages is site, the URL of the site or of a sitemap.",
             },
             "pages": {
                 "enum": ["one", "site"],
                 "default": "one",
-                "description": "Whether this one page is read, or all that the site's sitemaps list.",
+                "description": "Read the page at url only (one), or all pages in the site's sitemaps (site).",
             },
             "max_pages": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST_PAGES,
-                "default": USUAL_PAGES,
-                "description": "How many pages of a site are read at most.",
+                "maximum": MAX_PAGES,
+                "default": DEFAULT_MAX_PAGES,
+                "description": "The maximum number of pages to read.",
             },
             "include": {
                 "type": "string",
                 "minLength": 1,
                 "maxLength": 200,
-                "description": "Only pages whose path has this in it are read, such as /products/.",
+                "description": "Read only pages whose path contains this text, such as /products/.",
             },
         },
         required=("url",),
     ),
     open=JsonLdConnector,
-    addresses=frozenset({"url"}),
-    harmless=HARMLESS | {"pages", "max_pages", "include"},
+    address_settings=frozenset({"url"}),
+    neutral_settings=NEUTRAL_SETTINGS | {"pages", "max_pages", "include"},
 )

@@ -1,24 +1,24 @@
-"""Public interface of the connector kit, the only package that a connector may import; names not listed here may change.
+"""Connector SDK, the only package of Joinery that a connector may import. Names not listed here may change.
 
-Plugins import the kit as `joinery_sdk` (the distribution joinery-sdk), built-in connectors as `connectors.sdk`. Both
-names give the same classes (adapters/pluggy/loading.py). Modules of the kit import each other relatively, so that they
+Plugins import the SDK as `joinery_sdk` (the distribution joinery-sdk), built-in connectors as `connectors.sdk`. Both
+names give the same classes (adapters/pluggy/loading.py). Modules of the SDK import each other relatively, so that they
 contain neither name.
 """
 
 from .context import Context, HttpClient, HttpFailure, HttpResponse, Limits, Validators
 from .errors import BadData, ConnectorError, Refused, RetryLater, TooLarge, Unreachable
 from .hooks import ENTRY_POINT_GROUP, PROJECT, hookimpl, hookspec
-from .spec import API, KINDS, STREAMS, Connector, ConnectorSpec, Fetched, Item, StockChecker
-from .tables import GIVEN_FIELDS, GIVEN_PARTS, Cell, Report, Row, Table, given_field, is_given
+from .spec import API, KINDS, STREAMS, Connector, ConnectorSpec, Fetched, StockChecker, StockCheckItem
+from .tables import DECLARED_FIELD_PARTS, DECLARED_FIELDS, Cell, Report, Row, Table, base_field, is_declarable_field
 from .version import VERSION
 
 __version__ = VERSION
 
 __all__ = [
     "API",
+    "DECLARED_FIELDS",
+    "DECLARED_FIELD_PARTS",
     "ENTRY_POINT_GROUP",
-    "GIVEN_FIELDS",
-    "GIVEN_PARTS",
     "KINDS",
     "PROJECT",
     "STREAMS",
@@ -32,20 +32,20 @@ __all__ = [
     "HttpClient",
     "HttpFailure",
     "HttpResponse",
-    "Item",
     "Limits",
     "Refused",
     "Report",
     "RetryLater",
     "Row",
+    "StockCheckItem",
     "StockChecker",
     "Table",
     "TooLarge",
     "Unreachable",
     "Validators",
     "__version__",
-    "given_field",
+    "base_field",
     "hookimpl",
     "hookspec",
-    "is_given",
+    "is_declarable_field",
 ]

@@ -1,4 +1,4 @@
-"""Environment of a connector at work: settings, a guarded HTTP client, limits and a clock."""
+"""Environment of a connector during a fetch or parse: settings, an HTTP client, limits and a clock."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -13,7 +13,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """Validators of the last snapshot, for a conditional request (RFC 9110 §13)."""
+    """ETag and Last-Modified of the last snapshot, for a conditional request (RFC 9110 §13)."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -21,11 +21,21 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds of a connector's input, sizes in bytes and times in seconds.
+    """Upper limits of what a connector reads, waits and returns.
 
-    `record_bytes` bounds one record of JSON or XML. `cell_chars` and `cell_items` bound one cell, and the host enforces
-    them. 65,536 characters are the longest text that a product keeps, and twice what an Excel cell can hold. A list or
-    an object may have eight times that in all; every value inside counts as an item.
+    Attributes:
+        snapshot_bytes: Size of a snapshot.
+        page_bytes: Size of one response of a source that is read page by page.
+        record_bytes: Size of one record of JSON or XML.
+        unpacked_bytes: Size of the contents of a compressed file.
+        sheet_cells: Number of cells of a worksheet.
+        rows: Number of rows of a snapshot.
+        columns: Number of columns of a table.
+        cell_chars: Characters of a text in a cell; a list or object may have eight times as many in total.
+        cell_items: Number of values in a list or object in a cell, at all levels.
+        max_wait_seconds: Longest wait during a run, such as for a rate limit; for a longer wait, the run is postponed.
+        fetch_seconds: Duration of one fetch.
+        parse_seconds: Duration of the parsing of one snapshot.
     """
 
     snapshot_bytes: int = 1024 * MIB
@@ -35,15 +45,15 @@ class Limits:
     sheet_cells: int = 4_000_000
     rows: int = 5_000_000
     columns: int = 2_000
-    cell_chars: int = 64 * 1024
+    cell_chars: int = 64 * 1024  # the longest text that a product keeps, and twice what an Excel cell can hold
     cell_items: int = 5_000
-    patience_seconds: float = 60.0
+    max_wait_seconds: float = 60.0
     fetch_seconds: float = 3_600.0
     parse_seconds: float = 3_600.0
 
 
 class HttpResponse(Protocol):
-    """HTTP response with a streamed body; names in `headers` ignore case, `chunks` are decoded (no gzip left)."""
+    """HTTP response with a streamed body."""
 
     @property
     def status(self) -> int:
@@ -52,7 +62,7 @@ class HttpResponse(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Headers; names ignore case."""
+        """Headers by name, in which the case of names does not matter."""
         ...
 
     @property
@@ -62,15 +72,16 @@ class HttpResponse(Protocol):
 
     @property
     def chunks(self) -> AsyncIterator[bytes]:
-        """Body, readable once."""
+        """Chunks of the decompressed body, which can be iterated once."""
         ...
 
 
 class HttpClient(Protocol):
-    """Guarded client, a connector's only access to the network.
+    """HTTP client with protection against hostile servers, a connector's only access to the network.
 
-    Addresses are vetted, redirects followed (at most 5), bodies bounded and no cookies kept. A connector sees failures
-    as Unreachable, Refused or BadData; the client that the host receives may raise HttpFailure.
+    Addresses are vetted, at most 5 redirects are followed, bodies are limited, and no cookies are stored. In a
+    connector, failures are raised as Unreachable, Refused or BadData; the client that the plugin host uses may raise
+    HttpFailure.
     """
 
     def get(
@@ -80,13 +91,17 @@ class HttpClient(Protocol):
         headers: Mapping[str, str] | None = None,
         conditional: Validators | None = None,
         hosts: frozenset[str] | None = None,
-        private: frozenset[str] = frozenset(),
+        secrets: frozenset[str] = frozenset(),
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        """Send a GET request; a response of any status is returned.
+        """Send a GET request and yield the response, whatever its status.
 
-        `conditional` makes the request conditional (response 304). `hosts` are the only hosts (`a.example`,
-        `*.a.example`) that the request and its redirects may reach. `private` texts are, like the credentials, never
-        sent on a redirect to another origin.
+        Args:
+            url: URL to request.
+            headers: Additional request headers.
+            conditional: Validators that make the request conditional, so that the source can respond with status 304.
+            hosts: The only hosts (`a.example`, `*.a.example`) to which the request and its redirects may be sent.
+            secrets: Secrets, such as a token in the URL, that are not sent to another origin after a redirect. The
+                credentials of the source are always protected in this way.
         """
         ...
 
@@ -98,13 +113,16 @@ class HttpClient(Protocol):
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        """Send a POST request, for services that sign in or query by POST. Redirects are not followed."""
+        """Send a POST request, for services that require POST to sign in or query, and yield the response.
+
+        Redirects are not followed. The arguments are those of `get`.
+        """
         ...
 
 
 @runtime_checkable
 class HttpFailure(Protocol):
-    """Exception of a guarded client, with the kind of the failure.
+    """Failure of a request, raised by the HTTP client of the plugin host.
 
     `kind` is one of refused_address, dns, tls, connect, timeout, aborted, too_large, too_slow, redirect, bad_encoding,
     host_busy.
@@ -114,16 +132,16 @@ class HttpFailure(Protocol):
 
 
 class Context(Protocol):
-    """Environment of one fetch or one parse."""
+    """Environment of a connector during one fetch or the parsing of one snapshot."""
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """Source's settings, valid by the connector's config_schema."""
+        """Settings of the source, which conform to the connector's config_schema."""
         ...
 
     @property
     def credentials(self) -> Mapping[str, Any] | None:
-        """Decrypted credentials, valid by credentials_schema; None if the source has none, and while a snapshot is parsed."""
+        """Decrypted credentials, which conform to credentials_schema; None without credentials and during parsing."""
         ...
 
     @property
@@ -133,32 +151,32 @@ class Context(Protocol):
 
     @property
     def validators(self) -> Validators:
-        """Validators of the last snapshot."""
+        """ETag and Last-Modified of the last snapshot, for conditional requests."""
         ...
 
     @property
     def http(self) -> HttpClient:
-        """Guarded HTTP client."""
+        """HTTP client for all requests of the connector."""
         ...
 
     @property
     def limits(self) -> Limits:
-        """Upper bounds of the input."""
+        """Upper limits of what the connector reads, waits and returns."""
         ...
 
     @property
     def score_header(self) -> Callable[[Sequence[str]], int]:
-        """Function that counts the known header words among cells; the row with the highest count is the header row."""
+        """Function that counts the words of known headers in a row's cells; the header row has the highest count."""
         ...
 
     def now(self) -> datetime:
-        """Return the current time, aware, in UTC."""
+        """Return the current time in UTC, with its time zone."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for some seconds. Above limits.patience_seconds, raise RetryLater instead."""
+        """Wait. Raises RetryLater at once if `seconds` is more than `limits.max_wait_seconds`."""
         ...
 
     def report(self, report: Report) -> None:
-        """Report data that could not be kept as it was; parsing continues."""
+        """Record a report about data that could not be used unchanged. The parsing continues."""
         ...

@@ -1,20 +1,20 @@
-"""Errors of connectors, by the runner's next step."""
+"""Errors of connectors, one class for each reaction of the run, such as a retry or a failure."""
 
 from datetime import datetime
 from typing import Literal
 
 WaitReason = Literal["rate_limited", "upstream_busy", "retry"]
-"""Why a run waits (docs/conventions.md#enumerations)."""
+"""Reason why a run waits (docs/conventions.md#enumerations)."""
 
 
 class ConnectorError(Exception):
-    """Base of the errors of a connector. The message is shown to the source's owner and contains no secret."""
+    """Base class of the errors of a connector. The message is shown to the source's owner and contains no secret."""
 
 
 class RetryLater(ConnectorError):
-    """Request of the source to wait: the run pauses and is retried.
+    """Request of the source to wait. The run is paused and retried.
 
-    `until` is the time that the source named (aware, UTC), or None if the runner chooses.
+    `until` is the time in UTC at which the source permits the next request; None if the source stated no time.
     """
 
     def __init__(self, message: str, *, until: datetime | None = None, reason: WaitReason = "rate_limited") -> None:
@@ -24,23 +24,24 @@ class RetryLater(ConnectorError):
 
 
 class Refused(ConnectorError):
-    """Refusal by the source, which stays blocked until a person changes a setting.
+    """Refusal by the source. No further run starts until a person changes a setting.
 
-    `credentials` states that the credentials were refused, not the request as such.
+    Attributes:
+        is_credentials_error: True if the source refused the credentials, false if it refused the request for another reason.
     """
 
-    def __init__(self, message: str, *, credentials: bool = False) -> None:
-        self.credentials = credentials
+    def __init__(self, message: str, *, is_credentials_error: bool = False) -> None:
+        self.is_credentials_error = is_credentials_error
         super().__init__(message)
 
 
 class Unreachable(ConnectorError):
-    """Missing or unusable response: the run fails, the next one tries again."""
+    """Missing or unusable response. The run fails; the next run requests the data again."""
 
 
 class BadData(ConnectorError):
-    """Data that the connector cannot parse: the run fails, the message states what to send instead."""
+    """Data that the connector cannot parse. The run fails; the message states what to send instead."""
 
 
 class TooLarge(BadData):
-    """Response above the size limit; a request for a smaller part may succeed."""
+    """Response above the size limit. A request for fewer items may succeed."""

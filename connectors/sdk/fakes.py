@@ -1,4 +1,4 @@
-"""Test doubles for a connector's environment: an HTTP client without a network, and a context with a fixed time."""
+"""Test doubles of a connector's environment: an HTTP client without a network, and a context with a fixed time."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,13 +13,13 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 class Headers(dict[str, str]):
-    """Headers whose names ignore case."""
+    """HTTP headers by name, in which the case of names does not matter."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__({name.lower(): value for name, value in values.items()})
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the header's value; names ignore case."""
+        """Return the value of the header `name` in any case, or `default`."""
         return super().get(name.lower(), default)
 
     def __getitem__(self, name: str) -> str:
@@ -30,8 +30,11 @@ class Headers(dict[str, str]):
 
 
 @dataclass(frozen=True, slots=True)
-class FakeAnswer:
-    """Response of a fake source. `final_url` is the URL after a redirect."""
+class StubResponse:
+    """Response that a test defines, and that FakeHttp returns as a FakeResponse.
+
+    `final_url` is the URL after a redirect; None without a redirect.
+    """
 
     body: bytes = b""
     status: int = 200
@@ -42,7 +45,7 @@ class FakeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FakeResponse:
-    """Fake response being read (joinery_sdk.HttpResponse)."""
+    """Response that FakeHttp yields to the connector, an implementation of joinery_sdk.HttpResponse."""
 
     status: int
     headers: Mapping[str, str]
@@ -51,7 +54,7 @@ class FakeResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedRequest:
     """Request that a fake source received."""
 
     method: str
@@ -61,20 +64,27 @@ class Asked:
 
 
 class FakeHttp:
-    """HTTP client without a network. `answers` maps a URL to its response, or to consecutive responses.
+    """HTTP client without a network.
 
-    `always` answers every URL instead; an unknown URL is answered with 404. `asked` lists the requests in order.
+    Args:
+        responses: Response by URL, or a list of responses to consecutive requests of the URL. Other URLs have status 404.
+        always: Response to every URL, instead of `responses`.
+
+    Attributes:
+        requests: Received requests, in order.
     """
 
     def __init__(
         self,
-        answers: Mapping[str, FakeAnswer | Sequence[FakeAnswer]] | None = None,
+        responses: Mapping[str, StubResponse | Sequence[StubResponse]] | None = None,
         *,
-        always: FakeAnswer | None = None,
+        always: StubResponse | None = None,
     ) -> None:
-        self._answers = {url: [it] if isinstance(it, FakeAnswer) else list(it) for url, it in (answers or {}).items()}
+        self._responses = {
+            url: [it] if isinstance(it, StubResponse) else list(it) for url, it in (responses or {}).items()
+        }
         self._always = always
-        self.asked: list[Asked] = []
+        self.requests: list[RecordedRequest] = []
 
     @asynccontextmanager
     async def get(
@@ -84,14 +94,14 @@ class FakeHttp:
         headers: Mapping[str, str] | None = None,
         conditional: Validators | None = None,
         hosts: frozenset[str] | None = None,
-        private: frozenset[str] = frozenset(),
+        secrets: frozenset[str] = frozenset(),
     ) -> AsyncIterator[FakeResponse]:
-        """Return the response; 304 if the validators match its ETag."""
-        answer = self._answer("GET", url, headers, None)
-        etag = Headers(answer.headers).get("ETag")
+        """Record the request and yield the response for the URL, or status 304 if `conditional` has its ETag."""
+        response = self._find_reply("GET", url, headers, None)
+        etag = Headers(response.headers).get("ETag")
         if conditional is not None and etag is not None and conditional.etag == etag:
-            answer = FakeAnswer(status=304, headers=answer.headers)
-        yield self._response(url, answer)
+            response = StubResponse(status=304, headers=response.headers)
+        yield self._build_response(url, response)
 
     @asynccontextmanager
     async def post(
@@ -102,31 +112,34 @@ class FakeHttp:
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AsyncIterator[FakeResponse]:
-        """Return the response, as for a GET."""
-        yield self._response(url, self._answer("POST", url, headers, body))
+        """Record the request and yield the response for the URL."""
+        yield self._build_response(url, self._find_reply("POST", url, headers, body))
 
-    def _answer(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None) -> FakeAnswer:
-        self.asked.append(Asked(method, url, Headers(headers or {}), body))
+    def _find_reply(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None) -> StubResponse:
+        self.requests.append(RecordedRequest(method, url, Headers(headers or {}), body))
         if self._always is not None:
             return self._always
-        remaining = self._answers.get(url)
+        remaining = self._responses.get(url)
         if not remaining:
-            return FakeAnswer(status=404)
+            return StubResponse(status=404)
         return remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
-    def _response(self, url: str, answer: FakeAnswer) -> FakeResponse:
-        headers = Headers({"Content-Type": answer.content_type, **answer.headers})
-        return FakeResponse(answer.status, headers, answer.final_url or url, _chunks(answer.body))
+    def _build_response(self, url: str, response: StubResponse) -> FakeResponse:
+        headers = Headers({"Content-Type": response.content_type, **response.headers})
+        return FakeResponse(response.status, headers, response.final_url or url, _iterate_chunks(response.body))
 
 
-async def _chunks(body: bytes, size: int = 1000) -> AsyncIterator[bytes]:
+async def _iterate_chunks(body: bytes, size: int = 1000) -> AsyncIterator[bytes]:
     for at in range(0, len(body), size):
         yield body[at : at + size]
 
 
 @dataclass(slots=True)
 class FakeContext:
-    """Context without a service; the time is always NOON and `slept` is the total wait in seconds."""
+    """Context of a connector under test, without a network and with a fixed time.
+
+    `reports` are the reports of the connector. `slept` is the number of seconds that it has waited in total.
+    """
 
     config: Mapping[str, Any] = field(default_factory=dict)
     credentials: Mapping[str, Any] | None = None
@@ -139,13 +152,13 @@ class FakeContext:
     slept: float = 0.0
 
     def now(self) -> datetime:
-        """Return NOON."""
+        """Return the constant NOON as the current time."""
         return NOON
 
     async def sleep(self, seconds: float) -> None:
-        """Add to `slept` and return at once."""
+        """Add the seconds to `slept` and return without waiting."""
         self.slept += seconds
 
     def report(self, report: Report) -> None:
-        """Append to `reports`."""
+        """Append the report to `reports`."""
         self.reports.append(report)

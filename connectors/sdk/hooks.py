@@ -1,4 +1,4 @@
-"""Hook by which built-in and third-party plugins provide connectors."""
+"""Pluggy hook that built-in and third-party plugins implement to provide connectors."""
 
 import pluggy
 
@@ -13,7 +13,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def joinery_connectors() -> list[ConnectorSpec]:  # type: ignore[empty-body]
-    """Return the connectors of this plugin.
+    """Return the connectors of the plugin that implements this hook.
 
-    The hook is synchronous, quick and without side effects; it opens no connector.
+    An implementation must be synchronous, quick and without side effects, and must not open a connector.
     """

@@ -1,20 +1,20 @@
-"""Notes on a fetch, kept as lines of its snapshot and reported each time the snapshot is read."""
+"""Notes about a fetch, such as an omitted list. A note is a line of the snapshot, and is reported at each parsing."""
 
 import json
 from typing import Any
 
-_KEY = "joinery_note"
-_LONGEST = 500
+_NOTE_KEY = "joinery_note"
+_MAX_NOTE_CHARS = 500
 
 
-def note(detail: str) -> bytes:
-    """Return a line for a snapshot of JSON lines; joinery_sdk.readers.json_records reports it."""
-    return json.dumps({_KEY: detail[:_LONGEST]}).encode() + b"\n"
+def encode_note(detail: str) -> bytes:
+    """Return a note as a line for a snapshot of JSON lines; readers.json_records reports the note during parsing."""
+    return json.dumps({_NOTE_KEY: detail[:_MAX_NOTE_CHARS]}).encode() + b"\n"
 
 
-def noted(value: Any) -> str | None:
-    """Return the text of a note, or None for any other value."""
+def read_note(value: Any) -> str | None:
+    """Return the text of a note from its decoded line; None if the line is not a note."""
     if isinstance(value, dict) and len(value) == 1:
-        text = value.get(_KEY)
+        text = value.get(_NOTE_KEY)
         return text if isinstance(text, str) else None
     return None

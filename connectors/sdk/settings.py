@@ -7,65 +7,68 @@ URL: Mapping[str, Any] = {
     "type": "string",
     "format": "uri",
     "pattern": "^https?://",
-    "x-words": "an address that starts with http:// or https://",
+    "x-words": "a URL that starts with http:// or https://",
     "maxLength": 2048,
 }
 
 COMMON: Mapping[str, Any] = {
     "platform": {
         "enum": ["shopify", "woocommerce", "bigcommerce", "magento", "squarespace", "custom"],
-        "description": "What the shop runs on.",
+        "description": "The shop's platform.",
     },
     "format": {
         "enum": ["csv", "tsv", "xlsx", "json", "jsonl", "xml", "google_merchant", "json_ld"],
-        "description": "What the feed is, where its content leaves that open.",
+        "description": "The feed's format, if its content is ambiguous.",
     },
     "currency": {
         "type": "string",
         "pattern": "^[a-z]{3}$",
         "x-words": "three lower-case letters (ISO 4217), such as usd",
-        "description": "The currency of prices that name none (ISO 4217, lower case).",
+        "description": "The default currency of prices (ISO 4217, lower case).",
     },
     "decimal": {"enum": ["dot", "comma", "auto"], "description": "The decimal mark of numbers in texts."},
-    "role": {"enum": ["supplier", "brand", "retailer", "warehouse"], "description": "Who states the feed."},
+    "role": {
+        "enum": ["supplier", "brand", "retailer", "warehouse"],
+        "description": "Whether the feed comes from a supplier, a brand, a retailer or a warehouse.",
+    },
     "warehouse": {
         "type": "string",
         "minLength": 1,
         "maxLength": 200,
-        "description": "The place of stock and prices that name none.",
+        "description": "The default location of stock and prices.",
     },
     "price_code": {
         "type": "string",
         "minLength": 1,
         "maxLength": 200,
-        "description": "Which price column is taken, of a price list with several.",
+        "description": "Text in the header of the price column to use, if the price list has several.",
     },
     "media_base_url": {
         "type": "string",
         "format": "uri",
         "pattern": r"^https?://[^?#\s]+$",
-        "x-words": "an address that starts with http:// or https:// and has no query, no fragment and no spaces",
+        "x-words": "a URL that starts with http:// or https://, without query, fragment and spaces",
         "maxLength": 1024,
-        "description": "The folder in which pictures lie that the feed gives by their file names alone.",
+        "description": "The base URL of images that the feed lists by file name.",
     },
     "inbound": {
         "type": "object",
-        "description": "Whose mail is taken.",
+        "description": "Senders whose mail is accepted.",
         "properties": {"senders": {"type": "array", "items": {"type": "string", "maxLength": 320}, "maxItems": 100}},
         "additionalProperties": False,
     },
 }
 
-HARMLESS = frozenset(COMMON)
-"""The common settings say how a feed is read, never where it is asked for: for ConnectorSpec.harmless."""
+NEUTRAL_SETTINGS = frozenset(COMMON)
+"""Names of the common settings, none of which affects where data is fetched (ConnectorSpec.neutral_settings)."""
 
 
-def config_schema(own: Mapping[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return a closed JSON Schema (Draft 2020-12) of the common settings and a connector's own ones."""
+def build_config_schema(connector_settings: Mapping[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the JSON Schema of a connector's settings: the common ones and the connector's `connector_settings`, and no others."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
-        "properties": {**COMMON, **own},
+        "properties": {**COMMON, **connector_settings},
         "required": list(required),
         "additionalProperties": False,
     }

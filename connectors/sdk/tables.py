@@ -1,4 +1,4 @@
-"""Output of a connector: tables of rows, iterated once, in the order of the feed."""
+"""Output of a connector: tables of cells, and reports about data that could not be used."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 Cell: TypeAlias = "str | int | Decimal | bool | list[Any] | dict[str, Any] | None"
 Row: TypeAlias = "tuple[int, list[Cell]]"
-"""The line (from 1, as a person counts in the file; in JSON and XML the number of the record) and one cell a header."""
+"""Pair of the line number from 1 (in JSON and XML, the number of the record) and the cells, one per header."""
 
 PRODUCT_FIELDS = frozenset(
     "product_key title brand collection description category category_path google_category gpc_brick tags features media "
@@ -22,48 +22,55 @@ VARIANT_FIELDS = frozenset(
 OFFER_FIELDS = frozenset(
     "cost msrp map price sale_price compare_at currency quantity availability location lead_time_days incoming".split()
 )
-GIVEN_FIELDS = PRODUCT_FIELDS | VARIANT_FIELDS | OFFER_FIELDS
-"""What `Table.given` may name. A setting follows an @ (`weight@unit=g`); one axis alone is `axes.<Name>`. Parts of a field
-are `dimensions.width`, `cartons.0.weight`, `incoming.0.eta`, `compliance.country_of_origin`: GIVEN_PARTS."""
+DECLARED_FIELDS = PRODUCT_FIELDS | VARIANT_FIELDS | OFFER_FIELDS
+"""Names of fields for `Table.fields`. A part of a field follows a dot, as in `dimensions.width`, `cartons.0.weight` or
+`axes.Size` (DECLARED_FIELD_PARTS), and a setting follows an @, as in `weight@unit=g`.
+"""
 
-_PLACE = r"\d{1,2}"
-GIVEN_PARTS: Mapping[str, str] = {
+_INDEX = r"\d{1,2}"
+DECLARED_FIELD_PARTS: Mapping[str, str] = {
     "axes": r"(?s:.+)",
-    "category_path": _PLACE,
-    "option_name": _PLACE,
-    "option_value": _PLACE,
+    "category_path": _INDEX,
+    "option_name": _INDEX,
+    "option_value": _INDEX,
     "media": "hero",
     "dimensions": "width|depth|height|diameter|seat_height|seat_depth|arm_height|clearance|length",
     "rug": "shape|size_text|nominal|construction|pile_height|indoor_outdoor",
-    "cartons": rf"{_PLACE}\.(?:width|depth|height|weight|count|dimensions)",
-    "incoming": rf"{_PLACE}\.(?:quantity|eta)",
+    "cartons": rf"{_INDEX}\.(?:width|depth|height|weight|count|dimensions)",
+    "incoming": rf"{_INDEX}\.(?:quantity|eta)",
     "compliance": "tsca_title_vi|sturdy_act|stability_rating|ca_tb117_2013|prop65_warning|prop65_chemicals|country_of_origin",
 }
-"""The parts of a field that has any, as a pattern of what follows its first dot."""
+"""Regular expression of the parts that may follow a field after a dot, by field."""
 _PARTS_ONLY = frozenset({"option_name", "option_value", "rug", "incoming", "compliance"})
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Sheet, set of pages or file. `sheet` is None if a format has no sheets.
+    """Table of a snapshot: a worksheet, a file, or all pages of an API.
 
-    `given` is set if the connector itself knows the fields of the columns: for each header one of GIVEN_FIELDS, or None
-    for a column without a field. Cells: text as in the feed, exact numbers (never float), None for an absent value
-    (empty text removes an earlier value; if `given` is set, None does, too); `tags` a list of text, `category_path` a
-    list from the top, `media` a list of {url, alt, position}, `axes` a dict of option name to value.
+    Cells are text as in the feed, exact numbers (never float), or None for an absent value. An empty text removes a
+    value of an earlier run; so does None if `fields` is set. `tags` is a list of texts, `category_path` a list from the
+    top category down, `media` a list of {url, alt, position}, `axes` a dict of option names to values.
+
+    Attributes:
+        sheet: Name of the worksheet; None for formats without worksheets.
+        headers: Names of the columns.
+        rows: Rows in the order of the feed, which can be iterated once.
+        fields: Field of each column, as described at DECLARED_FIELDS; None for a column without a field. If the
+            connector does not know the fields, `fields` itself is None, and people map the columns.
     """
 
     sheet: str | None
     headers: tuple[str, ...]
     rows: Iterator[Row]
-    given: tuple[str | None, ...] | None = None
+    fields: tuple[str | None, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Data in the snapshot that could not be kept as it was; parsing continues.
+    """Report of data in the snapshot that could not be used unchanged.
 
-    `line` is counted as in Row, None if the report concerns the whole file; `column` is the header.
+    `line` is a line number as in Row, or None if the report concerns the whole file. `column` is a header, or None.
     """
 
     detail: str
@@ -72,16 +79,19 @@ class Report:
     sheet: str | None = None
 
 
-def given_field(entry: str) -> str:
-    """Return the bare field of a `given` entry: `weight` of `weight@unit=g`, `axes` of `axes.Colour`."""
+def base_field(entry: str) -> str:
+    """Return the field in an entry of `Table.fields`: `weight` for `weight@unit=g`, `axes` for `axes.Colour`."""
     return entry.split("@", 1)[0].split(".", 1)[0]
 
 
-def is_given(entry: str) -> bool:
-    """Return whether a `given` entry names a field of GIVEN_FIELDS or one of its parts; settings are not checked."""
+def is_declarable_field(entry: str) -> bool:
+    """Return whether an entry of `Table.fields` is valid: a field of DECLARED_FIELDS or a part of one.
+
+    Settings after an @ are not checked.
+    """
     head, dot, part = entry.split("@", 1)[0].partition(".")
-    if head not in GIVEN_FIELDS:
+    if head not in DECLARED_FIELDS:
         return False
     if not dot:
         return head not in _PARTS_ONLY
-    return re.fullmatch(GIVEN_PARTS.get(head, r"(?!)"), part) is not None
+    return re.fullmatch(DECLARED_FIELD_PARTS.get(head, r"(?!)"), part) is not None

@@ -1,6 +1,6 @@
-"""Release of the kit, read by its distribution and by the plugin host.
+"""Version of the connector SDK, read by its distribution and by the plugin host.
 
 The first number is `spec.API`. The second increases with additions, the third with corrections.
 """
 
-VERSION = "1.1.0"
+VERSION = "2.0.0"

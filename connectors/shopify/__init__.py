@@ -1,4 +1,4 @@
-"""Connectors for Shopify shops, by the public product list and by the Admin API."""
+"""Connectors for Shopify shops: one for the public list of products, and one for the Admin API."""
 
 from connectors.sdk.hooks import hookimpl
 from connectors.sdk.spec import ConnectorSpec
@@ -8,5 +8,5 @@ from connectors.shopify.connector import SPEC
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """Return the connectors `shopify`, for the public list, and `shopify-admin`."""
+    """Return the connectors `shopify`, for the public list of products, and `shopify-admin`, for the Admin API."""
     return [SPEC, ADMIN]

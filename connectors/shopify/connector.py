@@ -1,4 +1,4 @@
-"""Connector for a shop's public products.json: fetches pages, gives one row a variant."""
+"""Connector for the public list of products of a Shopify shop (products.json)."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -8,29 +8,27 @@ from urllib.parse import urlsplit, urlunsplit
 
 from connectors.sdk.context import Context
 from connectors.sdk.errors import BadData
-from connectors.sdk.pulling import page
+from connectors.sdk.fetching import fetch_page
 from connectors.sdk.readers import json_records
-from connectors.sdk.settings import HARMLESS, URL, config_schema
-from connectors.sdk.spec import ConnectorSpec, Fetched, Item
+from connectors.sdk.settings import NEUTRAL_SETTINGS, URL, build_config_schema
+from connectors.sdk.spec import ConnectorSpec, Fetched, StockCheckItem
 from connectors.sdk.tables import Table
-from connectors.shopify.pages import first_page, stock_of, walk
-from connectors.shopify.rows import table
+from connectors.shopify.pages import fetch_first_page, iterate_product_pages, parse_variant_stock
+from connectors.shopify.rows import build_shopify_table
 
 
 class ShopifyConnector:
-    """Connector for /products.json of a shop, or of one of its collections (config.url = …/collections/<handle>)."""
+    """Connector for the public products of a Shopify shop, or of the collection to which the setting `url` leads."""
 
     @asynccontextmanager
     async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
-        """Fetch the pages, one JSON document a line.
-
-        The request is unconditional, as page one does not validate the others.
-        """
-        address = products_url(str(ctx.config.get("url", "")))
-        first = await first_page(ctx, address)
+        """Fetch all pages of products as a snapshot with one page per line. Raises ConnectorError."""
+        # The request is unconditional, because the ETag of the first page does not cover the others.
+        products_url = build_products_url(str(ctx.config.get("url", "")))
+        first = await fetch_first_page(ctx, products_url)
         yield Fetched(
             status=first.page.status,
-            chunks=walk(ctx, address, first),
+            chunks=iterate_product_pages(ctx, products_url, first),
             final_url=first.page.final_url,
             content_type="application/jsonl",
             filename="products.jsonl",
@@ -38,51 +36,52 @@ class ShopifyConnector:
         )
 
     @asynccontextmanager
-    async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
-        """Fetch one variant's availability, as the shop's own pages do; no quantity is public."""
-        address = variant_url(str(ctx.config.get("url", "")), item.variant_key)
-        answer = await page(ctx, address, {"Accept": "application/json"}, patient=False)
-        line = json.dumps({"products": [await stock_of(answer, item)]}).encode() + b"\n"
+    async def fetch_stock(self, ctx: Context, item: StockCheckItem) -> AsyncIterator[Fetched]:
+        """Check the stock of one item: fetch the variant's availability. The quantity is not public.
+
+        Raises ConnectorError.
+        """
+        variant_url = build_variant_url(str(ctx.config.get("url", "")), item.variant_key)
+        answer = await fetch_page(ctx, variant_url, {"Accept": "application/json"}, can_wait=False)
+        line = json.dumps({"products": [await parse_variant_stock(answer, item)]}).encode() + b"\n"
         yield Fetched(
             status=answer.status,
-            chunks=_line(line),
+            chunks=_yield_line(line),
             final_url=answer.final_url,
             content_type="application/jsonl",
             filename="stock.jsonl",
             served_by="variants.js",
         )
 
-    def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """Yield one table of all pages, with stock columns only for the stock stream of stock checks. Raises BadData."""
+    def parse_tables(self, ctx: Context, path: Path) -> Iterator[Table]:
+        """Yield the only table of the snapshot; for the stock stream, with the stock columns only. Raises BadData."""
         if path.stat().st_size == 0:
             raise BadData("the file is empty")
-        yield table(json_records.pages(path, "products", ctx.limits, ctx.report), ctx)
+        yield build_shopify_table(json_records.iterate_pages_file(path, "products", ctx.limits, ctx.report), ctx)
 
 
-async def _line(line: bytes) -> AsyncIterator[bytes]:
+async def _yield_line(line: bytes) -> AsyncIterator[bytes]:
     yield line
 
 
-def variant_url(shop: str, variant: str) -> str:
-    """Return the address of one variant. Raises BadData."""
+def build_variant_url(shop: str, variant: str) -> str:
+    """Return the URL of the JSON of one variant in a shop. Raises BadData."""
     if not variant.isdecimal():
         raise BadData("The item's key is not a Shopify variant ID.")
-    parts = urlsplit(products_url(shop))
+    parts = urlsplit(build_products_url(shop))
     return urlunsplit((parts.scheme, parts.netloc, f"/variants/{variant}.js", "", ""))
 
 
-def products_url(shop: str) -> str:
-    """Return the address of the product list of a shop or of a collection. Raises BadData."""
+def build_products_url(shop: str) -> str:
+    """Return the URL of products.json for the URL of a shop or of a collection. Raises BadData."""
     parts = urlsplit(shop if "://" in shop else f"https://{shop}")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise BadData("the source's settings name no shop address (config.url)")
-    steps = [step for step in parts.path.split("/") if step]
-    if "collections" in steps[:-1]:
-        at = steps.index("collections")
-        kept = steps[: at + 2]
-    else:
-        kept = []
-    return urlunsplit((parts.scheme, parts.netloc, "/".join(["", *kept, "products.json"]), "", ""))
+        raise BadData("the source has no shop URL (config.url)")
+    segments = [segment for segment in parts.path.split("/") if segment]
+    collection = []
+    if "collections" in segments[:-1]:
+        collection = segments[: segments.index("collections") + 2]
+    return urlunsplit((parts.scheme, parts.netloc, "/".join(["", *collection, "products.json"]), "", ""))
 
 
 SPEC = ConnectorSpec(
@@ -90,12 +89,12 @@ SPEC = ConnectorSpec(
     title="Shopify shop",
     kinds=frozenset({"url"}),
     streams=frozenset({"catalogue"}),
-    fetches=True,
-    config_schema=config_schema(
-        {"url": {**URL, "description": "The shop's address, or that of one of its collections."}}, required=("url",)
+    can_fetch=True,
+    config_schema=build_config_schema(
+        {"url": {**URL, "description": "The URL of the shop or of one of its collections."}}, required=("url",)
     ),
     open=ShopifyConnector,
-    addresses=frozenset({"url"}),
-    harmless=HARMLESS,
-    checks=True,
+    address_settings=frozenset({"url"}),
+    neutral_settings=NEUTRAL_SETTINGS,
+    can_check_stock=True,
 )

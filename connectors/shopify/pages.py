@@ -1,4 +1,4 @@
-"""Paging through a shop's products; a refusal is distinguished from the last page."""
+"""Requests for the pages of a Shopify shop's public list of products, and checks of the responses."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -6,85 +6,87 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from connectors.sdk.context import Context
-from connectors.sdk.credentials import with_query
+from connectors.sdk.credentials import set_query_parameters
 from connectors.sdk.errors import BadData, Refused
-from connectors.sdk.notes import note
-from connectors.sdk.pulling import Page, page
-from connectors.sdk.readers.json_stream import decoded_page
-from connectors.sdk.spec import Item
+from connectors.sdk.fetching import FetchedPage, fetch_page
+from connectors.sdk.notes import encode_note
+from connectors.sdk.readers.json_stream import decode_page
+from connectors.sdk.spec import StockCheckItem
 
-SIZE = 250
-FARTHEST = 25_000
-"""page * limit beyond this answers 400 "Page * Limit exceeds the 25000 limit." (observed 2026-09-29)."""
+PAGE_SIZE = 250
+MAX_LISTED_PRODUCTS = 25_000
+"""Maximum of page number times page size, above which the status is 400 ("Page * Limit exceeds the 25000 limit.")."""
 
 _HEADERS = {"Accept": "application/json"}
-_TOO_FAR = frozenset({400})
+_LIMIT_EXCEEDED_STATUSES = frozenset({400})
 
 
 @dataclass(frozen=True, slots=True)
 class ProductPage:
-    """Page of products: the response, and the IDs of its products in order."""
+    """Page of products: the response with the page, and the IDs of the products in order."""
 
-    page: Page
+    page: FetchedPage
     ids: tuple[Any, ...]
 
 
-async def first_page(ctx: Context, address: str) -> ProductPage:
-    """Fetch the first page; a wait that the shop requests is left to the runner. Raises ConnectorError."""
-    return await _read(await page(ctx, _numbered(address, 1), _HEADERS, patient=False))
+async def fetch_first_page(ctx: Context, products_url: str) -> ProductPage:
+    """Fetch the first page of products. Raises ConnectorError; RetryLater at once if the shop requests a wait."""
+    return await _parse_products(await fetch_page(ctx, _build_page_url(products_url, 1), _HEADERS, can_wait=False))
 
 
-async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[bytes]:
-    """Yield the pages as lines, until an empty one. Raises ConnectorError.
+async def iterate_product_pages(ctx: Context, products_url: str, first: ProductPage) -> AsyncIterator[bytes]:
+    """Yield `first` and all further pages as lines of the snapshot, up to an empty page. Raises ConnectorError.
 
-    A shop lists at most 25,000 products this way; a full last page is reported. A page that repeats the one before ends
-    the list: the shop ignores the page number.
+    A shop lists at most 25,000 products; if it may have more, the last line is a note. A page that equals the previous
+    one also ends the list.
     """
     current = first
     number = 1
     while current.ids:
-        yield current.page.line()
+        yield current.page.to_line()
         number += 1
-        if number * SIZE > FARTHEST:
-            yield note("the shop shows no more than 25,000 products; those beyond are missing")
+        if number * PAGE_SIZE > MAX_LISTED_PRODUCTS:
+            yield encode_note("the shop lists at most 25,000 products; the others are missing")
             return
-        answer = await page(ctx, _numbered(address, number), _HEADERS, patient=True, ends=_TOO_FAR)
-        if answer.status in _TOO_FAR:
+        response = await fetch_page(
+            ctx, _build_page_url(products_url, number), _HEADERS, can_wait=True, end_statuses=_LIMIT_EXCEEDED_STATUSES
+        )
+        if response.status in _LIMIT_EXCEEDED_STATUSES:
             return
-        following = await _read(answer)
+        following = await _parse_products(response)
         if following.ids == current.ids:
             return
         current = following
     if number == 1:
-        yield current.page.line()
+        yield current.page.to_line()
 
 
-async def stock_of(answer: Page, item: Item) -> dict[str, Any]:
-    """Return a product with the stock of the response's one variant. Raises BadData, Refused."""
-    _refuse_closed(answer)
-    variant = await decoded_page(answer.body)
+async def parse_variant_stock(response: FetchedPage, item: StockCheckItem) -> dict[str, Any]:
+    """Parse the response of a stock check; return a product with one variant. Raises ConnectorError."""
+    _check_access(response)
+    variant = await decode_page(response.body)
     if not isinstance(variant, dict) or str(variant.get("id")) != item.variant_key:
         raise BadData("The shop's response is not the requested variant.")
     stock = {name: variant.get(name) for name in ("id", "sku", "available")}
     return {"id": item.product_key, "variants": [stock]}
 
 
-def _numbered(address: str, number: int) -> str:
-    return with_query(address, {"limit": str(SIZE), "page": str(number)})
+def _build_page_url(address: str, number: int) -> str:
+    return set_query_parameters(address, {"limit": str(PAGE_SIZE), "page": str(number)})
 
 
-async def _read(answer: Page) -> ProductPage:
-    """Parse the products of a response. Raises Refused for a password page or a challenge, BadData for anything else."""
-    _refuse_closed(answer)
-    document = await decoded_page(answer.body)
+async def _parse_products(response: FetchedPage) -> ProductPage:
+    """Parse a page of products. Raises Refused for a password page or a bot challenge, BadData for other content."""
+    _check_access(response)
+    document = await decode_page(response.body)
     products = document.get("products") if isinstance(document, dict) else None
     if not isinstance(products, list):
-        raise BadData("The address answers with JSON that lists no products: it is not a Shopify shop.")
-    return ProductPage(answer, tuple(product.get("id") for product in products if isinstance(product, dict)))
+        raise BadData("The URL returned JSON without products: this is not a Shopify shop.")
+    return ProductPage(response, tuple(product.get("id") for product in products if isinstance(product, dict)))
 
 
-def _refuse_closed(answer: Page) -> None:
-    if urlsplit(answer.final_url).path.rstrip("/").endswith("/password"):
-        raise Refused("The shop is closed behind a password.")
-    if "html" in answer.media_type or answer.body.lstrip()[:1] == b"<":
-        raise Refused("The shop answers with a web page instead of its products: it blocks automated requests.")
+def _check_access(response: FetchedPage) -> None:
+    if urlsplit(response.final_url).path.rstrip("/").endswith("/password"):
+        raise Refused("The shop is protected by a password.")
+    if "html" in response.media_type or response.body.lstrip()[:1] == b"<":
+        raise Refused("The shop returned a web page instead of its products: it blocks automated requests.")

@@ -1,4 +1,4 @@
-"""Conversion of a shop's products to rows, one a variant, with known fields."""
+"""Conversion of the products in a Shopify shop's public list to rows with known fields, one row per variant."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -31,71 +31,71 @@ COLUMNS: tuple[tuple[str, str | None], ...] = (
     ("currency", "currency"),
     ("variants.available", "availability"),
 )
-STOCK = frozenset({"id", "variants.id", "variants.sku", "variants.available"})
-"""Columns with the stock of a variant."""
+STOCK_HEADERS = frozenset({"id", "variants.id", "variants.sku", "variants.available"})
+"""Headers of the columns in a table of the stock stream: keys and availability of a variant."""
 _NO_OPTION = "Default Title"
 
 
-def table(records: Iterator[Record], ctx: Context) -> Table:
-    """Return the table of all products. Raises BadData if there are none."""
+def build_shopify_table(records: Iterator[Record], ctx: Context) -> Table:
+    """Return the table of all products' variants. Raises BadData if there are no products."""
     first = next(records, None)
     if first is None:
         raise BadData("the shop lists no products")
     currency = ctx.config.get("currency")
-    places = [at for at, (header, _) in enumerate(COLUMNS) if ctx.stream != "stock" or header in STOCK]
-    rows = _rows(chain([first], records), currency if isinstance(currency, str) else None)
+    indices = [index for index, (header, _) in enumerate(COLUMNS) if ctx.stream != "stock" or header in STOCK_HEADERS]
+    rows = _iterate_rows(chain([first], records), currency if isinstance(currency, str) else None)
     return Table(
         sheet=None,
-        headers=tuple(COLUMNS[at][0] for at in places),
-        rows=rows if len(places) == len(COLUMNS) else ((line, [cells[at] for at in places]) for line, cells in rows),
-        given=tuple(COLUMNS[at][1] for at in places),
+        headers=tuple(COLUMNS[index][0] for index in indices),
+        rows=rows if len(indices) == len(COLUMNS) else ((line, [cells[at] for at in indices]) for line, cells in rows),
+        fields=tuple(COLUMNS[index][1] for index in indices),
     )
 
 
-def _rows(records: Iterator[Record], currency: str | None) -> Iterator[Row]:
+def _iterate_rows(records: Iterator[Record], currency: str | None) -> Iterator[Row]:
     for number, product in records:
-        own = _product(product)
-        images = {image["id"]: image for image in _objects(product, "images") if "id" in image}
-        names = [str(option.get("name", "")) for option in _objects(product, "options")]
-        for variant in _objects(product, "variants"):
-            yield number, [*own, *_variant(variant, names, images, currency)]
+        product_cells = _convert_product(product)
+        images = {image["id"]: image for image in _list_objects(product, "images") if "id" in image}
+        names = [str(option.get("name", "")) for option in _list_objects(product, "options")]
+        for variant in _list_objects(product, "variants"):
+            yield number, [*product_cells, *_convert_variant(variant, names, images, currency)]
 
 
-def _product(product: dict[str, Any]) -> list[Cell]:
+def _convert_product(product: dict[str, Any]) -> list[Cell]:
     kind = product.get("product_type")
     return [
-        _key(product.get("id")),
+        _format_key(product.get("id")),
         product.get("handle"),
         product.get("title"),
         product.get("body_html"),
         product.get("vendor"),
         [kind] if isinstance(kind, str) and kind.strip() else None,
-        _tags(product.get("tags")),
-        [_medium(image) for image in _objects(product, "images") if image.get("src")],
+        _parse_tags(product.get("tags")),
+        [_convert_image(image) for image in _list_objects(product, "images") if image.get("src")],
     ]
 
 
-def _variant(
+def _convert_variant(
     variant: dict[str, Any], names: list[str], images: dict[Any, dict[str, Any]], currency: str | None
 ) -> list[Cell]:
     title = variant.get("title")
     return [
-        _key(variant.get("id")),
+        _format_key(variant.get("id")),
         variant.get("sku"),
         variant.get("barcode"),
         None if title == _NO_OPTION else title,
-        _axes(variant, names),
+        _select_options(variant, names),
         variant.get("grams") or None,
-        _own_media(variant, images),
+        _find_variant_image(variant, images),
         variant.get("price"),
         variant.get("compare_at_price"),
         currency,
-        _availability(variant.get("available")),
+        _convert_availability(variant.get("available")),
     ]
 
 
-def _axes(variant: dict[str, Any], names: list[str]) -> dict[str, Any] | None:
-    """Return option names and values of this variant; a product without options has only `Title: Default Title`."""
+def _select_options(variant: dict[str, Any], names: list[str]) -> dict[str, Any] | None:
+    """Return the values of a variant's options by option name, such as `Colour`; None for a product without options."""
     axes = {
         name: variant[key]
         for name, key in zip(names, ("option1", "option2", "option3"), strict=False)
@@ -104,24 +104,24 @@ def _axes(variant: dict[str, Any], names: list[str]) -> dict[str, Any] | None:
     return axes or None
 
 
-def _own_media(variant: dict[str, Any], images: dict[Any, dict[str, Any]]) -> list[dict[str, Any]] | None:
+def _find_variant_image(variant: dict[str, Any], images: dict[Any, dict[str, Any]]) -> list[dict[str, Any]] | None:
     image = variant.get("featured_image") or images.get(variant.get("image_id"))
-    return [_medium(image)] if isinstance(image, dict) and image.get("src") else None
+    return [_convert_image(image)] if isinstance(image, dict) and image.get("src") else None
 
 
-def _medium(image: dict[str, Any]) -> dict[str, Any]:
+def _convert_image(image: dict[str, Any]) -> dict[str, Any]:
     medium = {"url": image["src"], "alt": image.get("alt"), "position": image.get("position")}
     return {name: value for name, value in medium.items() if value is not None}
 
 
-def _availability(available: object) -> str | None:
+def _convert_availability(available: object) -> str | None:
     if not isinstance(available, bool):
         return None
     return "in_stock" if available else "out_of_stock"
 
 
-def _tags(tags: object) -> list[str] | None:
-    """Return the tags; they are an array here, and comma-separated text in the shop's other interfaces."""
+def _parse_tags(tags: object) -> list[str] | None:
+    """Return tags as a list, from an array or from a comma-separated text; None without tags."""
     if isinstance(tags, str):
         tags = tags.split(",")
     if not isinstance(tags, list):
@@ -129,10 +129,10 @@ def _tags(tags: object) -> list[str] | None:
     return [tag.strip() for tag in tags if isinstance(tag, str) and tag.strip()] or None
 
 
-def _key(value: object) -> str | None:
+def _format_key(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _objects(holder: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def _list_objects(holder: dict[str, Any], name: str) -> list[dict[str, Any]]:
     values = holder.get(name)
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []

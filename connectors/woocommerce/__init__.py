@@ -7,5 +7,5 @@ from connectors.woocommerce.connector import SPEC
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """Return the connector `woocommerce`."""
+    """Return the connector for WooCommerce shops."""
     return [SPEC]

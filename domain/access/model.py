@@ -36,20 +36,22 @@ KEY_PREFIXES = {
     (True, True): "svc_rk_live_",
     (False, True): "svc_rk_test_",
 }
-"""The prefix by (livemode, restricted)."""
+"""The prefix of an API key by (livemode, restricted)."""
 TOKEN_PREFIXES = {
     "svc_person_": b"p",
     "svc_access_": b"a",
 }
-"""Bearer credentials other than API keys: personal tokens and OAuth access tokens. Their stored digests begin with that
-byte, which selects the store to search."""
+"""Prefixes of bearer credentials other than API keys: personal tokens and OAuth access tokens.
+
+The value is the first byte of their stored digests, which selects the store to search.
+"""
 _BEARERS = (*KEY_PREFIXES.values(), *TOKEN_PREFIXES)
 SESSION_PREFIX = "svc_session_"
 """The prefix of a console session's cookie, which is not a bearer credential."""
 
 
-def checksum(body: str) -> str:
-    """Compute the six base62 characters by which a mistyped key is recognised without a look-up."""
+def compute_checksum(body: str) -> str:
+    """Compute six base62 characters by which a mistyped credential is recognised without a query."""
     number = zlib.crc32(body.encode())
     digits = []
     for _ in range(6):
@@ -58,18 +60,18 @@ def checksum(body: str) -> str:
     return "".join(reversed(digits))
 
 
-def is_secret(text: str, prefixes: Iterable[str]) -> bool:
-    """Return whether the text is one of these prefixes, 32 base62 characters and their checksum."""
+def is_well_formed_secret(text: str, prefixes: Iterable[str]) -> bool:
+    """Return whether the text consists of one of these prefixes, 32 characters, and the checksum of both."""
     for prefix in prefixes:
         body = text[len(prefix) :]
         if text.startswith(prefix) and len(body) == 38:
-            return checksum(prefix + body[:32]) == body[32:]
+            return compute_checksum(prefix + body[:32]) == body[32:]
     return False
 
 
-def is_bearer(text: str) -> bool:
-    """Return whether the text has the form of a bearer credential."""
-    return is_secret(text, _BEARERS)
+def is_well_formed_bearer(text: str) -> bool:
+    """Return whether the text has the format of a bearer credential: an API key, a personal token or an access token."""
+    return is_well_formed_secret(text, _BEARERS)
 
 
 class Credential(Protocol):
@@ -93,10 +95,15 @@ class Credential(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A stored API key.
+    """An API key as it is stored, without the secret.
 
-    `digest` is the keyed hash of the secret, which is not stored. `role` is the present role of the member who created
-    the key (owner if an operator did); `networks` are CIDR blocks, empty for any address.
+    Attributes:
+        digest: The keyed hash of the secret.
+        last4: The last four characters of the secret.
+        restricted: Whether the key's prefix marks the key as restricted.
+        role: The current role of the member who created the key; owner if an operator did.
+        networks: CIDR blocks from which the key can be used; empty for any address.
+        member: The member who created the key; None for an operator.
     """
 
     id: str
@@ -118,8 +125,13 @@ class ApiKey:
 class Principal:
     """The identity and permissions of an accepted credential (docs/conventions.md#authentication).
 
-    `via` and `actor` appear in the request log. `person` marks a personal token, `session` a console session.
-    `audience` is the only edge that accepts the credential, `v1` or `mcp`; None for all.
+    Attributes:
+        actor: The originator of the request, for the request log and the audit log.
+        via: The kind of credential, for the request log.
+        is_personal_token: Whether the credential is a personal token.
+        is_console_session: Whether the credential is a console session.
+        has_fixed_mode: Whether the credential determines the mode.
+        audience: The only interface that accepts the credential, `v1` or `mcp`; None for all.
     """
 
     tenant: Tenant
@@ -128,26 +140,26 @@ class Principal:
     role: str
     scopes: frozenset[str]
     organisation: Organisation
-    person: bool = False
-    session: bool = False
-    mode_fixed: bool = True
+    is_personal_token: bool = False
+    is_console_session: bool = False
+    has_fixed_mode: bool = True
     audience: str | None = None
 
     @property
     def user(self) -> str | None:
-        """The person behind the credential; None for a key or an app of the organisation itself."""
-        return (self.actor.on_behalf_of or self.actor.id) if self.person or self.session else None
+        """The user behind the credential; None for an API key, or an app of the organisation itself."""
+        return (self.actor.on_behalf_of or self.actor.id) if self.is_personal_token or self.is_console_session else None
 
 
-def effective_scopes(scopes: frozenset[str], role: str) -> frozenset[str]:
-    """Return the scopes that the role includes: a credential never exceeds its member's present role."""
+def limit_scopes_to_role(scopes: frozenset[str], role: str) -> frozenset[str]:
+    """Return the scopes that the role includes, because a credential never exceeds the current role of its member."""
     return scopes & ROLES[role]
 
 
-def address_allowed(networks: tuple[str, ...], address: str) -> bool:
-    """Return whether the address is in one of the blocks.
+def is_address_allowed(networks: tuple[str, ...], address: str) -> bool:
+    """Return whether the IP address is in one of the CIDR blocks; without blocks, every address is allowed.
 
-    No blocks allow any address; an unreadable address is in none.
+    An invalid address is in no block.
     """
     if not networks:
         return True

@@ -1,4 +1,4 @@
-"""Authentication of requests, and creation of API keys, of which only a keyed hash is stored."""
+"""Authentication of requests, and creation of API keys, which are stored as keyed hashes."""
 
 import hmac
 import secrets
@@ -14,26 +14,29 @@ from domain.access.model import (
     ApiKey,
     Credential,
     Principal,
-    address_allowed,
-    checksum,
-    effective_scopes,
+    compute_checksum,
+    is_address_allowed,
+    limit_scopes_to_role,
 )
-from domain.access.ports import Credentials, KeyStore, TokenProofs
+from domain.access.ports import CredentialLookup, KeyStore, TokenLookup
 from domain.kernel.errors import AuthenticationRequired, InvalidRequest
 from domain.kernel.ids import ALPHABET, new_id
 from domain.kernel.tenancy import Tenant
-from domain.secrets.keys import WorkingKeys
+from domain.secrets.keys import ActiveKeys
 from ports.unit_of_work import Tx
 
 _KINDS = (*TOKEN_PREFIXES.items(), (SESSION_PREFIX, b"s"))
-_PLAIN = 32
-"""Bytes of an API key's digest; digests of other credentials begin with one more byte."""
-Proof = tuple[Credential, Principal]
+_KEY_DIGEST_BYTES = 32
+"""Length of an API key's digest in bytes; digests of other credentials have one more byte in front."""
+StoredCredential = tuple[Credential, Principal]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRequest:
-    """Properties of a new key. `role` is its member's role; `networks` are CIDR blocks, empty for any address."""
+    """Properties of a new API key.
+
+    `role` is the role of the key's creator. `networks` are CIDR blocks from which the key may be used; empty for any.
+    """
 
     name: str
     restricted: bool = False
@@ -44,91 +47,97 @@ class KeyRequest:
     member: str | None = None
 
 
-def new_secret(livemode: bool, restricted: bool) -> str:
-    """Return a new key's text: prefix, 32 base62 characters, checksum of 6 (docs/conventions.md#authentication)."""
-    return secret_with(KEY_PREFIXES[livemode, restricted])
+def generate_api_key(livemode: bool, restricted: bool) -> str:
+    """Return the text of a new API key (see `generate_secret`), with the prefix for its mode and kind.
+
+    Args:
+        livemode: Whether the key is for live mode; otherwise for test mode.
+        restricted: Whether the prefix marks the key as restricted.
+    """
+    return generate_secret(KEY_PREFIXES[livemode, restricted])
 
 
-def secret_with(prefix: str) -> str:
-    """Return a new secret: the prefix, 32 random base62 characters (190 bits) and their checksum of 6."""
+def generate_secret(prefix: str) -> str:
+    """Return a new secret: the prefix, 32 random base62 characters (190 bits), and a checksum of 6 characters."""
     body = "".join(secrets.choice(ALPHABET) for _ in range(32))
-    return prefix + body + checksum(prefix + body)
+    return prefix + body + compute_checksum(prefix + body)
 
 
 class AccessService:
-    """Verification of credentials.
+    """Verification of credentials, and creation of API keys.
 
-    `keys` holds the hash keys; `tokens` maps the first byte of a digest to the store of tokens of that kind.
+    `keys` has the keys for hashing. `tokens` has the look-up of each kind of token, by the first byte of the digests.
     """
 
     def __init__(
-        self, credentials: Credentials, keys: WorkingKeys, tokens: Mapping[bytes, TokenProofs] | None = None
+        self, credentials: CredentialLookup, keys: ActiveKeys, tokens: Mapping[bytes, TokenLookup] | None = None
     ) -> None:
         self._credentials, self._keys, self._tokens = credentials, keys, tokens or {}
 
-    def digest(self, text: str) -> bytes:
+    def compute_digest(self, text: str) -> bytes:
         """Compute the keyed hash under which a credential is stored.
 
-        It is HMAC-SHA256 (RFC 2104), after the byte of its kind unless it is an API key. Raises Unavailable.
+        The hash is HMAC-SHA256 (RFC 2104); for credentials other than API keys, the byte of the kind precedes it. Raises
+        Unavailable.
         """
-        digest = hmac.digest(self._keys.api_keys, text.encode(), "sha256")
+        digest = hmac.digest(self._keys.api_key_hash_key, text.encode(), "sha256")
         kind = next((kind for prefix, kind in _KINDS if text.startswith(prefix)), b"")
         return kind + digest
 
-    async def find(self, digest: bytes) -> Proof | None:
-        """Return the stored credential and its principal, with the scopes cut to the member's role, or None."""
-        return (await self.known((digest,))).get(digest)
+    async def find(self, digest: bytes) -> StoredCredential | None:
+        """Return the credential with the digest, and its principal with the scopes of the member's role; None if unknown."""
+        return (await self.find_all((digest,))).get(digest)
 
-    async def known(self, digests: Collection[bytes]) -> Mapping[bytes, Proof]:
-        """Return the stored credentials and principals by digest; unknown digests are omitted."""
-        proofs: dict[bytes, Proof] = {}
-        if keys := [digest for digest in digests if len(digest) == _PLAIN]:
-            proofs |= await self._credentials.keys(keys)
+    async def find_all(self, digests: Collection[bytes]) -> Mapping[bytes, StoredCredential]:
+        """Return stored credentials and their principals by digest; unknown digests are omitted."""
+        proofs: dict[bytes, StoredCredential] = {}
+        if keys := [digest for digest in digests if len(digest) == _KEY_DIGEST_BYTES]:
+            proofs |= await self._credentials.find_keys(keys)
         for kind, store in self._tokens.items():
-            if tokens := [digest for digest in digests if len(digest) > _PLAIN and digest[:1] == kind]:
-                proofs |= await store.proofs(tokens)
-        return {digest: _cut(proof) for digest, proof in proofs.items()}
+            if tokens := [digest for digest in digests if len(digest) > _KEY_DIGEST_BYTES and digest[:1] == kind]:
+                proofs |= await store.find_tokens(tokens)
+        return {digest: _limit_scopes(proof) for digest, proof in proofs.items()}
 
     @staticmethod
-    def judge(proof: Proof | None, address: str, now: datetime) -> Principal:
-        """Return the principal of a credential that is active and used from an allowed address.
+    def verify(stored_credential: StoredCredential | None, address: str, now: datetime) -> Principal:
+        """Return the principal of a credential, if the credential is active and used from an allowed address.
 
-        Raises AuthenticationRequired, the same for every reason.
+        Otherwise, raises the same AuthenticationRequired for every cause.
         """
-        if proof is None:
+        if stored_credential is None:
             raise AuthenticationRequired
-        credential, principal = proof
+        credential, principal = stored_credential
         expires_at = credential.expires_at
         ended = credential.revoked_at is not None or (expires_at is not None and expires_at <= now)
-        if ended or not address_allowed(credential.networks, address):
+        if ended or not is_address_allowed(credential.networks, address):
             raise AuthenticationRequired
         return principal
 
     async def pin_version(self, org: str, version: str) -> str:
-        """Pin the organisation's API version unless one is pinned; return the pinned version."""
+        """Set the organisation's API version to `version` if none is set; return the organisation's API version."""
         return await self._credentials.pin_version(org, version)
 
-    async def issue_key(self, tx: Tx, request: KeyRequest) -> tuple[ApiKey, str]:
-        """Create and store a key of the transaction's organisation and mode; return it and its secret.
+    async def create_key(self, tx: Tx, request: KeyRequest) -> tuple[ApiKey, str]:
+        """Create and store an API key for the transaction's organisation and mode; return the key and the secret.
 
-        Scopes that the role lacks are omitted. Raises InvalidRequest for an unknown scope.
+        Scopes that the role does not include are omitted. Raises InvalidRequest for an unknown scope.
         """
         if unknown := request.scopes - SCOPES:
             raise InvalidRequest(f"Unknown scopes: {', '.join(sorted(unknown))}. Use: {', '.join(sorted(SCOPES))}.")
-        text = new_secret(tx.tenant.livemode, request.restricted)
-        key = self._key_of(tx.tenant, request, text, tx.now)
+        text = generate_api_key(tx.tenant.livemode, request.restricted)
+        key = self._create_key(tx.tenant, request, text, tx.now)
         await tx[KeyStore].add(key)
         return key, text
 
-    def _key_of(self, tenant: Tenant, request: KeyRequest, text: str, now: datetime) -> ApiKey:
+    def _create_key(self, tenant: Tenant, request: KeyRequest, text: str, now: datetime) -> ApiKey:
         return ApiKey(
             id=new_id("key"),
             tenant=tenant,
             name=request.name,
-            digest=self.digest(text),
+            digest=self.compute_digest(text),
             last4=text[-4:],
             restricted=request.restricted,
-            scopes=effective_scopes(request.scopes, request.role),
+            scopes=limit_scopes_to_role(request.scopes, request.role),
             role=request.role,
             networks=request.networks,
             expires_at=request.expires_at,
@@ -138,12 +147,12 @@ class AccessService:
         )
 
 
-def _cut(proof: Proof) -> Proof:
+def _limit_scopes(proof: StoredCredential) -> StoredCredential:
     credential, principal = proof
-    return credential, replace(principal, scopes=effective_scopes(principal.scopes, principal.role))
+    return credential, replace(principal, scopes=limit_scopes_to_role(principal.scopes, principal.role))
 
 
-def scopes_of(words: Iterable[str]) -> frozenset[str]:
-    """Return the scopes that an operator names; `all` stands for every scope."""
+def parse_scopes(words: Iterable[str]) -> frozenset[str]:
+    """Return the scopes that an operator's list names; the word `all` means every scope."""
     named = frozenset(words)
     return SCOPES if "all" in named else named

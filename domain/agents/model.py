@@ -1,4 +1,4 @@
-"""Tools: operations of the API as they are described to AI agents."""
+"""Tools: operations of the API, as they are described to AI agents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,11 +7,18 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AgentTool:
-    """An operation that agents may call (docs/mcp.md#tools).
+    """An operation of the API that AI agents can call (docs/mcp.md#tools).
 
-    Schemas are JSON Schemas (2020-12) of objects; `output_schema` is None for an operation without a response body.
-    `destructive`: what is overwritten or ended cannot be recovered. `idempotent`: another call has no further effect.
-    `outside`: the operation contacts systems other than this service. `approval`: a person should confirm each call.
+    Attributes:
+        operation: The ID of the operation.
+        scope: The scope that a call requires; None for no scope.
+        rate: The rate class of the operation.
+        destructive: Whether overwritten or deleted data cannot be recovered.
+        idempotent: Whether a repeated call has no further effect.
+        outside: Whether the operation contacts other systems, such as those of vendors (`openWorldHint` in MCP).
+        approval: Whether a person should confirm each call.
+        input_schema: JSON Schema (2020-12) of the arguments, an object.
+        output_schema: JSON Schema of the response, an object; None if it has no body.
     """
 
     name: str

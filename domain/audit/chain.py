@@ -1,4 +1,4 @@
-"""Hash chain of a tenant's audit entries: each hash includes the one before it, so that changes are detected."""
+"""Hash chain of a tenant's audit entries: each hash covers the previous one, so that changes are detected."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ from domain.kernel.tenancy import Tenant
 GENESIS = bytes(32)
 """The hash before a chain's first entry."""
 FORMAT = "v1"
-"""Version of the hashed representation, which begins with it."""
+"""Version of the hashed representation; the representation begins with it."""
 _ENCODE = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
-MOST_FAULTS = 100
+MAX_FAULTS = 100
 """Maximum number of faults in a report."""
 
 
@@ -29,26 +29,29 @@ class FaultKind(StoredEnum):
     REORDERED = "reordered"
     INSERTED = "inserted"
     UNCHECKED = "unchecked"
-    """An expected hash cannot be compared: its entry was deleted by age or is older than the chain."""
+    """An expected hash cannot be compared, because the entry was deleted by age or is older than the chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainHead:
-    """The stored end of a chain: the last number and hash.
+    """The stored end of a tenant's hash chain: the number and the hash of the last entry.
 
-    Entries up to `began` are not chained, because they are older than the chain or were deleted; `anchor` is the hash
-    that precedes the first chained entry.
+    Attributes:
+        last: The number of the last entry.
+        hash: The hash of the last entry.
+        unchained_until: Entries up to this number are not chained: they are older than the chain, or were deleted.
+        anchor: The hash before the first chained entry.
     """
 
     last: int
     hash: bytes
-    began: int = 0
+    unchained_until: int = 0
     anchor: bytes = GENESIS
 
 
 @dataclass(frozen=True, slots=True)
 class ChainFault:
-    """One fault at the entry number `sequence`; `until` is the last number of a missing or inserted range."""
+    """A fault in a hash chain at the entry number `sequence`; `until` is the last number of a missing or inserted range."""
 
     kind: FaultKind
     sequence: int
@@ -58,101 +61,111 @@ class ChainFault:
 
 @dataclass(frozen=True, slots=True)
 class ChainReport:
-    """Result of a check of one tenant's chain: numbers of valid entries and of unchained ones, and faults."""
+    """Result of a check of one tenant's hash chain.
+
+    Attributes:
+        valid_entries: Number of valid entries.
+        unchained_entries: Number of unchained entries.
+        head: The stored end of the chain.
+        faults: The first faults, up to MAX_FAULTS.
+        unlisted_faults: Number of invalid entries that are not listed in `faults`.
+    """
 
     tenant: Tenant
-    entries: int
-    before: int
+    valid_entries: int
+    unchained_entries: int
     head: ChainHead
     faults: tuple[ChainFault, ...]
-    more: int = 0
-    """Number of entries beyond MOST_FAULTS whose hash does not follow from the one before."""
+    unlisted_faults: int = 0
 
 
-def canonical(value: Any) -> str:
+def to_canonical_json(value: Any) -> str:
     """Serialise a value as canonical JSON: sorted keys, no spaces, numbers independent of type and store."""
-    return _ENCODE(_exact(value))
+    return _ENCODE(_to_exact_numbers(value))
 
 
-def _exact(value: Any) -> Any:
-    """Return the value with integral numbers as int, others as decimal text after NUL, which no stored text has."""
+def _to_exact_numbers(value: Any) -> Any:
+    """Return the value with whole numbers as int, and others as decimal text after NUL, which no stored text contains."""
     if isinstance(value, (str, bool, int)) or value is None:
         return value
     if isinstance(value, (float, Decimal)):
         exact = Decimal(repr(value)) if isinstance(value, float) else value
         return int(exact) if exact == exact.to_integral_value() else f"\0{exact.normalize():f}"
     if isinstance(value, (list, tuple)):
-        return [_exact(part) for part in value]
-    return {name: _exact(part) for name, part in value.items()}
+        return [_to_exact_numbers(part) for part in value]
+    return {name: _to_exact_numbers(part) for name, part in value.items()}
 
 
-def digest_of(tenant: Tenant, entry: AuditEntry) -> bytes:
-    """Compute the SHA-256 of an entry's contents without its place in the chain."""
+def compute_entry_digest(tenant: Tenant, entry: AuditEntry) -> bytes:
+    """Compute the SHA-256 of an entry's contents, without its number and hash in the chain."""
     context, change = entry.context, entry.change
     actor = {"kind": context.actor.kind, "id": context.actor.id, "on_behalf_of": context.actor.on_behalf_of}
     contents = (
         FORMAT, tenant.org, tenant.livemode, entry.id, actor, context.operation, context.request_id, context.reversible,
         change.object, change.id, change.action, change.before, change.after,
         entry.created_at.astimezone(UTC).isoformat(timespec="microseconds"), entry.act, entry.undoes, entry.undone,
-        entry.kept,
+        entry.has_sealed,
     )  # fmt: skip
-    return sha256(canonical(contents).encode("utf-8", "surrogatepass")).digest()
+    return sha256(to_canonical_json(contents).encode("utf-8", "surrogatepass")).digest()
 
 
-def chained(before: bytes, digest: bytes) -> bytes:
-    """Compute the chain hash of an entry from the hash `before` and the entry's digest."""
-    return sha256(before + digest).digest()
+def compute_chain_hash(previous_hash: bytes, digest: bytes) -> bytes:
+    """Compute the chain hash of an entry from the hash of the previous entry (`previous_hash`) and the entry's digest."""
+    return sha256(previous_hash + digest).digest()
 
 
 @dataclass(slots=True)
 class ChainCheck:
-    """Check of one tenant's chain, fed with its entries in the order of their numbers.
+    """A check of one tenant's hash chain, to which all entries must be passed in the order of their numbers.
 
-    `noted` are expected hashes by number.
+    `expected_hashes` are hashes that were stored outside the database, by number of the entry.
     """
 
     tenant: Tenant
     head: ChainHead | None
-    noted: Mapping[int, bytes] = field(default_factory=dict)
-    kept_since: datetime | None = None
-    """Entries made after this time must be chained, whatever the head says; None: all must be."""
-    may_be_purged: bool = False
-    """Whether the tenant is old enough for entries to have been deleted by age."""
+    expected_hashes: Mapping[int, bytes] = field(default_factory=dict)
+    retention_start: datetime | None = None
+    """Start of the retention period; None if all entries are within the period.
+
+    Later entries cannot have been removed from the chain by age. If one with a hash precedes the chain, the head is wrong.
+    """
+    may_have_purged_entries: bool = False
+    """True if the tenant is older than the retention period, so that expired entries may have been deleted."""
     faults: list[ChainFault] = field(default_factory=list)
-    entries: int = 0
-    before: int = 0
-    more: int = 0
-    _last: "_Suspect | None" = None
+    valid_entries: int = 0
+    unchained_entries: int = 0
+    unlisted_faults: int = 0
+    _last: "_HashMismatch | None" = None
     _seen_before: set[int] = field(default_factory=set)
     _sequence: int = 0
     _hashes: list[bytes] = field(default_factory=list)
-    _suspects: "list[_Suspect]" = field(default_factory=list)
+    _mismatches: "list[_HashMismatch]" = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Start at the beginning of the chain."""
-        self._sequence = self._began.began
-        self._hashes = [self._began.anchor]
+        """Set the position to the beginning of the chain."""
+        self._sequence = self._stored_head.unchained_until
+        self._hashes = [self._stored_head.anchor]
 
     @property
-    def _began(self) -> ChainHead:
+    def _stored_head(self) -> ChainHead:
         return self.head or ChainHead(0, GENESIS)
 
-    def look_at(self, entries: Iterable[AuditEntry]) -> None:
-        """Check the next entries."""
+    def check_entries(self, entries: Iterable[AuditEntry]) -> None:
+        """Check the next entries of the chain; each call continues after the entries of the previous call."""
         for entry in entries:
-            if entry.sequence <= self._began.began:
+            if entry.sequence <= self._stored_head.unchained_until:
                 self._check_unchained(entry)
             else:
                 self._check_chained(entry)
 
     def _check_unchained(self, entry: AuditEntry) -> None:
-        """Check an entry before the chain's beginning, which is unchained or about to be deleted by age."""
-        self.before += 1
-        if entry.sequence in self.noted:
+        """Check an entry before the start of the chain, which has no hash or will soon be deleted by age."""
+        self.unchained_entries += 1
+        if entry.sequence in self.expected_hashes:
             self._seen_before.add(entry.sequence)
-        young = self.kept_since is None or entry.created_at > self.kept_since
-        known = self.noted.get(entry.sequence, entry.hash)
-        if (entry.hash is not None and young) or known != entry.hash:
+        is_retained = self.retention_start is None or entry.created_at > self.retention_start
+        expected_hash = self.expected_hashes.get(entry.sequence, entry.hash)
+        if (entry.hash is not None and is_retained) or expected_hash != entry.hash:
             self.faults.append(ChainFault(FaultKind.CHANGED, entry.sequence, entry.id))
 
     def _check_chained(self, entry: AuditEntry) -> None:
@@ -160,62 +173,70 @@ class ChainCheck:
         gap = entry.sequence > expected
         if gap:
             self.faults.append(ChainFault(FaultKind.MISSING, expected, until=entry.sequence - 1))
-        if self.noted.get(entry.sequence, entry.hash) != entry.hash:
+        if self.expected_hashes.get(entry.sequence, entry.hash) != entry.hash:
             self.faults.append(ChainFault(FaultKind.CHANGED, entry.sequence, entry.id))
-        digest = digest_of(self.tenant, entry)
-        follows = entry.hash is not None and chained(self._hashes[-1], digest) == entry.hash
+        digest = compute_entry_digest(self.tenant, entry)
+        follows = entry.hash is not None and compute_chain_hash(self._hashes[-1], digest) == entry.hash
         if self._follows_second_last(entry, digest) or follows:
-            self.entries += 1
+            self.valid_entries += 1
         else:
             # after a gap the preceding hash is unknown; only whether the entry belongs elsewhere can be checked
-            verdict = None if gap and entry.hash is not None else FaultKind.CHANGED
-            self._last = _Suspect(entry.id, entry.sequence, entry.hash, digest, len(self._hashes), verdict)
-            if len(self._suspects) < MOST_FAULTS:
-                self._suspects.append(self._last)
+            fault = None if gap and entry.hash is not None else FaultKind.CHANGED
+            self._last = _HashMismatch(entry.id, entry.sequence, entry.hash, digest, len(self._hashes), fault)
+            if len(self._mismatches) < MAX_FAULTS:
+                self._mismatches.append(self._last)
             else:
-                self.more += 1
+                self.unlisted_faults += 1
         self._sequence = entry.sequence
         self._hashes.append(entry.hash or GENESIS)
 
     def _follows_second_last(self, entry: AuditEntry, digest: bytes) -> bool:
-        """Return whether the entry follows the one before the last; if so, mark the last one as inserted."""
+        """Return whether the entry's hash follows from the second last entry; if so, mark the last one as inserted."""
         last = self._last
-        if last is None or last.place != len(self._hashes) - 1 or chained(self._hashes[-2], digest) != entry.hash:
+        if (
+            last is None
+            or last.position != len(self._hashes) - 1
+            or compute_chain_hash(self._hashes[-2], digest) != entry.hash
+        ):
             return False
-        last.verdict = FaultKind.INSERTED
+        last.fault = FaultKind.INSERTED
         return True
 
-    def report(self) -> ChainReport:
-        """Return the report, once all entries were checked."""
-        for suspect in self._suspects:
-            if any(chained(hash, suspect.digest) == suspect.hash for hash in self._hashes):
-                suspect.verdict = FaultKind.REORDERED
-            if suspect.verdict is None:
-                self.entries += 1
+    def build_report(self) -> ChainReport:
+        """Return the result of the check, after all entries were checked."""
+        for suspect in self._mismatches:
+            if any(compute_chain_hash(hash, suspect.digest) == suspect.hash for hash in self._hashes):
+                suspect.fault = FaultKind.REORDERED
+            if suspect.fault is None:
+                self.valid_entries += 1
             else:
-                self.faults.append(ChainFault(suspect.verdict, suspect.sequence, suspect.id))
+                self.faults.append(ChainFault(suspect.fault, suspect.sequence, suspect.id))
         self._check_beginning()
-        self.faults += [ChainFault(FaultKind.MISSING, n, until=n) for n in self.noted if n > self._sequence]
+        self.faults += [ChainFault(FaultKind.MISSING, n, until=n) for n in self.expected_hashes if n > self._sequence]
         self._check_end()
-        ordered = sorted(self.faults, key=lambda fault: fault.sequence)[:MOST_FAULTS]
-        return ChainReport(self.tenant, self.entries, self.before, self._began, tuple(ordered), self.more)
+        ordered = sorted(self.faults, key=lambda fault: fault.sequence)[:MAX_FAULTS]
+        return ChainReport(
+            self.tenant,
+            self.valid_entries,
+            self.unchained_entries,
+            self._stored_head,
+            tuple(ordered),
+            self.unlisted_faults,
+        )
 
     def _check_beginning(self) -> None:
-        """Compare expected hashes of unchained entries and the anchor.
-
-        Detect unchained entries that were deleted too early.
-        """
-        head = self._began
-        for number, hash in self.noted.items():
-            if number == head.began and hash != head.anchor:
+        """Compare expected hashes with the unchained entries and the anchor, and find entries that were deleted too early."""
+        head = self._stored_head
+        for number, hash in self.expected_hashes.items():
+            if number == head.unchained_until and hash != head.anchor:
                 self.faults.append(ChainFault(FaultKind.CHANGED, number))
-            elif number < head.began and number not in self._seen_before:
+            elif number < head.unchained_until and number not in self._seen_before:
                 self.faults.append(ChainFault(FaultKind.UNCHECKED, number))
-        if self.before < head.began and not self.may_be_purged:
-            self.faults.append(ChainFault(FaultKind.MISSING, 1, until=head.began))
+        if self.unchained_entries < head.unchained_until and not self.may_have_purged_entries:
+            self.faults.append(ChainFault(FaultKind.MISSING, 1, until=head.unchained_until))
 
     def _check_end(self) -> None:
-        head = self._began
+        head = self._stored_head
         inserted = sum(fault.kind is FaultKind.INSERTED for fault in self.faults)
         if self._sequence < head.last:
             self.faults.append(ChainFault(FaultKind.MISSING, self._sequence + 1, until=head.last))
@@ -226,20 +247,23 @@ class ChainCheck:
 
 
 @dataclass(slots=True)
-class _Suspect:
-    """An entry whose hash does not follow from the one before, and its verdict; None if only a gap precedes it."""
+class _HashMismatch:
+    """An entry whose chain hash does not follow from the previous entry's hash.
+
+    `fault` is the kind of fault; None if only a gap precedes the entry.
+    """
 
     id: str
     sequence: int
     hash: bytes | None
     digest: bytes
-    place: int
-    verdict: FaultKind | None
+    position: int
+    fault: FaultKind | None
 
 
-def linked(tenant: Tenant, head: ChainHead, entries: Sequence[AuditEntry]) -> Iterator[tuple[int, bytes]]:
-    """Yield the numbers and hashes of entries that are appended after the head."""
+def compute_hashes(tenant: Tenant, head: ChainHead, entries: Sequence[AuditEntry]) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the chain hash that each entry gets when the entries are appended after the head."""
     hash = head.hash
     for number, entry in enumerate(entries, start=head.last + 1):
-        hash = chained(hash, digest_of(tenant, entry))
+        hash = compute_chain_hash(hash, compute_entry_digest(tenant, entry))
         yield number, hash

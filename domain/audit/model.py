@@ -1,12 +1,12 @@
-"""Audit entries, acts and the recording of changes."""
+"""Audit entries, acts (all entries of one transaction), and the changes that entries record."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from domain.kernel.ids import encode, uuid7
-from domain.kernel.plain import plain
+from domain.kernel.ids import build_uuid7, encode_base62
+from domain.kernel.json_values import to_json_value
 from domain.kernel.resource import fields_of
 from domain.kernel.tenancy import AuditContext
 
@@ -15,8 +15,8 @@ from domain.kernel.tenancy import AuditContext
 class Change:
     """A creation, update or deletion of a resource.
 
-    `before` and `after` hold the changed fields as on the wire, without secrets. `entry` is the id of its audit entry,
-    or empty.
+    `before` and `after` have the changed fields as in the API, without secrets. `entry` is the ID of its audit entry, or
+    empty.
     """
 
     object: str
@@ -26,8 +26,8 @@ class Change:
     after: Mapping[str, Any]
     entry: str = field(default="", compare=False)
 
-    def fields(self) -> list[dict[str, Any]]:
-        """Return the changed fields as `{path, old, new}`, sorted by path."""
+    def list_changed_fields(self) -> list[dict[str, Any]]:
+        """Return the changed fields as objects with path, old and new value, sorted by path."""
         paths = sorted(self.before.keys() | self.after.keys())
         return [{"path": path, "old": self.before.get(path), "new": self.after.get(path)} for path in paths]
 
@@ -36,10 +36,13 @@ class Change:
 class AuditEntry:
     """One recorded change.
 
-    All entries of one transaction form an act, named by the id of its first entry. `undoes` is the act that this one
-    undid; `undone` are the sequence numbers of that act's entries and of those that it had undone itself. `kept`: a
-    sealed value is stored for undoing. `sequence` counts the tenant's entries from 1; `hash` chains them (chain.py) and
-    is None for entries older than the chain.
+    Attributes:
+        act: The ID of the act, which is the ID of the first entry of the same transaction.
+        undoes: The ID of the act that this act has undone; None for an original change.
+        undone: Sequence numbers of the entries of the undone act, and of the entries that the undone act had undone.
+        has_sealed: Whether an encrypted value is stored for undoing.
+        sequence: Number among the tenant's entries, from 1.
+        hash: Hash in the chain (chain.py); None if the entry is older than the chain.
     """
 
     id: str
@@ -49,7 +52,7 @@ class AuditEntry:
     act: str
     undoes: str | None = None
     undone: tuple[int, ...] = ()
-    kept: bool = False
+    has_sealed: bool = False
     sequence: int = 0
     hash: bytes | None = None
 
@@ -58,7 +61,14 @@ class AuditEntry:
 class AuditFilter:
     """Filter of a list of entries; None means any.
 
-    `since` (included) and `until` (excluded) bound the time of creation.
+    Attributes:
+        actor: The ID of the actor.
+        action: The ID of the operation that made the change, such as `sources.update`.
+        object: The type of the changed resource, such as `source`.
+        target: The ID of the changed resource.
+        reversible: True for only the changes that can be undone in principle (`AuditContext.reversible`).
+        since: The start of the range of creation times (inclusive).
+        until: The end of the range of creation times (exclusive).
     """
 
     actor: str | None = None
@@ -71,49 +81,49 @@ class AuditFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """The entries of one transaction in their order.
+class AuditAct:
+    """All entries of one transaction, in order.
 
-    `first` is the entry of the original change if the act undoes or redoes one.
+    `original_entry` is the first entry of the change that the act undoes or redoes; otherwise the first entry of the act itself.
     """
 
     entries: tuple[AuditEntry, ...]
-    first: AuditEntry
+    original_entry: AuditEntry
 
     @property
     def id(self) -> str:
-        """The id of the first entry."""
+        """The ID of the act, which is the ID of the act's first entry."""
         return self.entries[0].act
 
-    def changes(self, *objects: str) -> Iterable[tuple[str, Change]]:
-        """Return the changes of resources of these types with the ids of their entries, latest first."""
+    def list_changes(self, *objects: str) -> Iterable[tuple[str, Change]]:
+        """Return the changes of resources of these types, latest first, each with the ID of the audit entry."""
         return [(entry.id, entry.change) for entry in reversed(self.entries) if entry.change.object in objects]
 
 
-def id_at(moment: datetime) -> str:
-    """Return the least id of an entry that is created at that moment."""
-    return f"aud_{encode(uuid7(max(0, int(moment.timestamp() * 1000)), 0))}"
+def compute_lowest_id(moment: datetime) -> str:
+    """Return the lowest ID that an audit entry created at `moment` can have."""
+    return f"aud_{encode_base62(build_uuid7(max(0, int(moment.timestamp() * 1000)), 0))}"
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
-    """The audited fields of a resource, by its name on the wire. Secrets are never among them."""
+class AuditedFields:
+    """The names of a resource's fields that the audit log records, as in the API; never secrets."""
 
     object: str
     fields: tuple[str, ...]
 
     @classmethod
-    def of(cls, kind: type, object: str, *more: str) -> "Audited":
-        """Return the audited fields that a resource declares (`domain.kernel.resource`), and `more` of its attributes."""
+    def from_resource(cls, kind: type, object: str, *more: str) -> "AuditedFields":
+        """Return the fields that a resource type declares as audited (`domain.kernel.resource`), and the fields `more`."""
         return cls(object, (*(name for name, field in fields_of(kind).items() if field.in_audit_log), *more))
 
-    def created(self, row: Any) -> Change:
-        """Return the change that records a new resource."""
-        return Change(self.object, row.id, "create", {}, self.reported(row))
+    def describe_creation(self, row: Any) -> Change:
+        """Return the change for an audit entry about a new resource."""
+        return Change(self.object, row.id, "create", {}, self.collect_fields(row))
 
-    def updated(self, before: Any, after: Any) -> Change:
-        """Return the change that records an update, with only the fields that differ."""
-        old, new = self.reported(before), self.reported(after)
+    def describe_update(self, before: Any, after: Any) -> Change:
+        """Return the change for an audit entry about an update, with only the fields that differ."""
+        old, new = self.collect_fields(before), self.collect_fields(after)
         differing = [name for name in self.fields if old.get(name) != new.get(name)]
         return Change(
             self.object,
@@ -123,11 +133,11 @@ class Audited:
             {name: new[name] for name in differing if name in new},
         )
 
-    def deleted(self, row: Any) -> Change:
-        """Return the change that records a deletion."""
-        return Change(self.object, row.id, "delete", self.reported(row), {})
+    def describe_deletion(self, row: Any) -> Change:
+        """Return the change for an audit entry about a deleted resource."""
+        return Change(self.object, row.id, "delete", self.collect_fields(row), {})
 
-    def reported(self, row: Any) -> dict[str, Any]:
-        """Return the audited fields that have a value, as JSON."""
+    def collect_fields(self, row: Any) -> dict[str, Any]:
+        """Return the names and values of the audited fields that have a value, in plain JSON types."""
         values = ((name, getattr(row, name)) for name in self.fields)
-        return {name: plain(value) for name, value in values if value is not None}
+        return {name: to_json_value(value) for name, value in values if value is not None}

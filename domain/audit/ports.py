@@ -12,58 +12,65 @@ Chain = tuple[ChainHead | None, AsyncIterator[Sequence[AuditEntry]]]
 
 
 class AuditLog(Protocol):
-    """The audit log in a tenant's transaction, whose context supplies actor and request.
+    """The audit log in a tenant's transaction; the transaction's context supplies actor and request.
 
-    Entries are chained as the last step of the transaction; until then queries do not return them.
+    Entries are numbered and chained at the end of the transaction; until then, queries do not return them.
     """
 
     async def add(self, change: Change) -> str:
-        """Record a change in its own transaction; return the entry's id."""
+        """Record a change in the same transaction; return the entry's ID."""
         ...
 
     async def add_all(self, changes: Sequence[Change]) -> None:
         """Record many changes."""
         ...
 
-    async def keep(self, entry: str, sealed: bytes) -> None:
-        """Store a sealed value that undoing needs, for retention.KEPT_FOR_UNDOING; no API returns it."""
+    async def store_sealed(self, entry: str, sealed: bytes) -> None:
+        """Store an encrypted value with which the entry can be undone, for retention.KEPT_FOR_UNDOING."""
         ...
 
-    async def kept(self, entry: str) -> bytes | None:
-        """Return the sealed value stored for an entry, or None."""
+    async def get_sealed(self, entry: str) -> bytes | None:
+        """Return the encrypted value that is stored for undoing the entry, or None."""
         ...
 
-    async def take_back(self, act: Sequence[AuditEntry]) -> None:
-        """Mark all further entries of this transaction as undoing the act.
+    async def link_undone_act(self, undone_entries: Sequence[AuditEntry]) -> None:
+        """Link all further entries of this transaction to the act that they undo, given by the act's entries.
 
         Raises Conflict if the act was undone meanwhile.
         """
         ...
 
-    async def take_turn(self, act: str) -> None:
-        """Lock the act against concurrent undoing until the transaction ends."""
+    async def lock_act(self, act: str) -> None:
+        """Lock the act, so that no other transaction can undo the act until this one ends."""
         ...
 
     async def get(self, id: str) -> AuditEntry | None:
         """Return an entry, or None."""
         ...
 
-    async def acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
-        """Return the entries of these acts, ordered by number."""
+    async def list_entries_of_acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
+        """Return the entries of these acts, in order of their numbers."""
         ...
 
-    async def undone_by(self, acts: Sequence[str]) -> Mapping[str, str]:
-        """Return the undoing act by act; acts that were not undone are omitted."""
+    async def find_undoing_acts(self, acts: Sequence[str]) -> Mapping[str, str]:
+        """Map each act that was undone to the act that undid it; acts that were not undone are omitted."""
         ...
 
-    async def standing_on(self, entries: Sequence[AuditEntry]) -> Mapping[str, str]:
-        """Return, by act, the latest entry that depends on the act; acts without one are omitted."""
+    async def find_dependents(self, entries: Sequence[AuditEntry]) -> Mapping[str, str]:
+        """Map the ID of each act to the ID of the latest entry that depends on the act, and so prevents its undoing.
+
+        A later entry of another act depends on an act if both change the same field of a resource. A creation or deletion
+        changes all fields. Undone entries are ignored, and acts without dependent entries are omitted.
+
+        Args:
+            entries: All entries of the acts.
+        """
         ...
 
     async def page(self, request: PageRequest, filter: AuditFilter) -> Page[AuditEntry]:
-        """Return a page of entries, newest first; with several filters a page may be short."""
+        """Return a page of entries, newest first; a page may be shorter than the limit if several filters are set."""
         ...
 
-    def chain(self) -> AbstractAsyncContextManager[Chain]:
-        """Open one snapshot of the chain's head and of all entries in batches, ordered by number."""
+    def open_chain(self) -> AbstractAsyncContextManager[Chain]:
+        """Open a snapshot of the hash chain: the head, and batches of all entries in order of their numbers."""
         ...

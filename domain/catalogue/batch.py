@@ -1,33 +1,36 @@
-"""Data that one chunk of a run compares and writes: fingerprints, key ranges and the batch of changes."""
+"""Data that one chunk of a run compares and writes: fingerprints, ranges of keys, and the batch of changes."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from domain.catalogue.laying import Laid
+from domain.catalogue.merged_view import MergedView
 from domain.catalogue.model import Offer, Product, Stream, Variant
 
-SLOTS = 1 << 31
-"""Number of slots; the slot of a key is a hash of the key."""
+SLOT_COUNT = 1 << 31
+"""Number of slots. The slot of a key is a number computed by hashing the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFingerprint:
-    """The fingerprint of a source's last statement under a key of a stream; equal fingerprints need not be parsed again.
+    """The fingerprint of a source's latest rows with one key in a stream; rows with an unchanged fingerprint are not parsed.
 
-    `slot` (0 to 2³¹−1) is a hash of the key: ranges of slots divide the keys into chunks. `product` is the ID of its product.
-    `problems` counts the values that could not be read. An empty fingerprint differs from every other.
+    Attributes:
+        slot: A hash of the key, below SLOT_COUNT; ranges of slots divide the keys into chunks.
+        fingerprint: The digest; an empty one differs from every other.
+        product_id: ID of the key's product.
+        problems: Number of values that could not be read.
     """
 
     slot: int
     key: str
     fingerprint: bytes
-    product: str = ""
+    product_id: str = ""
     problems: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRange:
-    """The slots from `low` to below `high` of one source and stream."""
+class SlotRange:
+    """A range of slots (hashes of keys) of one source and stream, from `low` (inclusive) to `high` (exclusive)."""
 
     source: str
     stream: Stream
@@ -37,30 +40,37 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class FingerprintDiff:
-    """The result of comparing fingerprints with those stored in a range.
+    """The comparison of a feed's fingerprints with the stored ones in a range of slots.
 
-    `changed`: keys that are new or whose fingerprint differs. `returned`: keys that were absent and are back with the
-    same fingerprint. `absent`: keys stored as present that are missing now. `lingering`: keys that are still absent,
-    for fewer than MISSED_RUNS complete runs. `unchanged` counts all other fingerprints; `troubled` maps the keys among
-    them that have problems to the number of problems. `resumed`: changed keys that were absent.
+    Attributes:
+        changed: Keys that are new, or whose fingerprint differs.
+        returned: Keys that were absent and are back with the same fingerprint.
+        absent: Keys that were present before and are missing now.
+        still_absent: Keys that were absent before and still are, for fewer than MISSED_RUNS complete runs.
+        unchanged_count: Number of all other keys.
+        problem_count_by_key: Number of problems of each unchanged key that has problems.
+        reappeared: Changed keys that were absent before.
     """
 
     changed: frozenset[str]
     returned: frozenset[str]
     absent: frozenset[str]
-    lingering: frozenset[str]
-    unchanged: int
-    troubled: Mapping[str, int] = field(default_factory=dict)
-    resumed: frozenset[str] = frozenset()
+    still_absent: frozenset[str]
+    unchanged_count: int
+    problem_count_by_key: Mapping[str, int] = field(default_factory=dict)
+    reappeared: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
 class Batch:
-    """The changes of one chunk of a run; every list may be empty. Products in `touched` get new documents.
+    """The changes of one chunk of a run; every list may be empty.
 
-    `laid` is the merged view of the products that are merged; it takes precedence over the other lists.
-    `availabilities`: the offers' availabilities of each product that is only touched and whose availabilities changed.
-    `outdated`: fingerprints to invalidate, so that equal rows of a later run are not treated as unchanged.
+    Attributes:
+        touched: Products whose documents must be written again.
+        availabilities_by_product: New availabilities of products that are only in `touched`, if they changed.
+        invalidated_fingerprints: Fingerprints to invalidate, so that a later run does not treat equal rows as unchanged.
+        absent_keys: Keys of products that the run does not list.
+        merged_view: The merged view of merged products; it takes precedence over the other lists.
     """
 
     new_products: list[Product] = field(default_factory=list)
@@ -70,13 +80,13 @@ class Batch:
     new_offers: list[Offer] = field(default_factory=list)
     changed_offers: list[Offer] = field(default_factory=list)
     touched: dict[str, Product] = field(default_factory=dict)
-    availabilities: dict[str, frozenset[str]] = field(default_factory=dict)
+    availabilities_by_product: dict[str, frozenset[str]] = field(default_factory=dict)
     fingerprints: list[RowFingerprint] = field(default_factory=list)
-    outdated: list[RowFingerprint] = field(default_factory=list)
-    absent: list[str] = field(default_factory=list)
-    laid: Laid | None = None
+    invalidated_fingerprints: list[RowFingerprint] = field(default_factory=list)
+    absent_keys: list[str] = field(default_factory=list)
+    merged_view: MergedView | None = None
 
     @property
-    def tied(self) -> Collection[str]:
-        """IDs of the products whose documents and terms come from the merged view."""
-        return self.laid.home.keys() if self.laid else ()
+    def merged_product_ids(self) -> Collection[str]:
+        """IDs of products whose documents and search terms come from the merged view."""
+        return self.merged_view.product_by_id.keys() if self.merged_view else ()

@@ -1,4 +1,4 @@
-"""The categories of the taxonomy with their paths and ancestors."""
+"""The categories of the taxonomy, with their paths and ancestors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,12 +6,16 @@ from functools import cache
 from hashlib import blake2b
 
 from domain.catalogue.taxonomy import TREE
-from domain.kernel.ids import from_digest
+from domain.kernel.ids import create_id_from_digest
 
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """One category. `path` has the names from the top down to its own; `google` is the equivalent Google category."""
+    """A category of the furniture taxonomy.
+
+    `path` has the names from the top category to this one, `ancestors` the IDs of the categories above. `google` is the number
+    of the equivalent Google product category, or None.
+    """
 
     id: str
     slug: str
@@ -33,7 +37,7 @@ def _parse_tree() -> Iterator[Category]:
         slug, name, google = (part.strip() for part in line.split("|"))
         del ancestors[depth:]
         category = Category(
-            id=from_digest("ctg", blake2b(f"category {slug}".encode(), digest_size=16).digest()),
+            id=create_id_from_digest("ctg", blake2b(f"category {slug}".encode(), digest_size=16).digest()),
             slug=slug,
             name=name,
             path=(*(entry.name for entry in ancestors), name),
@@ -45,24 +49,24 @@ def _parse_tree() -> Iterator[Category]:
 
 
 @cache
-def everything() -> dict[str, Category]:
+def category_by_id() -> dict[str, Category]:
     """Return every category by ID, in the order of the tree."""
     return {category.id: category for category in _parse_tree()}
 
 
-def above(id: str | None) -> tuple[str, ...]:
-    """Return the IDs of a category and its ancestors, from the top; empty for None or an unknown ID."""
-    category = everything().get(id) if id else None
+def path_ids(id: str | None) -> tuple[str, ...]:
+    """Return the IDs on the path to a category, from the top category to the category itself; empty for an unknown ID."""
+    category = category_by_id().get(id) if id else None
     return (*category.ancestors, category.id) if category else ()
 
 
 @cache
-def by_google(number: int) -> str | None:
+def find_id_by_google_id(number: int) -> str | None:
     """Return the ID of the category that corresponds to a Google product category, or None."""
-    return next((entry.id for entry in everything().values() if entry.google == number), None)
+    return next((entry.id for entry in category_by_id().values() if entry.google == number), None)
 
 
 @cache
-def by_slug(slug: str) -> str | None:
+def find_id_by_slug(slug: str) -> str | None:
     """Return the ID of the category with the slug, or None."""
-    return next((entry.id for entry in everything().values() if entry.slug == slug), None)
+    return next((entry.id for entry in category_by_id().values() if entry.slug == slug), None)

@@ -1,4 +1,4 @@
-"""Category rules of a source, which assign a category to all products at and below a category path."""
+"""Category rules of a source: each assigns a category to all products at and below a category path."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from domain.audit.model import Change
 from domain.catalogue.data import ProductData
 
-MOST_RULES = 5_000
+MAX_RULES = 5_000
 """Maximum number of rules of one source."""
-MOST_LEVELS = 20
+MAX_PATH_LEVELS = 20
 """Maximum number of levels of the path of a product or a rule; vendors use about six."""
-MOST_PATHS = 5_000
+MAX_LISTED_PATHS = 5_000
 """Maximum number of category paths listed for one source: those with the most products."""
-PATHS_CHARS = 1 << 20
+MAX_PATHS_CHARS = 1 << 20
 """Maximum total characters of the paths of a source's rules, and of the other paths that are listed."""
 
 CategoryPath: TypeAlias = tuple[str, ...]
@@ -23,7 +23,7 @@ CategoryPath: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class CategoryRule:
-    """The category of products at and below a path, unless a rule with a longer path applies."""
+    """The category of all products at and below a path, unless a longer path has a rule that applies to the product."""
 
     path: CategoryPath
     category: str
@@ -31,7 +31,7 @@ class CategoryRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """A rule to set; a category of None removes the path's rule."""
+    """A change of the rule for a path: the category to set, or None to remove the rule."""
 
     path: CategoryPath
     category: str | None
@@ -39,7 +39,7 @@ class RuleChange:
 
 @dataclass(frozen=True, slots=True)
 class CategoryRules:
-    """All rules of one source; `id` is that of the source."""
+    """All rules of one source; `id` is the source's ID."""
 
     id: str
     created_at: datetime
@@ -47,7 +47,7 @@ class CategoryRules:
     rules: tuple[CategoryRule, ...] = ()
     version: int = 1
 
-    def changed(self, now: datetime, changes: Iterable[RuleChange]) -> "CategoryRules":
+    def with_changes(self, now: datetime, changes: Iterable[RuleChange]) -> "CategoryRules":
         """Return the rules with the changes applied, ordered by path."""
         by_path: dict[CategoryPath, str | None] = {rule.path: rule.category for rule in self.rules}
         by_path |= {change.path: change.category for change in changes}
@@ -55,8 +55,8 @@ class CategoryRules:
         return replace(self, rules=rules, version=self.version + 1, updated_at=now)
 
 
-def audited(before: CategoryRules, after: CategoryRules) -> Change:
-    """Return the audited change of two sets of rules, limited to the rules that differ."""
+def describe_change(before: CategoryRules, after: CategoryRules) -> Change:
+    """Return the audited change between two states of a source's rules, with only the rules that differ."""
     old, new = set(before.rules), set(after.rules)
     return Change("category_rules", after.id, "update", _describe_rules(old - new), _describe_rules(new - old))
 
@@ -66,65 +66,78 @@ def _describe_rules(rules: Iterable[CategoryRule]) -> Mapping[str, object]:
     return {"rules": [{"path": list(rule.path), "category": rule.category} for rule in ordered]} if ordered else {}
 
 
-class Filing:
-    """Assignment of products to categories by a source's rules, which take precedence over the category that the source states."""
+class CategoryAssigner:
+    """Assigns categories to products by a source's rules.
+
+    A rule takes precedence over the category in the source's feed.
+    """
 
     def __init__(self, rules: Iterable[CategoryRule] = ()) -> None:
         self._categories: Final = {rule.path: rule.category for rule in rules}
         self._deepest: Final = max(map(len, self._categories), default=0)
 
-    def own(self, path: CategoryPath) -> str | None:
+    def find_exact_category(self, path: CategoryPath) -> str | None:
         """Return the category of the rule for exactly this path, or None."""
         return self._categories.get(path)
 
-    def inherited(self, path: CategoryPath) -> str | None:
-        """Return the category of the nearest rule for a shorter path, or None."""
-        return self._nearest(path, min(len(path) - 1, self._deepest))
+    def find_inherited_category(self, path: CategoryPath) -> str | None:
+        """Return the category of the rule for the nearest path above this one, or None."""
+        return self._find_nearest(path, min(len(path) - 1, self._deepest))
 
-    def category(self, path: Sequence[str], stated: str | None) -> str | None:
-        """Return the category of the nearest rule for the path; without a rule, the category that the source states, or None."""
-        return self._nearest(tuple(path), min(len(path), self._deepest)) or stated
+    def resolve_category(self, path: Sequence[str], stated_category: str | None) -> str | None:
+        """Return the category of the nearest rule at or above the path, else the category in the source's feed (`stated_category`)."""
+        return self._find_nearest(tuple(path), min(len(path), self._deepest)) or stated_category
 
-    def file(self, data: ProductData) -> str | None:
-        """Set the category in a product's data by the rules. Return the category that the source states, or None."""
+    def assign_category(self, data: ProductData) -> str | None:
+        """Set the category in a product's data by the rules; return the category that the data had before (the source's), or None."""
         stated = data.get("category")
-        category = self.category(data.get("category_path", ()), stated)
+        category = self.resolve_category(data.get("category_path", ()), stated)
         if category is not None:
             data["category"] = category
         return stated
 
-    def refiled(self, data: Mapping[str, Any], stated: str | None) -> dict[str, Any]:
-        """Return the data of a stored product with its category recomputed; `stated` is the category that the source states."""
+    def with_reassigned_category(self, data: Mapping[str, Any], stated_category: str | None) -> dict[str, Any]:
+        """Return a stored product's data with the category by the current rules; `stated_category` is the category in the feed."""
         refiled = {name: value for name, value in data.items() if name != "category"}
-        category = self.category(refiled.get("category_path", ()), stated)
+        category = self.resolve_category(refiled.get("category_path", ()), stated_category)
         return refiled | ({"category": category} if category else {})
 
-    def _nearest(self, path: CategoryPath, longest: int) -> str | None:
-        lengths = range(longest, 0, -1)
+    def _find_nearest(self, path: CategoryPath, max_length: int) -> str | None:
+        lengths = range(max_length, 0, -1)
         return next((category for length in lengths if (category := self._categories.get(path[:length]))), None)
 
 
-class Filed(NamedTuple):
-    """The filing of a stored product: `category` is the one in effect, `stated` the one that its source states."""
+class ProductCategory(NamedTuple):
+    """The category of a stored product: `category` is the assigned one, `stated_category` the one in the source's feed."""
 
     id: str
     key: str
     path: CategoryPath
     category: str | None
-    stated: str | None
+    stated_category: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryPaths:
-    """The category paths of a source's products with their numbers of products; `left_out` counts paths beyond the limit."""
+    """The category paths of a source with the number of products of each path.
 
-    products: Mapping[CategoryPath, int]
-    left_out: int
+    `omitted_count` is the number of paths beyond the limit.
+    """
+
+    product_count_by_path: Mapping[CategoryPath, int]
+    omitted_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCategory:
-    """A source's category path with its products, including those below it, its rule, the inherited rule and a suggested rule."""
+    """A category path of a source.
+
+    Attributes:
+        products: Number of products at and below the path.
+        rule: Category of the path's own rule.
+        inherited: Category of the nearest rule above.
+        suggestion: Category of a suggested rule.
+    """
 
     path: CategoryPath
     products: int
@@ -133,30 +146,35 @@ class SourceCategory:
     suggestion: str | None = None
 
 
-def listed(paths: CategoryPaths, filing: Filing, rules: CategoryRules | None) -> tuple[list[SourceCategory], int]:
-    """List every path of the products, its ancestors and the paths of rules, in path order.
+def list_source_categories(
+    paths: CategoryPaths, assigner: CategoryAssigner, rules: CategoryRules | None
+) -> tuple[list[SourceCategory], int]:
+    """List the category paths of the products, the paths above them, and the paths of rules, in order.
 
-    Returns the paths and the number of paths that were left out. In addition to the paths of rules, at most MOST_PATHS
-    paths of PATHS_CHARS characters in total are listed. A path of more than MOST_LEVELS levels is left out; its first
-    levels are listed.
+    Returns the paths, and the number of omitted paths. Besides the paths of rules, at most MAX_LISTED_PATHS paths with
+    MAX_PATHS_CHARS characters in total are listed. Of a path with more than MAX_PATH_LEVELS levels, only the paths above it
+    are listed.
     """
     product_counts: dict[CategoryPath, int] = {rule.path: 0 for rule in rules.rules} if rules else {}
-    max_paths, chars, left_out = len(product_counts) + MOST_PATHS, PATHS_CHARS, paths.left_out
-    for path, products in paths.products.items():
-        left_out += len(path) > MOST_LEVELS
-        for length in range(min(len(path), MOST_LEVELS), 0, -1):
+    max_paths, chars, left_out = len(product_counts) + MAX_LISTED_PATHS, MAX_PATHS_CHARS, paths.omitted_count
+    for path, products in paths.product_count_by_path.items():
+        left_out += len(path) > MAX_PATH_LEVELS
+        for length in range(min(len(path), MAX_PATH_LEVELS), 0, -1):
             prefix = path[:length]
             if prefix in product_counts:
                 product_counts[prefix] += products
-            elif len(product_counts) < max_paths and (size := characters(prefix)) <= chars:
+            elif len(product_counts) < max_paths and (size := count_characters(prefix)) <= chars:
                 product_counts[prefix] = products
                 chars -= size
             else:
                 left_out += 1
     ordered = sorted(product_counts.items())
-    return [SourceCategory(path, n, filing.own(path), filing.inherited(path)) for path, n in ordered], left_out
+    return [
+        SourceCategory(path, n, assigner.find_exact_category(path), assigner.find_inherited_category(path))
+        for path, n in ordered
+    ], left_out
 
 
-def characters(path: Sequence[str]) -> int:
+def count_characters(path: Sequence[str]) -> int:
     """Return the total number of characters of a path's levels."""
     return sum(map(len, path))

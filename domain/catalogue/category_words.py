@@ -138,4 +138,4 @@ NEUTRAL = frozenset(
     seater piece pc
     """.split()
 )
-"""Words that do not change the meaning of a category's name: rooms, styles, materials, sizes. Folded and singular."""
+"""Words that do not change the category that a name means: rooms, styles, materials, sizes. Lower case, without accents, singular."""

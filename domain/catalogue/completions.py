@@ -1,17 +1,17 @@
-"""Completions of a search query: words of titles and brands, and variants by the prefix of a code."""
+"""Completions of a search query: words of titles and brands, and variants whose code starts with the query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from domain.catalogue import search
+from domain.catalogue import search_terms
 
-WORDS = 8
+MAX_WORD_COMPLETIONS = 8
 """Maximum number of completions for the last word."""
-ITEMS = 24
-"""Maximum number of variants that are listed by the prefix of a SKU or MPN."""
-SHORTEST_CODE = 3
-"""Minimum number of characters of a code prefix."""
-BEYOND = "\U0010ffff"
+MAX_CODE_COMPLETIONS = 24
+"""Maximum number of variants that are listed because their SKU or MPN starts with the query."""
+MIN_CODE_CHARS = 3
+"""Minimum number of characters for completing a code."""
+PREFIX_END = "\U0010ffff"
 """The last code point; appended to a prefix, it sorts after every text with that prefix."""
 
 
@@ -30,12 +30,12 @@ class Completions:
 
 
 def last_word(q: str) -> str:
-    """Return the last word of a query; empty if the query ends with a space."""
-    words = search.split(q)
+    """Return the last word of a query, or an empty string if the query ends with a space."""
+    words = search_terms.split_into_words(q)
     return words[-1] if words and q and not q[-1].isspace() else ""
 
 
-def grown(q: str, completions: Completions) -> list[str]:
-    """Return the query once per completion, with its last word completed."""
-    others = search.split(q)[:-1]
+def complete_query(q: str, completions: Completions) -> list[str]:
+    """Return one query for each completion of the last word, with the last word replaced by the completion."""
+    others = search_terms.split_into_words(q)[:-1]
     return [" ".join([*others, word]) for word in completions.words]

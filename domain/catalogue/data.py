@@ -1,36 +1,36 @@
-"""The `data` of products and variants and the facts of offers (docs/conventions.md#products-variants-and-offers).
+"""The `data` of products, variants and offers (docs/conventions.md#products-variants-and-offers).
 
-These are plain mappings so that they are stored, compared and returned without conversion. Keys that a source
-does not state are absent, never None.
+These are plain mappings, so that they can be stored, compared and returned without conversion. Keys that a source does
+not state are absent, never None.
 """
 
 from decimal import Decimal
 from typing import TypedDict
 
 
-class Given(TypedDict):
-    """A measure as the source wrote it: the exact number and its unit (docs/conventions.md#products-variants-and-offers)."""
+class GivenMeasure(TypedDict):
+    """A measure in the vendor's notation: the exact number and the unit (docs/conventions.md#products-variants-and-offers)."""
 
     value: Decimal
     unit: str
 
 
 class Length(TypedDict):
-    """A length in hundredths of an inch, rounded half up once, with the value as given."""
+    """A length in hundredths of an inch, rounded half up once; `given` is the measure in the vendor's unit."""
 
     hundredths_in: int
-    given: Given
+    given: GivenMeasure
 
 
 class Weight(TypedDict):
-    """A weight in hundredths of a pound, rounded half up once, with the value as given."""
+    """A weight in hundredths of a pound, rounded half up once; `given` is the measure in the vendor's unit."""
 
     hundredths_lb: int
-    given: Given
+    given: GivenMeasure
 
 
 class Dimensions(TypedDict, total=False):
-    """The named lengths of a piece."""
+    """The measurements of an article, by name."""
 
     width: Length
     depth: Length
@@ -42,8 +42,8 @@ class Dimensions(TypedDict, total=False):
     clearance: Length
 
 
-class Component(TypedDict, total=False):
-    """One piece of a set; `quantity` is at least 1."""
+class BundleComponent(TypedDict, total=False):
+    """An article that a bundle contains; `quantity` is at least 1."""
 
     name: str
     sku: str
@@ -53,7 +53,7 @@ class Component(TypedDict, total=False):
 
 
 class Carton(TypedDict, total=False):
-    """One kind of box; `count` is at least 1."""
+    """Cartons of the same size in which an article is delivered; `count`, their number, is at least 1."""
 
     width: Length
     depth: Length
@@ -63,7 +63,7 @@ class Carton(TypedDict, total=False):
 
 
 class Rug(TypedDict, total=False):
-    """Attributes of rugs only; docs/conventions.md#enumerations has the values of shape, construction and indoor_outdoor."""
+    """Attributes that only rugs have; docs/conventions.md#enumerations lists the values of shape, construction and indoor_outdoor."""
 
     shape: str
     size_text: str
@@ -74,7 +74,7 @@ class Rug(TypedDict, total=False):
 
 
 class Media(TypedDict, total=False):
-    """A picture, video or document; `id` and `stored_url` are present once the image is stored."""
+    """A picture, video or document; `id` and `stored_url` are present if the image is stored."""
 
     url: str
     role: str
@@ -85,7 +85,7 @@ class Media(TypedDict, total=False):
 
 
 class Compliance(TypedDict, total=False):
-    """Statements about safety rules and origin."""
+    """Compliance with safety rules, and the country of origin, according to the source."""
 
     tsca_title_vi: bool
     sturdy_act: bool
@@ -97,7 +97,7 @@ class Compliance(TypedDict, total=False):
 
 
 class ProductData(TypedDict, total=False):
-    """The `data` of a product."""
+    """The fields of a product that the source's feed has, stored as `Product.data`."""
 
     title: str
     brand: str
@@ -113,7 +113,7 @@ class ProductData(TypedDict, total=False):
 
 
 class VariantData(TypedDict, total=False):
-    """The `data` of a variant."""
+    """The fields of a variant that the source's feed has, stored as `Variant.data`."""
 
     sku: str
     gtin: str
@@ -125,7 +125,7 @@ class VariantData(TypedDict, total=False):
     materials: list[str]
     dimensions: Dimensions
     weight: Weight
-    components: list[Component]
+    components: list[BundleComponent]
     cartons: list[Carton]
     assembly_required: bool
     white_glove: bool
@@ -136,15 +136,15 @@ class VariantData(TypedDict, total=False):
     replacement_sku: str
 
 
-class Incoming(TypedDict, total=False):
-    """Stock on order: `quantity` at least 1, `eta` a calendar date `YYYY-MM-DD`."""
+class IncomingStock(TypedDict, total=False):
+    """Stock that is on order: `quantity` is at least 1, `eta` a date `YYYY-MM-DD`."""
 
     quantity: int
     eta: str
 
 
 class OfferData(TypedDict, total=False):
-    """One source's price and stock for one variant at one location; money in minor units of `currency`."""
+    """One source's price and stock for one variant at one location; prices are in minor units of `currency`."""
 
     currency: str
     cost: int
@@ -153,6 +153,6 @@ class OfferData(TypedDict, total=False):
     price: int
     compare_at: int
     quantity: int
-    incoming: list[Incoming]
+    incoming: list[IncomingStock]
     availability: str
     lead_time_days: int

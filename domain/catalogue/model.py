@@ -9,27 +9,27 @@ from domain.kernel.enums import StoredEnum
 
 
 class Stream(StoredEnum):
-    """The part of a source's data that a run reads: the whole catalogue, or stock alone."""
+    """The part of a source's data that a run reads: the whole catalogue, or only stock."""
 
     CATALOGUE = "catalogue"
     STOCK = "stock"
 
 
 class ProductStatus(StoredEnum):
-    """The lifecycle status of a product or variant, as far as its source states it."""
+    """The lifecycle status of a product or variant according to its source."""
 
     ACTIVE = "active"
     PROBABLY_DISCONTINUED = "probably_discontinued"
     DISCONTINUED = "discontinued"
 
     @classmethod
-    def stated(cls, discontinued: bool | None) -> "ProductStatus":
-        """Return the status for the source's statement of discontinuation; None means active."""
+    def from_discontinued(cls, discontinued: bool | None) -> "ProductStatus":
+        """Return DISCONTINUED if the source states that the item is discontinued, else ACTIVE."""
         return cls.DISCONTINUED if discontinued else cls.ACTIVE
 
 
 class Visibility(StoredEnum):
-    """The visibility of a product outside its organisation."""
+    """Visibility of a product to other organisations."""
 
     LISTED = "listed"
     HIDDEN = "hidden"
@@ -49,16 +49,19 @@ class Availability(StoredEnum):
 
 
 CATALOGUE_STREAM = 1
+"""Bit of the catalogue stream in `Offer.stated_streams`."""
 STOCK_STREAM = 2
+"""Bit of the stock stream in `Offer.stated_streams`."""
 STREAM_BITS = {Stream.CATALOGUE: CATALOGUE_STREAM, Stream.STOCK: STOCK_STREAM}
+"""Bit of each stream in `Offer.stated_streams`."""
 
 
 @dataclass(slots=True)
 class Offer:
     """One source's price and stock for one variant at one location; `data` is an OfferData.
 
-    `stated` holds the streams whose last complete run stated the offer (bits of STREAM_BITS); with none left it is
-    withdrawn.
+    `stated_streams` is a bit mask (CATALOGUE_STREAM, STOCK_STREAM) of the streams whose last complete run listed the offer.
+    If it is 0, the offer is withdrawn.
     """
 
     id: str
@@ -68,7 +71,7 @@ class Offer:
     location: str
     data: Mapping[str, Any]
     version: int
-    stated: int
+    stated_streams: int
     observed_at: datetime
     updated_at: datetime
     withdrawn_at: datetime | None = None
@@ -76,9 +79,10 @@ class Offer:
 
 @dataclass(slots=True)
 class Variant:
-    """One sellable form of a product. `key` is the source's own key; `data` is a VariantData, plain or packed.
+    """An article that can be ordered: one size, colour or pack of a product.
 
-    `stated_at`: time of the source's latest changed statement, if `updated_at` has since moved for another reason.
+    `key` is the key by which the source identifies the variant; `data` is a VariantData, decoded or encoded
+    (CatalogueRenderer). `stated_at` is when the source last changed the variant's own data; None if that is `updated_at`.
     """
 
     id: str
@@ -95,11 +99,14 @@ class Variant:
 
 @dataclass(slots=True)
 class Product:
-    """A master product made from one source record (`source`, `key`); `data` is a ProductData, plain or packed.
+    """A product with the data of one source.
 
-    `stated_category` is the category that the source itself states; `data` holds the one that the rules assign.
-    `updated_at` moves with any change to the product, a variant or an offer; `stated_at` only with a changed statement
-    of the product itself (None: unchanged since its creation).
+    Attributes:
+        key: The key by which the source identifies the product.
+        data: A ProductData, decoded or encoded (CatalogueRenderer), with the category that rules assign.
+        updated_at: When the product, a variant or an offer last changed.
+        stated_category: The category in the source's feed, before category rules.
+        stated_at: When the source last changed the data of the product itself; None if it has not since creation.
     """
 
     id: str
@@ -119,7 +126,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class SourceItem:
-    """A variant as its source identifies it, with its offers; stock checks use `product_key` and `variant_key`."""
+    """A variant with its offers, and with the keys and the SKU that a stock check sends to its source."""
 
     variant: str
     source: str
@@ -131,10 +138,10 @@ class SourceItem:
 
 @dataclass(frozen=True, slots=True)
 class ProductFilter:
-    """The filters of GET /v1/products; all that are set must match. `category` includes the categories below it.
+    """The filters of GET /v1/products. A product must match every filter that is set, by one of the values of a sequence.
 
-    A sequence matches if any of its values does. `external_id` is the source's key of the product or of one of its variants; `sku`, `gtin`,
-    `mpn`, `variant` and `offer` match any of its variants.
+    `category` includes the categories below it. `external_id` is the source's key of the product or of one of its variants.
+    `sku`, `gtin`, `mpn`, `variant` and `offer` match if they match one of its variants.
     """
 
     updated_since: datetime | None = None
@@ -156,7 +163,7 @@ class ProductFilter:
 
 @dataclass(frozen=True, slots=True)
 class OfferFilter:
-    """The filters of GET /v1/offers; all that are set must match, a sequence if any of its values does.
+    """The filters of GET /v1/offers. An offer must match every filter that is set, by one of the values of a sequence.
 
     `external_id` is the source's key of the offer's variant or product; `sku`, `gtin` and `mpn` are those of its variant.
     """
@@ -173,8 +180,8 @@ class OfferFilter:
     mpn: Sequence[str] | None = None
 
 
-class Document(NamedTuple):
-    """A stored response body: a product's JSON as bytes, and its strong ETag (a tuple, because each list creates twenty)."""
+class Document(NamedTuple):  # a tuple, because each list creates twenty
+    """A product as the API returns it: stored JSON, and the strong ETag of the JSON."""
 
     id: str
     body: bytes
@@ -183,7 +190,7 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OfferLine:
-    """An offer as GET /v1/offers lists it, with its catalogue, product and variant."""
+    """An offer in the list of GET /v1/offers, with data of its product and variant."""
 
     offer: Offer
     catalogue: str

@@ -1,162 +1,177 @@
-"""Stores of products, variants and offers: documents for readers, batches for runs."""
+"""Stores of products, variants and offers: JSON documents for readers, and batches for runs."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from domain.catalogue.absence import Absence
-from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
-from domain.catalogue.category_rules import CategoryPaths, Filed
+from domain.catalogue.batch import Batch, FingerprintDiff, RowFingerprint, SlotRange
+from domain.catalogue.category_rules import CategoryPaths, ProductCategory
 from domain.catalogue.completions import Completions
 from domain.catalogue.filter_counts import FilterCounts
-from domain.catalogue.laying import Laid
+from domain.catalogue.merged_statements import ProductCluster
+from domain.catalogue.merged_view import MergedView
+from domain.catalogue.missed_runs import AbsentProduct
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, SourceItem, Stream, Variant
-from domain.catalogue.overlay import TiedProducts
 from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
 
 
-class CatalogueReads(Protocol):
-    """Read access for the API. Lists run from newest to oldest by ID."""
+class CatalogueReader(Protocol):
+    """Read access for the API. Lists are ordered by ID, newest first."""
 
-    async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
+    async def list_products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """Return a page of the products that the tenant can read."""
         ...
 
-    def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
-        """Yield all documents that `products` lists, one per line, in portions of about two MiB, from one transaction.
+    def stream_documents(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
+        """Yield the documents of all products that the tenant can read, one per line, in portions of about two MiB.
 
-        A caller that stops early must close the generator before using the connection again.
+        All documents are read in one transaction. A caller that stops early must close the generator before it uses the
+        connection again.
         """
         ...
 
-    async def product(self, id: str) -> Document | None:
-        """Return a product's document, for a merged product that of its survivor; None if there is none."""
+    async def get_product(self, id: str) -> Document | None:
+        """Return the document of the product or, if it was merged, of the product that is shown for it; None if unknown."""
         ...
 
-    async def filter_counts(self, filter: ProductFilter) -> FilterCounts:
-        """Return the values, with counts, by which the newest products of the list can be filtered."""
+    async def count_filter_values(self, filter: ProductFilter) -> FilterCounts:
+        """Count the newest products that match the filter, by each brand, status, availability, category and source."""
         ...
 
-    async def completions(self, word: str, code: str) -> Completions:
-        """Return completions for a folded word and a code (domain.catalogue.search); none for empty ones."""
+    async def find_completions(self, word: str, code: str) -> Completions:
+        """Return words that begin with `word`, and variants whose SKU or MPN begins with `code`; none for an empty text.
+
+        Both texts are normalised (domain.catalogue.search_terms).
+        """
         ...
 
-    async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
+    async def list_offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
         """Return a page of offers."""
         ...
 
 
-class CatalogueStore(CatalogueReads, Protocol):
-    """The catalogue within a tenant's transaction, as runs read and write it."""
+class CatalogueStore(CatalogueReader, Protocol):
+    """Access to the catalogue in a tenant's transaction, for runs."""
 
-    async def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
-        """Compare fingerprints with those stored in the range. Writes nothing that outlives the transaction."""
+    async def compare_fingerprints(self, slots: SlotRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
+        """Compare a feed's fingerprints with the stored ones in a range of slots (hashes of keys), without storing anything permanently."""
         ...
 
-    async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
-        """Return complete products by their source's keys, and those that own one of the variant keys.
+    async def load_products(
+        self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()
+    ) -> Mapping[str, Product]:
+        """Return the products that have one of `keys`, or a variant with one of `variant_keys`, by product key.
 
-        They include variants and offers, and are locked for this transaction.
+        The products are complete, with variants and offers, and are locked until the transaction ends.
         """
         ...
 
-    async def load_by_variant(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
-        """Return, by key, the variant with that key or, if unique, with that SKU, and its complete product, locked as by `load`.
+    async def load_variants(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
+        """Return the variant for each key, with its complete product, which is locked until the transaction ends.
 
-        The `data` of variants and products may be packed (see Rendering): callers pass it on without reading it.
+        The key is the variant's key or, if unique, its SKU. The `data` of products and variants may be encoded (see
+        CatalogueRenderer): callers must pass it on without reading it.
         """
         ...
 
-    async def item(self, variant: str) -> SourceItem | None:
-        """Return a variant with its source's keys and offers (ordered by ID), without locking; None if it is unknown."""
+    async def get_source_item(self, variant: str) -> SourceItem | None:
+        """Return a variant with its source's keys and its offers (ordered by ID), without a lock; None if it does not exist."""
         ...
 
-    async def items(self, variant: str) -> Sequence[SourceItem]:
-        """Return the source items of a variant and of all variants merged into it; empty for an unknown variant."""
+    async def list_source_items(self, variant: str) -> Sequence[SourceItem]:
+        """Return the variant, and all variants merged into it, as source items; empty if the variant does not exist."""
         ...
 
-    async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        """Write the batch (rows, fingerprints and documents), then store the merged view in `laid`; atomic with the transaction."""
+    async def save_batch(self, slots: SlotRange, batch: Batch, now: datetime) -> None:
+        """Write the batch (rows, fingerprints and documents) and then the merged view, in this transaction."""
         ...
 
-    async def merge_count(self) -> int:
-        """Return the total number of merges and undone merges."""
-        ...
+    async def get_merge_revision(self) -> int:
+        """Return the merge revision: a counter that is 0 before the catalogue's first merge, and never decreases.
 
-    async def take_turn(self, *, merging: bool = False) -> int:
-        """Lock the catalogue before loading objects to change. Return the merge count, which is stable until the transaction ends.
-
-        Merging takes an exclusive lock. If the catalogue has ever had a merge, writers run one at a time; otherwise
-        they run concurrently.
+        The counter increases when merges are made or undone, and when other sources take precedence in merged data.
         """
         ...
 
-    async def tied(self, products: Sequence[str], also: Sequence[str] = ()) -> TiedProducts:
-        """Return those of the products that are merged, with all products they are merged with, as their sources state them.
+    async def lock_for_writing(self, *, merging: bool = False) -> int:
+        """Lock the catalogue before objects are loaded and changed; return the merge revision (see `get_merge_revision`).
 
-        Products in `also` are included whether merged or not. The result is empty if no product qualifies.
+        The merge revision cannot change until the transaction ends. With `merging`, the lock is exclusive. Other writers
+        run concurrently, unless the catalogue has ever had a merge.
         """
         ...
 
-    async def tied_of(self, source: str, after: str, limit: int) -> Sequence[str]:
-        """Return up to `limit` IDs of the source's merged products, ordered, after the ID `after`."""
-        ...
+    async def load_cluster(self, products: Sequence[str], unmerged_products: Sequence[str] = ()) -> ProductCluster:
+        """Return the merge groups that contain the given products, with the data of the sources.
 
-    async def lay(self, laid: Laid, now: datetime) -> None:
-        """Store the merged view that readers see from now on, and increment the merge count."""
-        ...
-
-    async def homes(self, variants: Sequence[str]) -> Mapping[str, tuple[str, str]]:
-        """Return the product and source of each variant as its source states it; unknown variants are left out."""
-        ...
-
-    async def stated_offers(self, source: str, stream: Stream) -> int:
-        """Return the number of offers that the stream currently states."""
-        ...
-
-    async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
-        """Return the (variant key, location) of every offer that the stream states for the fingerprints' keys.
-
-        In the stock stream a key may be a SKU; the result has the variant's key as well.
+        Products in `unmerged_products` are included even if they are not merged. The cluster may be empty.
         """
         ...
 
-    async def absences(self, source: str, since: datetime) -> Sequence[Absence]:
-        """Return products, not discontinued, that have been absent since the time or longer, after MISSED_RUNS complete runs."""
+    async def list_merged_products(self, source: str, after: str, limit: int) -> Sequence[str]:
+        """Return up to `limit` IDs of the source's merged products that come after the ID `after`, in order."""
         ...
 
-    async def category_paths(self, source: str, limit: int, chars: int) -> CategoryPaths:
+    async def save_merged_view(self, merged_view: MergedView, now: datetime) -> None:
+        """Store the merged view that readers will see, and increment the merge revision."""
+        ...
+
+    async def find_source_products(self, variants: Sequence[str]) -> Mapping[str, tuple[str, str]]:
+        """Return the product to which each variant's source assigns it, and the source; unknown variants are omitted."""
+        ...
+
+    async def count_stated_offers(self, source: str, stream: Stream) -> int:
+        """Return the number of the source's offers that the last complete run of the stream listed."""
+        ...
+
+    async def find_stated_offers(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
+        """Return variant key and location of every offer that the stream lists under these keys of fingerprints.
+
+        In the stock stream a fingerprint's key may be a SKU; the result has the variant's key.
+        """
+        ...
+
+    async def find_absent_products(self, source: str, since: datetime) -> Sequence[AbsentProduct]:
+        """Return products, not discontinued yet, that MISSED_RUNS complete runs did not list, absent since `since` or earlier."""
+        ...
+
+    async def list_category_paths(self, source: str, limit: int, max_chars: int) -> CategoryPaths:
         """Return the most frequent category paths of the source's products.
 
         Args:
             source: The ID of the source.
             limit: The maximum number of paths.
-            chars: The maximum size of all paths as JSON, in characters.
+            max_chars: The maximum size of all paths as JSON, in characters.
 
         """
         ...
 
-    async def filings(self, source: str, after: str, limit: int) -> Sequence[Filed]:
-        """Return how up to `limit` of the source's products are filed, ordered by ID, after the ID `after`."""
+    async def list_product_categories(self, source: str, after: str, limit: int) -> Sequence[ProductCategory]:
+        """Return the categories of up to `limit` of the source's products that come after the ID `after`, in order of IDs."""
         ...
 
 
-class Rendering(Protocol):
-    """Encoder of the catalogue's JSON for all readers."""
+class CatalogueRenderer(Protocol):
+    """Rendering of the catalogue as JSON, the same for all readers."""
 
-    def pack(self, data: Mapping[str, Any]) -> Any:
-        """Encode the data once; packed values can be stored and returned without decoding."""
+    def encode_data(self, data: Mapping[str, Any]) -> Any:
+        """Encode the data of a product or variant; the result can be stored and returned without decoding."""
         ...
 
-    def product(self, product: Product, packed: Mapping[str, Any]) -> bytes:
-        """Return the document of a product; `packed` maps IDs of products and variants to packed data."""
+    def render_product(self, product: Product, encoded_data_by_id: Mapping[str, Any]) -> bytes:
+        """Return the document of a product; `encoded_data_by_id` has the encoded data of the product and its variants, by ID."""
         ...
 
-    def merged(self, product: Product, laid: Laid) -> bytes:
-        """Return the document of a merged product, including the merged objects and the origin of each field."""
+    def render_merged_product(self, product: Product, merged_view: MergedView) -> bytes:
+        """Return the document of a product that represents several, with their IDs and the origin of each field."""
         ...
 
-    def with_images(self, document: bytes, images: Mapping[str, str]) -> bytes:
-        """Return the document with the stored images of its media, by their URL, and no others."""
+    def set_images(self, document: bytes, image_id_by_url: Mapping[str, str]) -> bytes:
+        """Return the document with links from its media to these stored images, and without links to other images.
+
+        Args:
+            document: The document of a product.
+            image_id_by_url: IDs of the stored images by the URL of the media.
+        """
         ...

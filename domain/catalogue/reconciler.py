@@ -1,4 +1,4 @@
-"""Reconciliation of a source's statements with stored products, variants and offers; every change becomes an event."""
+"""Reconciliation of what a feed states about products with the stored products; every change becomes an event."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from domain.catalogue import differences
 from domain.catalogue.batch import Batch
-from domain.catalogue.category_rules import Filing
+from domain.catalogue.category_rules import CategoryAssigner
 from domain.catalogue.model import (
     STREAM_BITS,
     Availability,
@@ -18,19 +18,19 @@ from domain.catalogue.model import (
     Variant,
     Visibility,
 )
-from domain.catalogue.room import Room
-from domain.catalogue.search import availabilities
-from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement, at_locations
+from domain.catalogue.product_limits import ProductSizeLimit
+from domain.catalogue.search_terms import list_availabilities
+from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement, expand_general_offers
 from domain.catalogue.trimming import trim_variant
-from domain.events.model import Changed, Event, FieldChange, Provenance
+from domain.events.model import ChangedField, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind
 
 _COMPARE_AT = frozenset({"offer.compare_at"})
 
 
-class StatingSource(Protocol):
-    """The source whose statements are applied, and the catalogue that it fills."""
+class StatementSource(Protocol):
+    """The source whose feed is applied: its ID, and the ID of the catalogue of its products."""
 
     @property
     def id(self) -> str: ...  # noqa: D102
@@ -41,217 +41,246 @@ class StatingSource(Protocol):
 
 @dataclass(slots=True)
 class CatalogueReconciler:
-    """Application of the statements of one chunk; changes are collected in `batch` and `events`.
+    """Applies what one chunk of a feed states to stored products; changes are collected in `batch` and `events`.
 
-    `complete` allows withdrawing offers that a restated product no longer has. `products` are those loaded for the chunk,
-    by key. `present` returns whether the current feed contains a key; `line` is the first line of the current statement.
-    `places` are the locations that a stock sheet has columns for, None if its rows name them. `filing` files products.
-    `names_products` is false if the feed's keys are those of variants.
-    With `replaces_data` a statement replaces all data (merged records); otherwise fields that it does not state are kept.
+    Attributes:
+        is_complete: Whether the run is complete, so that offers missing in a product's statement are withdrawn.
+        products: The products loaded for the chunk, by key.
+        is_in_feed: Returns whether the current feed contains a key.
+        sheet_locations: Locations that have a column in a stock sheet; None if each row has one location.
+        category_assigner: Assigns categories to products.
+        line: First line of the current statement.
+        replaces_data: Whether a statement replaces all stored data, as merged records do; otherwise omitted fields are kept.
+        has_product_keys: Whether the feed's keys are keys of products, not of variants.
+        counts: Number of each kind of change, such as `offers_created`.
     """
 
-    source: StatingSource
+    source: StatementSource
     run: str
     stream: Stream
     now: datetime
-    complete: bool
+    is_complete: bool
     products: dict[str, Product]
-    present: Callable[[str], bool]
-    places: frozenset[str] | None = None
-    filing: Filing = field(default_factory=Filing)
+    is_in_feed: Callable[[str], bool]
+    sheet_locations: frozenset[str] | None = None
+    category_assigner: CategoryAssigner = field(default_factory=CategoryAssigner)
     line: int | None = None
     replaces_data: bool = False
-    names_products: bool = True
+    has_product_keys: bool = True
     batch: Batch = field(default_factory=Batch)
     events: list[Event] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    moved_from: set[str] = field(default_factory=set)
-    listed: set[str] = field(default_factory=set)
+    moved_from_product_keys: set[str] = field(default_factory=set)
+    products_with_listed_variants: set[str] = field(default_factory=set)
     """Keys of products that the feed does not contain, but whose variants it contains."""
-    _owned: dict[str, tuple[Product, Variant]] = field(default_factory=dict)
-    """Each variant with the product that owns it, by variant key."""
-    _loaded: dict[str, frozenset[str]] = field(default_factory=dict)
+    _variant_by_key: dict[str, tuple[Product, Variant]] = field(default_factory=dict)
+    """Each variant with its product, by variant key."""
+    _loaded_availabilities: dict[str, frozenset[str]] = field(default_factory=dict)
     _provenance: Provenance | None = None
-    _room: Room = field(default_factory=Room)
+    _size_limit: ProductSizeLimit = field(default_factory=ProductSizeLimit)
 
     def __post_init__(self) -> None:
-        """Index the variants by key, and record the availabilities of each product before any change."""
+        """Index the variants by key, and store the availabilities of each product before any change."""
         self._provenance = Provenance(self.source.id, "mapped", 1.0, self.now)
         for product in self.products.values():
-            self._loaded[product.id] = availabilities(product)
+            self._loaded_availabilities[product.id] = list_availabilities(product)
             for variant in product.variants:
-                self._owned[variant.key] = product, variant
+                self._variant_by_key[variant.key] = product, variant
 
-    def finished(self, absent: list[str]) -> Batch:
-        """Return the batch after all statements; `absent` are the product keys that the run no longer states."""
+    def finish(self, absent_keys: list[str]) -> Batch:
+        """Complete and return the batch, after the whole chunk was applied.
+
+        Args:
+            absent_keys: Keys of products that the run no longer lists.
+        """
         batch = self.batch
-        batch.absent = absent
+        batch.absent_keys = absent_keys
         written = {product.id for product in (*batch.new_products, *batch.changed_products)}
         for id, product in batch.touched.items():
-            if id not in written and (now := availabilities(product)) != self._loaded.get(id):
-                batch.availabilities[id] = now
+            if id not in written and (now := list_availabilities(product)) != self._loaded_availabilities.get(id):
+                batch.availabilities_by_product[id] = now
         return batch
 
-    def product(self, statement: ProductStatement) -> Product:
-        """Create or update a product from a statement of the catalogue stream.
+    def apply_product(self, statement: ProductStatement) -> Product:
+        """Create or update a product from what the catalogue stream states about it (`statement`).
 
-        A statement that does not name its product belongs to the one that has its variant, unless their titles differ.
+        A statement without a product key is applied to the product that has its variants, unless the titles differ.
         """
         product = self.products.get(statement.key)
         if product is None and not statement.names_product:
-            product = self._owner(statement)
-        is_part = product is not None and self._is_part(product, statement)
-        is_gone = product is not None and self._is_discontinued_itself(product)
+            product = self._find_product_of_variants(statement)
+        is_part = product is not None and self._covers_only_some_variants(product, statement)
+        is_gone = product is not None and self._is_discontinued_by_source(product)
         if product is not None and not self.replaces_data:
             data: Mapping[str, Any] = statement.data
-            if is_part:  # rows of other variants may state something else of the product
-                data, statement.blank = {n: v for n, v in data.items() if n not in product.data}, frozenset()
+            if is_part:  # rows of other variants may state other data of the product
+                data, statement.blank_fields = {n: v for n, v in data.items() if n not in product.data}, frozenset()
                 statement.discontinued = None
             # A rule may have changed the category; the one that the source stated is kept.
             own = {"category": product.stated_category, **data}
-            held = differences.without_blank(product.data, "product", statement.blank)
+            held = differences.remove_blank_fields(product.data, "product", statement.blank_fields)
             statement.data = differences.merge_data(held, own)  # type: ignore[assignment]
-        filed = self.filing.file(statement.data)
+        filed = self.category_assigner.assign_category(statement.data)
         if product is None:
-            product = self._new_product(statement, filed)
+            product = self._create_product(statement, filed)
         else:
             self._update_product(product, statement, filed)
         unstated = {variant.key: variant for variant in product.variants}
         for stated in statement.variants:
-            self._separate_key(product, stated)
+            self._assign_separate_key(product, stated)
             unstated.pop(stated.key, None)
-            self._variant(product, stated)
-        if self.complete or statement.restated:
+            self._apply_variant(product, stated)
+        if self.is_complete or statement.is_complete:
             for variant in unstated.values():
-                if not (is_part and self.present(variant.key)):
-                    self.withdraw(product, variant.offers)
+                if not (is_part and self.is_in_feed(variant.key)):
+                    self.withdraw_offers(product, variant.offers)
         if statement.discontinued is None and not is_gone:
-            self._settle_status(product)
+            self._derive_status(product)
         return product
 
-    def _is_part(self, product: Product, statement: ProductStatement) -> bool:
-        """Return whether the statement covers only some variants of a product, in a feed without product keys."""
+    def _covers_only_some_variants(self, product: Product, statement: ProductStatement) -> bool:
+        """Return whether the feed's entry (`statement`) has no product key, and lacks variants of the product."""
         keys = {stated.key for stated in statement.variants}
         return not statement.names_product and any(one.key not in keys for one in product.variants)
 
-    def _is_discontinued_itself(self, product: Product) -> bool:
-        """Return whether the source discontinued the product itself, not merely all of its variants, and did not drop it."""
+    def _is_discontinued_by_source(self, product: Product) -> bool:
+        """Return whether a product is discontinued because its source marked the product itself, not its variants.
+
+        Such a product still has current offers, and variants that are not discontinued.
+        """
         if product.status != ProductStatus.DISCONTINUED:
             return False
         live = any(offer.withdrawn_at is None for one in product.variants for offer in one.offers)
         return live and any(one.status != ProductStatus.DISCONTINUED for one in product.variants)
 
-    def _owner(self, statement: ProductStatement) -> Product | None:
-        """Return the product that has the statement's variants, if it or they have the stated title."""
+    def _find_product_of_variants(self, statement: ProductStatement) -> Product | None:
+        """Return the stored product that has a variant of `statement`, if the product or the variant has the same title."""
         keys, title = {one.key for one in statement.variants}, statement.data.get("title")
-        for owner, _ in (self._owned[key] for key in keys if key in self._owned):
+        for owner, _ in (self._variant_by_key[key] for key in keys if key in self._variant_by_key):
             known = [owner.data, *(one.data for one in owner.variants if one.key in keys)]
             if title is None or any(data.get("title") == title for data in known):
                 return owner
         return None
 
-    def _settle_status(self, product: Product) -> None:
-        """Set the status of a product whose record states none: it is discontinued if all its variants are."""
+    def _derive_status(self, product: Product) -> None:
+        """Set the status of a product for which the feed states none: discontinued if all variants are discontinued."""
         gone = bool(product.variants) and all(one.status == ProductStatus.DISCONTINUED for one in product.variants)
-        if product.status != (status := ProductStatus.stated(gone)):
-            self.status(product, status)
+        if product.status != (status := ProductStatus.from_discontinued(gone)):
+            self.change_status(product, status)
 
-    def held(self, key: str, product: str) -> Variant | None:
-        """Return the stored variant that the key refers to for the product: kept apart, its own, or to be moved to it; else None."""
-        for own in (f"{key} / {product}", key):
-            owner, variant = self._owned.get(own, (None, None))
-            if owner is not None and (owner.key == product or (own == key and not self.present(owner.key))):
+    def find_variant(self, key: str, product_key: str) -> Variant | None:
+        """Return the stored variant for an item that the feed lists under a product, or None.
+
+        A variant of the product with the item's separate key (see `_assign_separate_key`) has precedence. Otherwise the
+        variant with the item's key must belong to the product, or to a product that the feed no longer lists.
+
+        Args:
+            key: The key of the item.
+            product_key: The key of the product.
+        """
+        for own in (f"{key} / {product_key}", key):
+            owner, variant = self._variant_by_key.get(own, (None, None))
+            if owner is not None and (owner.key == product_key or (own == key and not self.is_in_feed(owner.key))):
                 return variant
         return None
 
-    def _separate_key(self, product: Product, stated: VariantStatement) -> None:
-        """Give a variant that several products of the feed state a separate, longer key."""
-        owner, variant = self._owned.get(stated.key, (product, None))
-        if owner is product or variant is None or not self.present(owner.key):
+    def _assign_separate_key(self, product: Product, stated: VariantStatement) -> None:
+        """Assign a separate, longer key to a variant that the feed lists under several products."""
+        owner, variant = self._variant_by_key.get(stated.key, (product, None))
+        if owner is product or variant is None or not self.is_in_feed(owner.key):
             return
         if any(offer.withdrawn_at is None for offer in variant.offers) or not variant.offers:
-            detail = f"The item {stated.key} is stated under {owner.key} as well; both are kept."
+            detail = f"The item {stated.key} also belongs to the product {owner.key}. It is stored for both products."
             self.problems.append(Problem("sku", ProblemKind.DUPLICATE, detail, line=self.line))
             stated.key = f"{stated.key} / {product.key}"
 
-    def stock(self, product: Product, statement: VariantStatement) -> None:
-        """Apply the offers that the stock stream states for a stored variant.
+    def apply_stock(self, product: Product, statement: VariantStatement) -> None:
+        """Apply the offers in the stock stream to a stored variant.
 
-        Offers at a location that a complete sheet no longer has are withdrawn. A blank or unreadable cell at a location
-        that it still has changes nothing.
+        Offers at locations that a complete sheet no longer has are withdrawn. A blank or unreadable cell at a location that
+        the sheet still has changes nothing.
         """
         variant = next(entry for entry in product.variants if entry.key == statement.key)
-        self._offers(product, variant, self._expand_locations(variant, statement.offers))
-        places = self.places
-        if self.complete and places is not None and statement.covers_locations:
-            self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
+        self._apply_offers(product, variant, self._expand_locations(variant, statement.offers))
+        places = self.sheet_locations
+        if self.is_complete and places is not None and statement.covers_locations:
+            self.withdraw_offers(product, [offer for offer in variant.offers if offer.location not in places])
 
-    def check(self, product: Product, offer: Offer, stated: Mapping[str, Any]) -> None:
-        """Apply the stock of one offer from a stock check. Streams do not count as stating it: complete runs withdraw as before."""
-        data = differences.checked(offer.data, stated)
-        self._bound_arrivals(product, offer, data)
-        if changes := differences.changed(offer.data, data, ""):
+    def apply_stock_check(self, product: Product, offer: Offer, stated: Mapping[str, Any]) -> None:
+        """Apply the result of a stock check to an offer.
+
+        The streams that list the offer do not change, so a complete run can still withdraw it.
+        """
+        data = differences.apply_stock_check(offer.data, stated)
+        self._limit_incoming(product, offer, data)
+        if changes := differences.compute_changes(offer.data, data, ""):
             offer.data = data
-            self._offer_changed(product, offer, changes, differences.facets(changes))
+            self._record_offer_change(product, offer, changes, differences.find_affected_facets(changes))
 
-    def withdraw(self, product: Product, offers: Iterable[Offer]) -> None:
-        """Clear the stream's statement of offers, and withdraw offers that no stream states."""
+    def withdraw_offers(self, product: Product, offers: Iterable[Offer]) -> None:
+        """Record that the current stream no longer lists the offers, and withdraw the offers that no other stream lists.
+
+        Offers of other sources are ignored.
+        """
         bit = STREAM_BITS[self.stream]
         for offer in offers:
-            if offer.source != self.source.id or not offer.stated & bit:
+            if offer.source != self.source.id or not offer.stated_streams & bit:
                 continue
-            offer.stated &= ~bit
-            if offer.stated:
-                self._stated_by_another(product, offer)
+            offer.stated_streams &= ~bit
+            if offer.stated_streams:
+                self._update_for_other_stream(product, offer)
                 continue
             old = offer.data
-            offer.data = differences.withdrawn(old)
+            offer.data = differences.compute_withdrawn_data(old)
             offer.withdrawn_at = self.now
-            changes = differences.changed(old, offer.data, "")
+            changes = differences.compute_changes(old, offer.data, "")
             changes.append(FieldChange("withdrawn_at", None, self.now))
-            self._offer_changed(product, offer, changes, ["stock", "availability"])
+            self._record_offer_change(product, offer, changes, ["stock", "availability"])
             self.counts["withdrawn"] = self.counts.get("withdrawn", 0) + 1
 
-    def _stated_by_another(self, product: Product, offer: Offer) -> None:
-        """Keep an offer that the other stream states: prices stay as last stated, stock becomes unknown."""
+    def _update_for_other_stream(self, product: Product, offer: Offer) -> None:
+        """Update an offer that only the other stream still lists; without the stock stream, its stock becomes unknown."""
         old = offer.data
         if self.stream == Stream.STOCK:
-            offer.data = differences.without_stock_figures(old) | {"availability": Availability.UNKNOWN}
-        if changes := differences.changed(old, offer.data, ""):
-            self._offer_changed(product, offer, changes, differences.facets(changes))
+            offer.data = differences.remove_stock_figures(old) | {"availability": Availability.UNKNOWN}
+        if changes := differences.compute_changes(old, offer.data, ""):
+            self._record_offer_change(product, offer, changes, differences.find_affected_facets(changes))
         else:
-            self._keep_offer(product, offer)
+            self._mark_offer_changed(product, offer)
 
-    def absent(self, product: Product) -> None:
-        """Handle a product that a complete run does not list; its variants may be listed if the feed has no product keys."""
+    def withdraw_absent_product(self, product: Product) -> None:
+        """Withdraw the offers of a product that a complete run does not list.
+
+        If the feed has no product keys, offers of variants that the feed lists are not withdrawn.
+        """
         for variant in product.variants:
-            if not self.names_products and variant.key != product.key and self.present(variant.key):
-                self.listed.add(product.key)
+            if not self.has_product_keys and variant.key != product.key and self.is_in_feed(variant.key):
+                self.products_with_listed_variants.add(product.key)
             else:
-                self.withdraw(product, variant.offers)
+                self.withdraw_offers(product, variant.offers)
 
-    def status(self, product: Product, status: ProductStatus) -> None:
-        """Change the lifecycle status of a product after an absence or a statement of the source."""
+    def change_status(self, product: Product, status: ProductStatus) -> None:
+        """Change the lifecycle status of a product, and record an event."""
         change = FieldChange("status", product.status, status)
         product.status = status
         kind = "product.discontinued" if status == ProductStatus.DISCONTINUED else "product.updated"
-        self._product_changed(product, [change], kind)
+        self._record_product_change(product, [change], kind)
 
-    def refile(self, product: Product) -> None:
-        """Recompute the category of a stored product, whose data is plain, by the current rules."""
-        data = self.filing.refiled(product.data, product.stated_category)
-        if changes := differences.changed(product.data, data):
+    def reassign_category(self, product: Product) -> None:
+        """Recompute the category of a stored product, whose data must be decoded, by the current rules."""
+        data = self.category_assigner.with_reassigned_category(product.data, product.stated_category)
+        if changes := differences.compute_changes(product.data, data):
             product.data = data
-            self._product_changed(product, changes, "product.updated")
+            self._record_product_change(product, changes, "product.updated")
 
-    def _new_product(self, statement: ProductStatement, stated_category: str | None) -> Product:
+    def _create_product(self, statement: ProductStatement, stated_category: str | None) -> Product:
         product = Product(
             id=new_id("prod"),
             catalogue=self.source.catalogue,
             source=self.source.id,
             key=statement.key,
-            status=ProductStatus.stated(statement.discontinued),
+            status=ProductStatus.from_discontinued(statement.discontinued),
             version=1,
             visibility=Visibility.UNLISTED,
             data=statement.data,
@@ -262,67 +291,78 @@ class CatalogueReconciler:
         )
         self.products[statement.key] = product
         self.batch.new_products.append(product)
-        self._record("products_created", "product.created", product, product, differences.created(product.data))
+        self._record_change(
+            "products_created", "product.created", product, product, differences.list_created_fields(product.data)
+        )
         return product
 
     def _update_product(self, product: Product, statement: ProductStatement, stated_category: str | None) -> None:
-        changes = differences.changed(product.data, statement.data)
+        changes = differences.compute_changes(product.data, statement.data)
         product.stated_at = self.now if changes else product.stated_at
-        if product.stated_category != stated_category:  # kept even where a rule hides it
+        if product.stated_category != stated_category:  # kept even if a rule overrides it
             product.stated_category = stated_category
             self.batch.changed_products.append(product)
-            self._touch(product)
+            self._mark_touched(product)
         product.data = statement.data
-        status = ProductStatus.stated(statement.discontinued)
+        status = ProductStatus.from_discontinued(statement.discontinued)
         if statement.discontinued is not None and product.status != status:
-            self.status(product, status)
+            self.change_status(product, status)
         if changes:
-            self._product_changed(product, changes, "product.updated")
+            self._record_product_change(product, changes, "product.updated")
 
-    def _product_changed(self, product: Product, changes: list[Changed], kind: str) -> None:
+    def _record_product_change(self, product: Product, changes: list[ChangedField], kind: str) -> None:
         product.version += 1
         self.batch.changed_products.append(product)
-        self._record("products_changed", kind, product, product, changes)
+        self._record_change("products_changed", kind, product, product, changes)
 
-    def _variant(self, product: Product, stated: VariantStatement) -> None:
-        variant = self._stated_variant(product, stated)
+    def _apply_variant(self, product: Product, stated: VariantStatement) -> None:
+        variant = self._upsert_variant(product, stated)
         if variant is None:
-            self._room.refuse(product, "variants", self.line, self.problems)
+            self._size_limit.add_problem(product, "variants", self.line, self.problems)
             return
         offers = self._expand_locations(variant, stated.offers)
-        self._offers(product, variant, offers)
-        if (self.complete and stated.covers_locations) or stated.restated:
+        self._apply_offers(product, variant, offers)
+        if (self.is_complete and stated.covers_locations) or stated.is_complete:
             places = {offer.location for offer in offers}
-            self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
+            self.withdraw_offers(product, [offer for offer in variant.offers if offer.location not in places])
 
     def _expand_locations(self, variant: Variant, offers: list[OfferStatement]) -> list[OfferStatement]:
-        """Return the stated offers, those without a location at each location where the source offers the variant."""
+        """Return the offers, with an offer without a location copied to each location of the variant's offers."""
         live = [one.location for one in variant.offers if one.source == self.source.id and one.withdrawn_at is None]
-        return offers if self.replaces_data else at_locations(offers, live)
+        return offers if self.replaces_data else expand_general_offers(offers, live)
 
-    def _stated_variant(self, product: Product, stated: VariantStatement) -> Variant | None:
-        """Return the created or updated variant, or None if the product has reached its limit."""
-        if stated.key not in self._owned:
-            return self._new_variant(product, stated) if self._room.variant(product, stated.data) else None
-        owner, variant = self._owned[stated.key]
-        if owner is not product and not self._room.moved(product, variant):
+    def _upsert_variant(self, product: Product, stated: VariantStatement) -> Variant | None:
+        """Create or update the variant from the feed; return it, or None if the product has reached its limit."""
+        if stated.key not in self._variant_by_key:
+            return (
+                self._create_variant(product, stated)
+                if self._size_limit.try_add_variant(product, stated.data)
+                else None
+            )
+        owner, variant = self._variant_by_key[stated.key]
+        if owner is not product and not self._size_limit.try_add_moved_variant(product, variant):
             return None
         if not self.replaces_data:
-            blank = stated.blank | {"variant.discontinued"} if self._states_status(variant, stated) else stated.blank
-            held = differences.without_blank(variant.data, "variant", blank)
+            blank = (
+                stated.blank_fields | {"variant.discontinued"}
+                if self._should_clear_discontinued(variant, stated)
+                else stated.blank_fields
+            )
+            held = differences.remove_blank_fields(variant.data, "variant", blank)
             if stated.cartons is not None and ("cartons" in stated.data or "variant.cartons" in blank):
-                cartons = stated.cartons.merged(variant.data.get("cartons", []), stated.data.get("cartons", []))
+                cartons = stated.cartons.merge_cartons(variant.data.get("cartons", []), stated.data.get("cartons", []))
                 stated.data["cartons"] = cartons or None  # type: ignore[typeddict-item]  # None removes
             stated.data = differences.merge_data(held, stated.data)  # type: ignore[assignment]
             trim_variant(stated.data)  # type: ignore[arg-type]
         self._update_variant(product, owner, variant, stated)
         return variant
 
-    def _states_status(self, variant: Variant, stated: VariantStatement) -> bool:
-        """Return whether a variant is no longer discontinued unless its rows say so.
+    def _should_clear_discontinued(self, variant: Variant, stated: VariantStatement) -> bool:
+        """Return whether to remove the stored `discontinued` of a variant before merging the values from its rows.
 
-        Without a status column this holds if a row states an availability again after an availability marked the variant
-        as discontinued, or after the variant was absent.
+        The variant is then active again, unless its rows mark it as discontinued. This applies to feeds with cells for the
+        status or availability. It also applies if a row states an availability, and the stored offers are all withdrawn
+        or one has the availability `discontinued`.
         """
         if stated.states_status:
             return True
@@ -330,69 +370,71 @@ class CatalogueReconciler:
         absent = bool(variant.offers) and all(one.withdrawn_at is not None for one in variant.offers)
         return (by_availability or absent) and any("availability" in one.data for one in stated.offers)
 
-    def _new_variant(self, product: Product, stated: VariantStatement) -> Variant:
+    def _create_variant(self, product: Product, stated: VariantStatement) -> Variant:
         variant = Variant(
             id=new_id("var"),
             product=product.id,
             source=self.source.id,
             key=stated.key,
-            status=ProductStatus.stated(stated.data.get("discontinued")),
+            status=ProductStatus.from_discontinued(stated.data.get("discontinued")),
             version=1,
             data=stated.data,
             updated_at=self.now,
         )
         product.variants.append(variant)
-        self._owned[stated.key] = product, variant
+        self._variant_by_key[stated.key] = product, variant
         self.batch.new_variants.append(variant)
-        self._record("variants_created", "variant.created", product, variant, differences.created(stated.data))
+        self._record_change(
+            "variants_created", "variant.created", product, variant, differences.list_created_fields(stated.data)
+        )
         return variant
 
     def _update_variant(self, product: Product, owner: Product, variant: Variant, stated: VariantStatement) -> None:
-        changes = differences.changed(variant.data, stated.data)
-        if changes and not self._room.variant(product, stated.data, variant):
-            self._room.refuse(product, "variants", self.line, self.problems)
+        changes = differences.compute_changes(variant.data, stated.data)
+        if changes and not self._size_limit.try_add_variant(product, stated.data, variant):
+            self._size_limit.add_problem(product, "variants", self.line, self.problems)
             stated.data, changes = variant.data, []
-        status = ProductStatus.stated(stated.data.get("discontinued"))
+        status = ProductStatus.from_discontinued(stated.data.get("discontinued"))
         if status != variant.status:
             changes.append(FieldChange("status", variant.status, status))
         if owner is not product:
             changes.append(FieldChange("product", owner.id, product.id))
-            self._move(variant, owner, product)
+            self._move_variant(variant, owner, product)
         if not changes:
             return
         variant.data, variant.status = stated.data, status
         variant.version += 1
         variant.updated_at = self.now
         self.batch.changed_variants.append(variant)
-        self._record("variants_changed", "variant.updated", product, variant, changes)
+        self._record_change("variants_changed", "variant.updated", product, variant, changes)
 
-    def _move(self, variant: Variant, owner: Product, product: Product) -> None:
+    def _move_variant(self, variant: Variant, old_product: Product, new_product: Product) -> None:
         """Move a variant with its offers to the product under which the source lists it now."""
-        self.moved_from.add(owner.key)
-        owner.variants.remove(variant)
-        product.variants.append(variant)
-        variant.product = product.id
-        self._owned[variant.key] = product, variant
-        self._touch(owner)
+        self.moved_from_product_keys.add(old_product.key)
+        old_product.variants.remove(variant)
+        new_product.variants.append(variant)
+        variant.product = new_product.id
+        self._variant_by_key[variant.key] = new_product, variant
+        self._mark_touched(old_product)
         for offer in variant.offers:
-            offer.product = product.id
-            self._keep_offer(product, offer)
+            offer.product = new_product.id
+            self._mark_offer_changed(new_product, offer)
 
-    def _offers(self, product: Product, variant: Variant, stated: list[OfferStatement]) -> None:
+    def _apply_offers(self, product: Product, variant: Variant, stated: list[OfferStatement]) -> None:
         known = {offer.location: offer for offer in variant.offers if offer.source == self.source.id}
         for statement in stated:
             offer = known.get(statement.location)
-            if offer is None and statement.blank and not statement.data:
+            if offer is None and statement.blank_fields and not statement.data:
                 continue
             if offer is None:
-                if not self._room.offer(product, variant, statement.location, statement.data):
-                    self._room.refuse(product, "offers", self.line, self.problems)
+                if not self._size_limit.try_add_offer(product, variant, statement.location, statement.data):
+                    self._size_limit.add_problem(product, "offers", self.line, self.problems)
                     continue
-                known[statement.location] = self._new_offer(product, variant, statement)
+                known[statement.location] = self._create_offer(product, variant, statement)
             else:
                 self._update_offer(product, offer, statement)
 
-    def _new_offer(self, product: Product, variant: Variant, statement: OfferStatement) -> Offer:
+    def _create_offer(self, product: Product, variant: Variant, statement: OfferStatement) -> Offer:
         offer = Offer(
             id=new_id("ofr"),
             variant=variant.id,
@@ -401,89 +443,95 @@ class CatalogueReconciler:
             location=statement.location,
             data={"availability": Availability.UNKNOWN, **statement.data},
             version=1,
-            stated=STREAM_BITS[self.stream],
+            stated_streams=STREAM_BITS[self.stream],
             observed_at=self.now,
             updated_at=self.now,
         )
         variant.offers.append(offer)
         self.batch.new_offers.append(offer)
-        self._record("offers_created", "offer.created", product, offer, differences.created(offer.data, ""))
+        self._record_change(
+            "offers_created", "offer.created", product, offer, differences.list_created_fields(offer.data, "")
+        )
         return offer
 
     def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement) -> None:
         bit = STREAM_BITS[self.stream]
-        blank = statement.blank if self.stream == Stream.CATALOGUE else frozenset()
-        if offer.stated & ~bit:
+        blank = statement.blank_fields if self.stream == Stream.CATALOGUE else frozenset()
+        if offer.stated_streams & ~bit:
             # The other stream may state fields that are blank here; compare_at belongs to the stream with the price.
             blank &= _COMPARE_AT if "price" in statement.data else frozenset()
-        data = self._offer_data(offer, statement.data, blank)
-        self._bound_arrivals(product, offer, data)
-        changes = differences.changed(offer.data, data, "")
+        data = self._merge_offer_data(offer, statement.data, blank)
+        self._limit_incoming(product, offer, data)
+        changes = differences.compute_changes(offer.data, data, "")
         if offer.withdrawn_at is not None:
             changes.append(FieldChange("withdrawn_at", offer.withdrawn_at, None))
             offer.withdrawn_at = None
         if changes:
             offer.data = data
-            offer.stated |= bit
-            self._offer_changed(product, offer, changes, differences.facets(changes) or ["availability"])
-        elif not offer.stated & bit:
-            offer.stated |= bit
-            self._keep_offer(product, offer)
+            offer.stated_streams |= bit
+            self._record_offer_change(
+                product, offer, changes, differences.find_affected_facets(changes) or ["availability"]
+            )
+        elif not offer.stated_streams & bit:
+            offer.stated_streams |= bit
+            self._mark_offer_changed(product, offer)
 
-    def _bound_arrivals(self, product: Product, offer: Offer, data: dict[str, Any]) -> None:
+    def _limit_incoming(self, product: Product, offer: Offer, data: dict[str, Any]) -> None:
         """Remove incoming stock from an offer's new data if it exceeds the product's size limit."""
-        if "incoming" in data and not self._room.arrivals(product, offer.data, data):
-            self._room.refuse(product, "incoming", self.line, self.problems)
+        if "incoming" in data and not self._size_limit.try_replace_incoming_stock(product, offer.data, data):
+            self._size_limit.add_problem(product, "incoming", self.line, self.problems)
             del data["incoming"]
 
-    def _offer_data(self, offer: Offer, stated: Mapping[str, Any], blank: frozenset[str]) -> dict[str, Any]:
-        """Return the facts of an offer after a statement, and report prices that another currency replaces."""
+    def _merge_offer_data(self, offer: Offer, stated: Mapping[str, Any], blank: frozenset[str]) -> dict[str, Any]:
+        """Return an offer's data after applying `stated`; add a problem for prices removed because their currency differs."""
         if self.replaces_data:
             return {"availability": Availability.UNKNOWN, **stated}
-        held = offer.data if offer.withdrawn_at is None else differences.without_stock_figures(offer.data)
-        data, dropped = differences.merge_offer(differences.without_blank(held, "offer", blank), stated)
+        held = offer.data if offer.withdrawn_at is None else differences.remove_stock_figures(offer.data)
+        data, dropped = differences.merge_offer_data(differences.remove_blank_fields(held, "offer", blank), stated)
         if dropped:
-            detail = differences.currency_conflict(offer.location, data["currency"], dropped)
+            detail = differences.describe_currency_conflict(offer.location, data["currency"], dropped)
             self.problems.append(Problem("currency", ProblemKind.CONFLICT, detail, line=self.line))
         data.setdefault("availability", Availability.UNKNOWN)
         return data
 
-    def _offer_changed(self, product: Product, offer: Offer, changes: list[Changed], facets: list[str]) -> None:
+    def _record_offer_change(
+        self, product: Product, offer: Offer, changes: list[ChangedField], facets: list[str]
+    ) -> None:
         offer.version += 1
         offer.observed_at = self.now
-        self._keep_offer(product, offer)
-        self._record("offers_changed", "offer.changed", product, offer, changes, facets)
+        self._mark_offer_changed(product, offer)
+        self._record_change("offers_changed", "offer.changed", product, offer, changes, facets)
 
-    def _keep_offer(self, product: Product, offer: Offer) -> None:
+    def _mark_offer_changed(self, product: Product, offer: Offer) -> None:
         offer.updated_at = self.now
         self.batch.changed_offers.append(offer)
-        self._touch(product)
+        self._mark_touched(product)
 
-    def _touch(self, product: Product) -> None:
+    def _mark_touched(self, product: Product) -> None:
         product.updated_at = self.now
         self.batch.touched[product.id] = product
 
-    def _record(
+    def _record_change(
         self,
         count: str,
         kind: str,
         product: Product,
-        thing: Product | Variant | Offer,
-        changes: list[Changed],
+        item: Product | Variant | Offer,
+        changes: list[ChangedField],
         facets: list[str] | None = None,
     ) -> None:
-        """Count a change of the product, a variant or an offer, and append its event."""
-        self._touch(product)
+        """Count a change of a product, a variant or an offer, and append its event."""
+        self._mark_touched(product)
         self.counts[count] = self.counts.get(count, 0) + 1
-        ids: dict[str, Any] = {"id": thing.id}
-        if isinstance(thing, Variant):
+        ids: dict[str, Any] = {"id": item.id}
+        if isinstance(item, Variant):
             ids["product"] = product.id
-        elif isinstance(thing, Offer):
-            ids |= {name: getattr(thing, name) for name in ("variant", "product", "source", "location")}
-            ids["availability"] = thing.data["availability"]
+        elif isinstance(item, Offer):
+            ids |= {name: getattr(item, name) for name in ("variant", "product", "source", "location")}
+            ids["availability"] = item.data["availability"]
         self.events.append(
             Event(
-                kind, thing.id, thing.version, ids,
+                kind, item.id, item.version, ids,
                 fields=changes, provenance=self._provenance, facets=facets,
                 source=self.source.id, catalogue=self.source.catalogue, correlation_id=self.run,
             )

@@ -1,47 +1,51 @@
-"""Statements of a source: a product with its variants and their offers, from a feed or a pushed record."""
+"""Statements: what a feed or a pushed record states about a product, its variants and their offers."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from domain.catalogue.data import OfferData, ProductData, VariantData
-from domain.catalogue.differences import CHECKED, PRICE_FIELDS, merge_data
+from domain.catalogue.differences import PRICE_FIELDS, STOCK_CHECK_FIELDS, merge_data
 
 NO_LOCATION = "default"
-"""The location of offers whose record has none."""
+"""The location of offers for which the feed has no location."""
 
 
 @dataclass(slots=True)
 class OfferStatement:
-    """A source's statement of one variant's offer at one location; `data` holds only the stated fields.
+    """Statement of a feed about one variant's offer at one location; `data` has only the fields in the feed.
 
-    `blank` names the fields whose columns its rows leave blank: `offer.compare_at`.
+    `blank_fields` has the names of fields whose cells are blank, such as `offer.compare_at`.
     """
 
     location: str
     data: OfferData
-    blank: frozenset[str] = frozenset()
+    blank_fields: frozenset[str] = frozenset()
 
     @property
     def is_general(self) -> bool:
-        """True if the offer applies at every location of the item: it has no location and states no stock."""
-        return self.location == NO_LOCATION and self.data.keys().isdisjoint(CHECKED)
+        """True if the offer applies to all locations of the variant, because it has neither a location nor stock."""
+        return self.location == NO_LOCATION and self.data.keys().isdisjoint(STOCK_CHECK_FIELDS)
 
 
 @dataclass(slots=True)
 class VariantStatement:
-    """A source's statement of one variant; `key` is the source's own key for it, unique within the source.
+    """Statement of a feed about one variant.
 
-    `restated`: its offers are complete, so that all others are withdrawn in any kind of run. `blank` names the fields
-    whose columns its rows leave blank: `variant.dimensions.width`. `covers_locations` is false if the rows have no cells
-    of stock or locations, so that offers elsewhere stay; `states_status` if they have none of the status or availability. `cartons` are the cells of numbered cartons.
+    Attributes:
+        key: The key by which the source identifies the variant, unique within the source.
+        is_complete: Whether `offers` has all offers of the variant, so that every run withdraws the others.
+        blank_fields: Names of fields whose cells are blank, such as `variant.dimensions.width`.
+        covers_locations: False if the rows have no cells for stock or locations, so that other offers are kept.
+        states_status: False if the rows have no cells for status or availability.
+        cartons: The cells of numbered cartons.
     """
 
     key: str
     data: VariantData
     offers: list[OfferStatement] = field(default_factory=list)
-    restated: bool = False
-    blank: frozenset[str] = frozenset()
+    is_complete: bool = False
+    blank_fields: frozenset[str] = frozenset()
     covers_locations: bool = True
     states_status: bool = True
     cartons: "CartonCells | None" = None
@@ -49,66 +53,82 @@ class VariantStatement:
 
 @dataclass(slots=True)
 class ProductStatement:
-    """A source's statement of one product; `key` is the source's own key for it.
+    """Statement of a feed about one product.
 
-    `blank` names its own fields whose columns the rows leave blank: `product.brand`. `restated`: its variants are complete.
-    `discontinued` is None where the record does not state it. `names_product` is false for an item of a feed without a
-    column for products: a stored variant stays with its product, unless the item has another title.
-    The data of a pushed record, which is merged before it is applied (domain/ingestion/merging.py), may hold None for
-    fields to remove; `alone` marks a record that has offers only.
+    The data of a pushed record, which is merged before it is applied (domain/ingestion/merging.py), has None for fields to
+    remove.
+
+    Attributes:
+        key: The key by which the source identifies the product.
+        discontinued: Whether the source states that the product is discontinued; None if it does not state the status.
+        is_complete: Whether `variants` has all variants of the product.
+        has_offers_only: Whether a pushed record has only offers.
+        blank_fields: Names of the product's fields whose cells are blank, such as `product.brand`.
+        names_product: False for an item of a feed without product keys: its stored variant stays in its product, unless
+            the item has another title.
     """
 
     key: str
     data: ProductData
     variants: list[VariantStatement] = field(default_factory=list)
     discontinued: bool | None = False
-    restated: bool = False
-    alone: bool = False
-    blank: frozenset[str] = frozenset()
+    is_complete: bool = False
+    has_offers_only: bool = False
+    blank_fields: frozenset[str] = frozenset()
     names_product: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class CartonCells:
-    """The cells that a row has for numbered cartons.
+    """The cells of a row for numbered cartons (`Carton 1 weight`), filled or blank.
 
     Attributes:
-        parts: The parts of each carton that have a cell, filled or blank, by the carton's number from 0.
-        stated: The numbers of the cartons in the statement's list, in its order.
-
+        parts: Names of the fields of a carton that have a cell, by the carton's index (0 for `Carton 1`).
+        stated: Index of each carton in the row's list of cartons, which omits blank cartons.
     """
 
     parts: Mapping[int, frozenset[str]]
     stated: tuple[int, ...] = ()
 
-    def merged(self, held: list[Any], stated: list[Any]) -> list[Any]:
-        """Merge stated cartons into those held by number: parts without a cell keep their values, blank ones are removed."""
-        boxes = dict(zip(self.stated, stated, strict=False))
+    def merge_cartons(self, stored_cartons: list[Any], stated_cartons: list[Any]) -> list[Any]:
+        """Merge the cartons in the row into the stored ones, by index, and return the result.
+
+        Fields without a cell keep their stored values; those with a blank cell are removed.
+        """
+        stated_by_index = dict(zip(self.stated, stated_cartons, strict=False))
         merged = []
-        for number in range(max((len(held), *(number + 1 for number in self.parts)))):
-            before = held[number] if number < len(held) else {}
-            kept = {name: part for name, part in before.items() if name not in self.parts.get(number, ())}
-            carton = {**boxes.get(number, {}), **kept}
+        for index in range(max((len(stored_cartons), *(index + 1 for index in self.parts)))):
+            before = stored_cartons[index] if index < len(stored_cartons) else {}
+            kept = {name: part for name, part in before.items() if name not in self.parts.get(index, ())}
+            carton = {**stated_by_index.get(index, {}), **kept}
             if carton.keys() - {"count"}:
                 merged.append(carton)
         return merged
 
-    def together(self, mine: list[Any], other: "CartonCells", others: list[Any]) -> "tuple[CartonCells, list[Any]]":
-        """Return the cells of both, and the cartons that `mine` and then `others` state."""
-        boxes = dict(zip(other.stated, others, strict=False))
-        for number, carton in zip(self.stated, mine, strict=False):
-            boxes[number] = {**boxes.get(number, {}), **carton}
-        numbers = self.parts.keys() | other.parts.keys()
+    def combine_rows(
+        self, cartons: list[Any], other_cells: "CartonCells", other_cartons: list[Any]
+    ) -> "tuple[CartonCells, list[Any]]":
+        """Return the cells of this row and another one, and the cartons of both rows.
+
+        Args:
+            cartons: The cartons in this row; their values take precedence.
+            other_cells: The cells of the other row.
+            other_cartons: The cartons in the other row.
+        """
+        combined = dict(zip(other_cells.stated, other_cartons, strict=False))
+        for index, carton in zip(self.stated, cartons, strict=False):
+            combined[index] = {**combined.get(index, {}), **carton}
         parts = {
-            number: self.parts.get(number, frozenset()) | other.parts.get(number, frozenset()) for number in numbers
+            index: self.parts.get(index, frozenset()) | other_cells.parts.get(index, frozenset())
+            for index in self.parts.keys() | other_cells.parts.keys()
         }
-        return CartonCells(parts, tuple(sorted(boxes))), [boxes[number] for number in sorted(boxes)]
+        return CartonCells(parts, tuple(sorted(combined))), [combined[index] for index in sorted(combined)]
 
 
-def together(first: ProductStatement, second: ProductStatement) -> ProductStatement:
-    """Merge two sheets' statements of one product: the second fills in what the first does not state."""
+def merge_statements(first: ProductStatement, second: ProductStatement) -> ProductStatement:
+    """Add what `second` states in addition to `first`, and return `first`; both are about one product."""
     first.data = merge_data(second.data, first.data)  # type: ignore[assignment]
-    first.blank |= second.blank
+    first.blank_fields |= second.blank_fields
     first.names_product |= second.names_product
     known = {variant.key: variant for variant in first.variants}
     for variant in second.variants:
@@ -120,11 +140,11 @@ def together(first: ProductStatement, second: ProductStatement) -> ProductStatem
         cartons, boxes = stating.cartons if "cartons" in stating.data else mine.cartons or variant.cartons, None
         if mine.cartons is not None and variant.cartons is not None:
             stated = mine.data.get("cartons", []), variant.cartons, variant.data.get("cartons", [])
-            cartons, boxes = mine.cartons.together(*stated)
+            cartons, boxes = mine.cartons.combine_rows(*stated)
         mine.data = merge_data(variant.data, mine.data)  # type: ignore[assignment]
         if boxes:
             mine.data["cartons"] = boxes
-        mine.blank |= variant.blank
+        mine.blank_fields |= variant.blank_fields
         mine.covers_locations |= variant.covers_locations
         mine.states_status |= variant.states_status
         mine.cartons = cartons
@@ -134,8 +154,8 @@ def together(first: ProductStatement, second: ProductStatement) -> ProductStatem
     return first
 
 
-def at_locations(offers: list[OfferStatement], locations: Collection[str]) -> list[OfferStatement]:
-    """Return the offers with general ones copied to each location; unchanged if there are no locations."""
+def expand_general_offers(offers: list[OfferStatement], locations: Collection[str]) -> list[OfferStatement]:
+    """Return the offers with a general one copied to each location; unchanged if there are no locations."""
     general = next((offer for offer in offers if offer.is_general), None)
     if general is None or not locations:
         return offers
@@ -143,25 +163,28 @@ def at_locations(offers: list[OfferStatement], locations: Collection[str]) -> li
     return [
         _complete_offer(known[place], general)
         if place in known
-        else OfferStatement(place, {**general.data}, general.blank)
+        else OfferStatement(place, {**general.data}, general.blank_fields)
         for place in dict.fromkeys((*locations, *known))
     ]
 
 
 def _complete_offer(offer: OfferStatement, other: OfferStatement) -> OfferStatement:
-    """Return the offer completed by another: prices only in the same currency, and compare_at only with its price."""
-    facts: dict[str, Any] = dict(other.data)
-    if "currency" in offer.data and offer.data["currency"] != facts.get("currency"):
-        facts = {name: value for name, value in facts.items() if name not in PRICE_FIELDS}
+    """Return the offer with missing fields taken from another one.
+
+    Prices are taken only if they have the same currency, and `compare_at` only together with its price.
+    """
+    added: dict[str, Any] = dict(other.data)
+    if "currency" in offer.data and offer.data["currency"] != added.get("currency"):
+        added = {name: value for name, value in added.items() if name not in PRICE_FIELDS}
     elif "price" in offer.data:
-        facts.pop("compare_at", None)
-    return OfferStatement(offer.location, {**facts, **offer.data}, offer.blank | other.blank)  # type: ignore[typeddict-item]
+        added.pop("compare_at", None)
+    return OfferStatement(offer.location, {**added, **offer.data}, offer.blank_fields | other.blank_fields)  # type: ignore[typeddict-item]
 
 
 def _merge_offers(first: list[OfferStatement], second: list[OfferStatement]) -> list[OfferStatement]:
     places = {offer.location for offer in (*first, *second) if not offer.is_general} - {NO_LOCATION}
-    merged = {offer.location: offer for offer in at_locations(first, places)}
-    for offer in at_locations(second, places):
+    merged = {offer.location: offer for offer in expand_general_offers(first, places)}
+    for offer in expand_general_offers(second, places):
         mine = merged.get(offer.location)
         merged[offer.location] = offer if mine is None else _complete_offer(mine, offer)
     return list(merged.values())

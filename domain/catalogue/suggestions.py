@@ -1,4 +1,4 @@
-"""Suggestions of the category for a source's category path; no suggestion is preferred to a wrong one."""
+"""Suggestions of a category for a source's category path; if in doubt, nothing is suggested."""
 
 import re
 from collections import Counter, defaultdict
@@ -11,34 +11,34 @@ from domain.catalogue import categories
 from domain.catalogue.categories import Category
 from domain.catalogue.category_rules import CategoryPath, CategoryRules
 from domain.catalogue.category_words import NAMES, NEUTRAL
-from domain.catalogue.search import fold, split
+from domain.catalogue.search_terms import normalise_text, split_into_words
 
 _MAX_CHARS = 300
-"""Maximum number of characters of a path that is considered; a longer one is not a name."""
+"""Maximum number of characters of a path; longer ones are not category names."""
 _MAX_WORDS = 16
-"""Maximum number of words and levels of such a path."""
-_PLACES = ("outdoor", "kids", "bathroom")
-"""Places that make a different category of a piece of furniture: the suggested category must belong to the place."""
+"""Maximum number of words, and of levels, of such a path."""
+_PLACE_CATEGORIES = ("outdoor", "kids", "bathroom")
+"""Slugs of top-level categories that are places: if a path names one, the suggested category must belong to it."""
 _ANYWHERE = ("rugs", "lighting", "decor")
-"""Top categories that a place does not change."""
-_JOINING = frozenset("and und et y e".split())
+"""Slugs of top-level categories that do not depend on a place."""
+_CONJUNCTIONS = frozenset("and und et y e".split())
 _SIGNS = re.compile(r"[&+,/|;]")
 
 Phrase: TypeAlias = tuple[str, ...]
 
 
-class Learned:
-    """The categories that rules of other sources assign to the same path, ignoring case and accents."""
+class LearnedCategories:
+    """Categories that the rules of other sources assign to equal paths, ignoring case and accents."""
 
     def __init__(self, others: Iterable[CategoryRules]) -> None:
-        self._fold = cache(fold)  # paths share most of their levels
+        self._fold = cache(normalise_text)  # paths share most of their levels
         self._found: dict[CategoryPath, Counter[str]] = {}
         for rules in others:
             for rule in rules.rules:
                 self._found.setdefault(self._key(rule.path), Counter())[rule.category] += 1
 
-    def category(self, path: CategoryPath) -> str | None:
-        """Return the category that most sources assign to the path, or None for a tie."""
+    def find_category(self, path: CategoryPath) -> str | None:
+        """Return the category that most other sources assign to the path; None if no source does, or for a tie."""
         if not self._found:
             return None
         found = self._found.get(self._key(path), Counter()).most_common(2)
@@ -48,32 +48,35 @@ class Learned:
         return tuple(map(self._fold, path))
 
 
-def suggest(path: Sequence[str], words: Callable[[str], Phrase] | None = None) -> str | None:
-    """Return the category that a path's last level names in the context of the levels above, or None.
+def suggest_category(path: Sequence[str], split_name: Callable[[str], Phrase] | None = None) -> str | None:
+    """Return the ID of the category that the path's last level names in the context of the levels above, or None.
 
-    Every word of the path must be known, and each of the last level explained by a name found in it. Where it names
-    several things, it is the nearest category above them all. `words` is `words_of`, or what remembers its results
-    where many paths share their levels.
+    Every word of the path must be known, and each word of the last level must belong to a category name found there. If the
+    level contains several names, the result is their nearest common ancestor.
+
+    Args:
+        path: The source's category names, from the top down.
+        split_name: Splits a name into words; by default `split_category_name`. Pass a cached version for many paths.
     """
     if not path or len(path) > _MAX_WORDS or sum(map(len, path)) > _MAX_CHARS:
         return None
-    *higher, level = map(words or words_of, path)
+    *higher, level = map(split_name or split_category_name, path)
     above = [word for words_above in higher for word in words_above]
-    if len(above) + len(level) > _MAX_WORDS or not _vocabulary().words.issuperset((*above, *level)):
+    if len(above) + len(level) > _MAX_WORDS or not _load_vocabulary().words.issuperset((*above, *level)):
         return None
-    whole = _vocabulary().whole.get(level)
-    found = [whole] if whole else _categories_of_parts(above, level)
-    common = _common(found) if found else None
-    return common.id if common and _in_place(common, {*above, *level}) else None
+    joined = _load_vocabulary().joined_names.get(level)
+    found = [joined] if joined else _find_in_level(above, level)
+    common = _find_common_ancestor(found) if found else None
+    return common.id if common and _belongs_to_place(common, {*above, *level}) else None
 
 
-def words_of(text: str) -> Phrase:
-    """Return the folded words of a name in order, in one form for singular and plural."""
-    words = split(_SIGNS.sub(" and ", text))
-    return tuple(_singular(word) for word in words if not word.isdecimal())
+def split_category_name(text: str) -> Phrase:
+    """Return the words of a name in order: lower case, without accents, singular."""
+    words = split_into_words(_SIGNS.sub(" and ", text))
+    return tuple(_to_singular(word) for word in words if not word.isdecimal())
 
 
-def _singular(word: str) -> str:
+def _to_singular(word: str) -> str:
     if word == "patio":
         return "outdoor"
     if len(word) < 4 or word.endswith(("ss", "us", "is")):
@@ -85,15 +88,15 @@ def _singular(word: str) -> str:
     return word.removesuffix("s")
 
 
-def _categories_of_parts(above: Sequence[str], level: Phrase) -> list[Category]:
-    """Return the categories of the parts of a level, such as `Accent & Arm Chairs`; empty if a part is unknown."""
-    parts: list[list[str]] = [[]]
+def _find_in_level(above: Sequence[str], level: Phrase) -> list[Category]:
+    """Return the categories of the names that a level joins, as `Accent & Arm Chairs` does; empty if one is unknown."""
+    names: list[list[str]] = [[]]
     for word in level:
-        parts.append([]) if word in _JOINING else parts[-1].append(word)
+        names.append([]) if word in _CONJUNCTIONS else names[-1].append(word)
     found: list[Category] = []
-    for part in filter(None, parts):
-        meant = _categories_of_part(above, part) or (
-            _categories_of_part(above, [*part, level[-1]]) if part[-1] != level[-1] else []
+    for name in filter(None, names):
+        meant = _find_by_name(above, name) or (
+            _find_by_name(above, [*name, level[-1]]) if name[-1] != level[-1] else []
         )
         if not meant:
             return []
@@ -101,56 +104,56 @@ def _categories_of_parts(above: Sequence[str], level: Phrase) -> list[Category]:
     return found
 
 
-def _categories_of_part(above: Sequence[str], part: Sequence[str]) -> list[Category]:
-    """Return the categories whose names consist of the part's words, possibly preceded by words of the levels above."""
-    known, words = _vocabulary(), (*above, *part)
+def _find_by_name(above: Sequence[str], name: Sequence[str]) -> list[Category]:
+    """Return the categories whose names consist of the words of `name`, preceded by words of the levels above if needed."""
+    known, words = _load_vocabulary(), (*above, *name)
     possible = {
-        phrase for word in part for phrase in known.by_last.get(word, ()) if _ends_in(phrase, words, len(above))
+        phrase for word in name for phrase in known.by_last.get(word, ()) if _occurs_in_order(phrase, words, len(above))
     }
     names = {phrase for phrase in possible if not known.place_words.issuperset(phrase)} or possible
     longest = [one for one in names if not any(set(one) < set(other) for other in names)]
     explained = {word for phrase in longest for word in phrase} | known.place_words
-    significant = set(part) - NEUTRAL or set(part)
+    significant = set(name) - NEUTRAL or set(name)
     return [known.phrases[one] for one in longest] if significant <= explained else []
 
 
-def _ends_in(phrase: Phrase, words: Phrase, start: int) -> bool:
-    """Return whether the phrase's words occur in order among the words, the last one at or after `start`."""
-    place = len(words)
+def _occurs_in_order(phrase: Phrase, words: Phrase, start: int) -> bool:
+    """Return whether the phrase's words occur in this order among the words, the last one at index `start` or later."""
+    position = len(words)
     for number, word in enumerate(reversed(phrase)):
-        place = next((at for at in range(place - 1, -1, -1) if words[at] == word), -1)
-        if place < (start if number == 0 else 0):
+        position = next((at for at in range(position - 1, -1, -1) if words[at] == word), -1)
+        if position < (start if number == 0 else 0):
             return False
     return True
 
 
-def _common(found: Iterable[Category]) -> Category | None:
-    """Return the nearest common ancestor of the categories, which may be one of them, or None."""
-    lines = [(*category.ancestors, category.id) for category in found]
+def _find_common_ancestor(categories_found: Iterable[Category]) -> Category | None:
+    """Return the nearest category that is, or contains, each of the categories; None if there is none."""
+    lines = [(*category.ancestors, category.id) for category in categories_found]
     shared = [ids[0] for ids in zip(*lines, strict=False) if len(set(ids)) == 1]
-    return categories.everything()[shared[-1]] if shared else None
+    return categories.category_by_id()[shared[-1]] if shared else None
 
 
-def _in_place(category: Category, words: set[str]) -> bool:
-    top = categories.everything()[(*category.ancestors, category.id)[0]].slug
-    named = {place for place in _PLACES if words & _vocabulary().places[place]}
+def _belongs_to_place(category: Category, words: set[str]) -> bool:
+    top = categories.category_by_id()[(*category.ancestors, category.id)[0]].slug
+    named = {place for place in _PLACE_CATEGORIES if words & _load_vocabulary().places[place]}
     return top in _ANYWHERE or named <= {top}
 
 
 @dataclass(frozen=True, slots=True)
 class _Vocabulary:
-    """The names of categories by their words.
+    """The names of categories, indexed by their words.
 
     Attributes:
-        whole: Names of several things, which are known as a whole level alone.
-        phrases: Names that may stand among other words.
+        joined_names: Names that contain a conjunction; they are recognised only if a level has no other words.
+        phrases: Names that are recognised among other words.
         by_last: The phrases by their last word.
-        words: Every word that is part of a name, or beside one.
-        places: The words that name a place or a room alone, by its slug; they may stand beside what is there.
-        place_words: All of these words.
+        words: All words of names, and neutral words that may accompany them.
+        places: The words that mean a place or a room, by its slug; they may accompany the names of its furniture.
+        place_words: All words in `places`.
     """
 
-    whole: Mapping[Phrase, Category]
+    joined_names: Mapping[Phrase, Category]
     phrases: Mapping[Phrase, Category]
     by_last: Mapping[str, Sequence[Phrase]]
     words: frozenset[str]
@@ -159,25 +162,25 @@ class _Vocabulary:
 
 
 @cache
-def _vocabulary() -> _Vocabulary:
-    by_slug = {category.slug: category for category in categories.everything().values()}
+def _load_vocabulary() -> _Vocabulary:
+    by_slug = {category.slug: category for category in categories.category_by_id().values()}
     slugs: dict[Phrase, set[str]] = defaultdict(set)
     for line in NAMES.splitlines():
         slug, names = line.split(" | ")
         for name in names.split(", "):
-            slugs[words_of(name)].add(slug)
-    # a name that two categories have means neither
+            slugs[split_category_name(name)].add(slug)
+    # a name of two categories is ambiguous
     named = {phrase: by_slug[slug] for phrase, (slug, *others) in slugs.items() if not others}
-    phrases = {phrase: category for phrase, category in named.items() if _JOINING.isdisjoint(phrase)}
+    phrases = {phrase: category for phrase, category in named.items() if _CONJUNCTIONS.isdisjoint(phrase)}
     by_last: dict[str, list[Phrase]] = defaultdict(list)
     for phrase in phrases:
         by_last[phrase[-1]].append(phrase)
     places = {
         place: frozenset(word for phrase, found in phrases.items() if found.slug == place for word in phrase) - NEUTRAL
-        for place in (*_PLACES, "bedroom", "office")
+        for place in (*_PLACE_CATEGORIES, "bedroom", "office")
     }
     return _Vocabulary(
-        whole={phrase: category for phrase, category in named.items() if phrase not in phrases},
+        joined_names={phrase: category for phrase, category in named.items() if phrase not in phrases},
         phrases=phrases,
         by_last=by_last,
         words=NEUTRAL.union(*named),

@@ -1,6 +1,6 @@
-"""The furniture taxonomy: our own tree, with the equivalent Google product category where there is one.
+"""The furniture taxonomy of the service, with the equivalent Google product category if there is one.
 
-Each line has an indentation of two blanks per level, a stable slug, a name and, optionally, Google's category number.
+Each line has an indentation of two spaces per level, a permanent slug, a name and, optionally, Google's category number.
 """
 
 TREE = """\

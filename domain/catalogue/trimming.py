@@ -1,81 +1,94 @@
-"""Trimming of product data that exceeds the limits (domain/kernel/bounds.py), deterministic for a given statement."""
+"""Trimming of product data that exceeds the limits (domain/kernel/bounds.py); equal data is trimmed equally."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from domain.catalogue.category_rules import MOST_LEVELS
+from domain.catalogue.category_rules import MAX_PATH_LEVELS
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, PRODUCT_LIST_BYTES, VARIANT_LIST_BYTES
 
-_FEW = 4
-"""Lists of up to this many components, cartons or media need no size check, because their parsers bound the texts."""
-_MANY = 16
-"""The same for cartons, a product's media, and components with short names and codes."""
+_MAX_UNCHECKED = 4
+"""Lists of at most this length need no size check, because parsers limit the texts in them."""
+_MAX_UNCHECKED_SHORT = 16
+"""As `_MAX_UNCHECKED`, for cartons, the media of a product, and components with short names and codes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
-    """The entries that were removed from a field: their number, and the first of them."""
+class TrimmedEntries:
+    """The entries that were removed from a field: their number, and the first one."""
 
     field: str
     count: int
     first: Any
 
 
-def size(value: Any) -> int:
+def json_size(value: Any) -> int:
     """Return the size of a value as JSON, in bytes."""
     return len(json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def trim_product(data: dict[str, Any]) -> Sequence[Excess]:
-    """Remove excess entries from a product's data in place, and return what was removed."""
-    found: list[Excess] = []
-    for name, entries in (("tags", ITEMS), ("features", ITEMS), ("category_path", MOST_LEVELS)):
+def trim_product(data: dict[str, Any]) -> Sequence[TrimmedEntries]:
+    """Remove excess entries from a product's data in place, and return the removed entries."""
+    found: list[TrimmedEntries] = []
+    for name, entries in (("tags", ITEMS), ("features", ITEMS), ("category_path", MAX_PATH_LEVELS)):
         if (texts := data.get(name)) and (len(texts) > entries or len("".join(texts)) > ITEM_CHARS):
-            _trim(data, name, PRODUCT_LIST_BYTES, found, entries)
-    if (media := data.get("media")) and len(media) > _MANY:
-        _trim(data, "media", PRODUCT_LIST_BYTES, found)
+            _trim_field(data, name, PRODUCT_LIST_BYTES, found, entries)
+    if (media := data.get("media")) and len(media) > _MAX_UNCHECKED_SHORT:
+        _trim_field(data, "media", PRODUCT_LIST_BYTES, found)
     if (compliance := data.get("compliance")) and compliance.get("prop65_chemicals"):
         data["compliance"] = parts = dict(compliance)
-        _trim(parts, "prop65_chemicals", VARIANT_LIST_BYTES, found)
+        _trim_field(parts, "prop65_chemicals", VARIANT_LIST_BYTES, found)
     return found
 
 
-def trim_variant(data: dict[str, Any]) -> Sequence[Excess]:
-    """Remove excess entries from a variant's data in place, and return what was removed."""
-    found: list[Excess] = []
+def trim_variant(data: dict[str, Any]) -> Sequence[TrimmedEntries]:
+    """Remove excess entries from a variant's data in place, and return the removed entries."""
+    found: list[TrimmedEntries] = []
     if (axes := data.get("axes")) and (
-        len(axes) > _FEW or len("".join(axes)) + len("".join(filter(None, axes.values()))) > ITEM_CHARS
+        len(axes) > _MAX_UNCHECKED or len("".join(axes)) + len("".join(filter(None, axes.values()))) > ITEM_CHARS
     ):
-        _trim(data, "axes", VARIANT_LIST_BYTES, found, AXES)
+        _trim_field(data, "axes", VARIANT_LIST_BYTES, found, AXES)
     if (texts := data.get("materials")) and (len(texts) > ITEMS or len("".join(texts)) > ITEM_CHARS):
-        _trim(data, "materials", VARIANT_LIST_BYTES, found)
-    if (parts := data.get("components")) and len(parts) > _FEW and not _small(parts):
-        _trim(data, "components", VARIANT_LIST_BYTES, found)
-    if (boxes := data.get("cartons")) and len(boxes) > _MANY:
-        _trim(data, "cartons", VARIANT_LIST_BYTES, found)
-    if (media := data.get("media")) and len(media) > _FEW:
-        _trim(data, "media", VARIANT_LIST_BYTES, found)
+        _trim_field(data, "materials", VARIANT_LIST_BYTES, found)
+    if (parts := data.get("components")) and len(parts) > _MAX_UNCHECKED and not _are_surely_small(parts):
+        _trim_field(data, "components", VARIANT_LIST_BYTES, found)
+    if (boxes := data.get("cartons")) and len(boxes) > _MAX_UNCHECKED_SHORT:
+        _trim_field(data, "cartons", VARIANT_LIST_BYTES, found)
+    if (media := data.get("media")) and len(media) > _MAX_UNCHECKED:
+        _trim_field(data, "media", VARIANT_LIST_BYTES, found)
     if (rug := data.get("rug")) and len(text := rug.get("size_text") or "") > ITEM_CHARS:
         data["rug"] = {name: value for name, value in rug.items() if name != "size_text"}
-        found.append(Excess("rug.size_text", 1, text))
+        found.append(TrimmedEntries("rug.size_text", 1, text))
     return found
 
 
-def _small(parts: Sequence[Any]) -> bool:
-    """Return whether the components are certainly below the size limit of a list."""
-    return len(parts) <= _MANY and sum([len(p.get("sku", "")) + len(p.get("name", "")) for p in parts]) <= ITEM_CHARS
+def _are_surely_small(parts: Sequence[Any]) -> bool:
+    """Return whether the components are so few and short that their size need not be computed."""
+    return (
+        len(parts) <= _MAX_UNCHECKED_SHORT
+        and sum([len(p.get("sku", "")) + len(p.get("name", "")) for p in parts]) <= ITEM_CHARS
+    )
 
 
-def _trim(data: dict[str, Any], name: str, most: int, found: list[Excess], items: int = ITEMS) -> None:
-    """Keep the first entries that fit, in order; an entry that is too long by itself is skipped."""
+def _trim_field(
+    data: dict[str, Any], name: str, max_bytes: int, removed_entries: list[TrimmedEntries], items: int = ITEMS
+) -> None:
+    """Remove the entries of a field that exceed the limits, and add a record of them to `removed_entries`.
+
+    Args:
+        data: The data of a product or variant, changed in place.
+        name: The field, a list or a mapping.
+        max_bytes: Maximum size of the field as JSON.
+        removed_entries: The records of removed entries.
+        items: Maximum number of entries.
+    """
     entries = data[name]
     kept: list[Any] = []
     removed, first, used = 0, None, 0
     for entry in entries.items() if isinstance(entries, Mapping) else entries:
-        weight = size(entry) if len(kept) < items and used < most and _fits(entry) else most
-        if used + weight < most:
+        weight = json_size(entry) if len(kept) < items and used < max_bytes and _has_short_texts(entry) else max_bytes
+        if used + weight < max_bytes:
             kept.append(entry)
             used += weight
         else:
@@ -86,11 +99,11 @@ def _trim(data: dict[str, Any], name: str, most: int, found: list[Excess], items
         data[name] = dict(kept) if isinstance(entries, Mapping) else kept
     else:
         del data[name]
-    found.append(Excess(name, removed, first))
+    removed_entries.append(TrimmedEntries(name, removed, first))
 
 
-def _fits(entry: Any) -> bool:
-    """Return whether all texts of an entry are within the limit."""
+def _has_short_texts(entry: Any) -> bool:
+    """Return whether every text of the entry has at most ITEM_CHARS characters."""
     if isinstance(entry, str):
         return len(entry) <= ITEM_CHARS
     texts = entry.values() if isinstance(entry, Mapping) else entry

@@ -1,1 +1,1 @@
-"""The change feed: pages of the event log, and following it as it grows."""
+"""The change feed: pages of event logs, and subscriptions to new events."""

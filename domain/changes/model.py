@@ -8,7 +8,7 @@ from domain.events.model import OFF_THE_FEED, LoggedEvent, LogPosition
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 
-GROUP_OF = {
+GROUP_BY_FIELD = {
     "quantity": "stock",
     "incoming": "stock",
     "lead_time_days": "stock",
@@ -20,78 +20,85 @@ GROUP_OF = {
 }
 """Field groups of an offer's fields; other fields are in `base`."""
 NETWORK_GROUPS = frozenset({"base", "retail"})
-"""Field groups that everybody may read of a published catalogue."""
+"""Field groups of a published catalogue that every organisation may read."""
 
 
 NETWORK = "network"
-"""Pseudo-organisation whose logs hold the publishers' events for licence holders."""
+"""Pseudo-organisation of the network logs, which have copies of the events that all published catalogues create."""
 
 
-def network_of(livemode: bool) -> Tenant:
-    """Return the network log's tenant of a mode."""
+def get_network_tenant(livemode: bool) -> Tenant:
+    """Return the pseudo-tenant whose log is the network log of the mode."""
     return Tenant(NETWORK, livemode)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """A log as one tenant sees it: its own log completely, the network log as its licences permit."""
+class LogView:
+    """An event log that one tenant may read: the tenant's own log completely, or the network log according to licences."""
 
     tenant: Tenant
     log: Tenant
 
     @classmethod
-    def own(cls, tenant: Tenant) -> "View":
-        """Return a tenant's view of its own log."""
+    def own(cls, tenant: Tenant) -> "LogView":
+        """Return the view in which a tenant reads the tenant's own log."""
         return cls(tenant, tenant)
 
     @classmethod
-    def network(cls, tenant: Tenant) -> "View":
+    def network(cls, tenant: Tenant) -> "LogView":
         """Return a tenant's view of the network log of its mode."""
-        return cls(tenant, network_of(tenant.livemode))
+        return cls(tenant, get_network_tenant(tenant.livemode))
 
     @property
-    def of_network(self) -> bool:
-        """True if licences decide what is visible."""
+    def is_network(self) -> bool:
+        """True if this is the network log, so that licences decide what is visible."""
         return self.log != self.tenant
 
 
 BEGINNING = LogPosition()
 OPEN_END = 1 << 62
-"""A position beyond every log: reads to everything that is committed."""
+"""A position beyond the end of every log; reading up to it returns everything that is committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """A reader's position in its own log and in the network log."""
+    """A tenant's reading positions in the tenant's own log and in the network log."""
 
     own: LogPosition = BEGINNING
     network: LogPosition = BEGINNING
 
     @property
-    def numbers(self) -> tuple[int, int, int]:
-        """The numbers that change as a reader advances: own position, network epoch and position."""
+    def increasing_numbers(self) -> tuple[int, int, int]:
+        """Three numbers that increase while reading: position in the tenant's log, epoch and position of the network log."""
         return self.own.position, self.network.epoch, self.network.position
 
-    def behind(self, event: LoggedEvent) -> "FeedPosition":
-        """Return the position after this event as well."""
-        if event.of_network:
-            return FeedPosition(self.own, self.network.behind(event))
-        return FeedPosition(self.own.behind(event), self.network)
+    def after(self, event: LoggedEvent) -> "FeedPosition":
+        """Return the positions after reading this event of either log."""
+        if event.is_from_network:
+            return FeedPosition(self.own, self.network.after(event))
+        return FeedPosition(self.own.after(event), self.network)
 
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """Range of a log.
+    """The bounds of a log.
 
-    `last` is the newest position (high watermark), dated `time`; events up to `low` were deleted. Positions follow the
-    order of commits, so nothing can appear at or below `last` later. `began` is the lowest position at which the
-    present epoch or one since began; what earlier epochs delivered beyond it may be lost.
+    Positions follow the order of commits, so no event can appear at or below `last` later. Each time a log is restored to an
+    earlier state, a new epoch begins.
+
+    Attributes:
+        epoch: The current epoch.
+        last: The position of the newest event (high watermark).
+        time: The time of the newest event.
+        epoch_start: The lowest position at which an epoch after the log's first one began; 0 if there was no restore. Events
+            beyond this position that readers received in earlier epochs may be lost.
+        low: The position up to which events were deleted by age (low watermark).
     """
 
     epoch: int = 0
     last: int = 0
     time: datetime | None = None
-    began: int = 0
+    epoch_start: int = 0
     low: int = 0
 
     @property
@@ -101,56 +108,59 @@ class LogBounds:
 
     @property
     def start(self) -> LogPosition:
-        """The position before the oldest event that is kept."""
+        """The position before the oldest event in the log."""
         return LogPosition(self.epoch, self.low)
 
-    def nearest(self, position: LogPosition) -> LogPosition:
-        """Return the position to continue from after that one; events that the log lost and regained are repeated."""
-        kept = self.last if position.epoch in (0, self.epoch) else min(self.began, self.last)
+    def find_resume_position(self, position: LogPosition) -> LogPosition:
+        """Return the position in this epoch at which a reader continues; after a restore, events may be repeated."""
+        kept = self.last if position.epoch in (0, self.epoch) else min(self.epoch_start, self.last)
         return LogPosition(self.epoch, max(self.low, min(position.position, kept)))
 
-    def named(self, position: LogPosition) -> LogPosition:
-        """Return the position with this epoch if it has none."""
+    def with_epoch(self, position: LogPosition) -> LogPosition:
+        """Return the position, with the current epoch if the position has none."""
         return position if position.epoch else LogPosition(self.epoch, position.position, position.time)
 
-    def holds(self, position: LogPosition) -> bool:
-        """Return whether a reader can continue from the position without missing events."""
+    def can_continue_after(self, position: LogPosition) -> bool:
+        """Return whether a reader can continue after the position without missing events."""
         if not self.low <= position.position <= self.last:
             return False
         if position.position == 0:
             return True
-        if position.epoch != self.epoch and (position.epoch or self.began):
+        if position.epoch != self.epoch and (position.epoch or self.epoch_start):
             return False
-        return not position.differs(self.end)
+        return not position.contradicts(self.end)
 
-    def beyond(self, position: LogPosition) -> bool:
-        """Return whether a position of this epoch is beyond the end, so that the log must have lost events."""
+    def is_beyond_end(self, position: LogPosition) -> bool:
+        """Return whether a position of this epoch is beyond the end; if so, the log has lost events."""
         return position.epoch == self.epoch and position.position > self.last
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Filter of events; None means all. `everything` includes the types that only webhooks carry."""
+    """Filter of events by types and catalogues; None means all.
+
+    `includes_webhook_types`: types that only webhooks carry match as well.
+    """
 
     types: frozenset[str] | None = None
     catalogues: frozenset[str] | None = None
-    everything: bool = False
+    includes_webhook_types: bool = False
 
     @property
-    def narrow(self) -> bool:
-        """True if the filter may exclude so much that a search takes long."""
+    def is_selective(self) -> bool:
+        """True if the filter may exclude so many events that a search takes long."""
         return self.types is not None or self.catalogues is not None
 
     def matches(self, event: LoggedEvent) -> bool:
         """Return whether the event passes the filter."""
-        if not self.everything and event.type in OFF_THE_FEED:
+        if not self.includes_webhook_types and event.type in OFF_THE_FEED:
             return False
         if self.types is not None and event.type not in self.types:
             return False
         return self.catalogues is None or event.catalogue in self.catalogues
 
 
-ALL = EventFilter(everything=True)
+ALL = EventFilter(includes_webhook_types=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +174,10 @@ class EventBatch:
 
 @dataclass(frozen=True, slots=True)
 class FeedBatch:
-    """Matching events of all logs of a reader up to `position`."""
+    """Matching events of a tenant's own log and of the network log, up to `position`.
+
+    `caught_up`: the ends of both logs were reached.
+    """
 
     events: Sequence[LoggedEvent]
     position: FeedPosition
@@ -173,9 +186,9 @@ class FeedBatch:
 
 @dataclass(slots=True)
 class ChangePage:
-    """A page of the feed: the events' JSON, their number, and the position to continue from.
+    """A page of the change feed: the events as JSON, their number, and the position after them.
 
-    `caught_up`: no events follow that position.
+    `caught_up`: no events follow.
     """
 
     position: FeedPosition
@@ -183,18 +196,18 @@ class ChangePage:
     bodies: list[bytes] = field(default_factory=list)
     caught_up: bool = False
 
-    def add(self, batch: FeedBatch) -> None:
+    def add_batch(self, batch: FeedBatch) -> None:
         """Append a batch and advance the position."""
         self.bodies += [event.body for event in batch.events]
         self.count += len(batch.events)
         self.position, self.caught_up = batch.position, batch.caught_up
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """True if the page has reached its maximum size in bytes."""
         return sum([len(body) for body in self.bodies]) >= CHANGES_BYTES
 
     @property
     def body(self) -> bytes:
-        """The events' JSON, separated by commas."""
+        """The events as JSON, separated by commas."""
         return b",".join(self.bodies)

@@ -1,19 +1,19 @@
-"""The event logs, one for each organisation and mode: appended to in the transaction, read in the order of commits."""
+"""The event logs, one for each organisation and mode. Transactions append to them; they are read in the order of commits."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from domain.changes.model import EventBatch, EventFilter, FeedPosition, LogBounds, View
+from domain.changes.model import EventBatch, EventFilter, FeedPosition, LogBounds, LogView
 from domain.events.model import Event, LoggedEvent, LogPosition
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 
 
 @dataclass(frozen=True, slots=True)
-class Splice:
-    """Events joined by commas for a JSON array, complete up to `position`."""
+class JoinedEvents:
+    """Bodies of events, joined by commas for a JSON array; all matching events up to `position` are included."""
 
     count: int
     position: LogPosition
@@ -22,8 +22,15 @@ class Splice:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """Field groups that `holder` (`*` for everybody) may read of `owner`'s event at `position` of the network log."""
+class EventPermission:
+    """The permission of an organisation to read field groups of one event in the network log (copies of the events of published catalogues).
+
+    Attributes:
+        position: The position of the event.
+        owner: The organisation that published the event.
+        holder: The organisation that may read the event; `*` for every organisation.
+        groups: The field groups that it may read.
+    """
 
     position: int
     owner: str
@@ -32,148 +39,155 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
-    """Events, newest first, with all matching ones from `position` on."""
+class RecentEvents:
+    """Events, newest first; all matching events from `position` on are included."""
 
     events: Sequence[LoggedEvent]
     position: int
 
 
 class EventReader(Protocol):
-    """Read access to event logs for feed, stream, webhooks and the network relay.
+    """Read access to event logs, for the change feed, streams, webhooks and the network relay.
 
-    Reads raise CursorExpired for a position that the log does not hold, because it went back in time (a restore, a
-    failover) or deleted the events by age.
+    Methods raise CursorExpired for a position that the log no longer has, because it was restored to an earlier state (a
+    restore, a failover) or the events were deleted by age.
     """
 
-    async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
-        """Return the bounds of these logs; unreachable logs are omitted. Raises Unavailable if all are."""
+    async def query_bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
+        """Return the bounds of these logs; unreachable logs are omitted. Raises Unavailable if all are unreachable."""
         ...
 
-    async def confirmed(self, log: Tenant) -> LogBounds:
-        """Return a log's bounds, read as its own tenant, which finds logs that have moved.
+    async def confirm_bounds(self, log: Tenant) -> LogBounds:
+        """Return the bounds of a log from the node that stores the log now, even if the log has recently moved.
 
-        Raises Unavailable. Callers must use this before they conclude that events were lost.
+        The result of `query_bounds` may be from the log's previous node. Callers must therefore call this method before they
+        conclude that events were lost. Raises Unavailable.
         """
         ...
 
     async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
-        """Begin a new epoch, once, because the log of that epoch lost events that were delivered."""
+        """Start a new epoch of the log, unless one has begun since `after`, because delivered events were lost."""
         ...
 
-    async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
-        """Return the tenants that may read any other catalogue."""
+    async def filter_licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
+        """Return the subset of the tenants that may read a catalogue of another organisation."""
         ...
 
-    async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[Grant]:
-        """Return the grants of these tenants for events of a network log between the positions."""
+    async def list_permissions(
+        self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]
+    ) -> Sequence[EventPermission]:
+        """Return these tenants' permissions for the events of a network log after position `after`, up to `up_to`."""
         ...
 
-    async def page(
+    async def read_page(
         self,
-        view: View,
+        view: LogView,
         after: LogPosition,
         end: LogPosition,
         limit: int,
         wanted: EventFilter,
         *,
-        most_bytes: int = CHANGES_BYTES,
+        max_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
-        """Return the first `limit` events after `after`, oldest first, as stored in the log.
+        """Return the first `limit` matching events after `after`, oldest first.
 
-        `end` is a position known to exist: a complete page reaches it or goes beyond. Of the network log only licensed
-        events are returned, with their field groups and whole bodies. The page ends early with the event whose body
-        reaches `most_bytes` in all, and, where few events match, after a bounded search up to `position`. Raises
-        CursorExpired.
+        A complete page reaches `end`, a position that exists, or goes beyond it. The page ends early with the event whose body
+        reaches `max_bytes` in total, or, if few events match, where a bounded search ended. Raises CursorExpired.
+
+        From the network log, only events are returned for which the tenant has a licence. Their `groups` are the field groups
+        that the tenant may read, but their bodies still have all fields (see `EventRendering.redact`).
         """
         ...
 
-    async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
-        """Return the last `limit` events below `before`, newest first; it ends early as `page` does."""
+    async def read_recent(self, view: LogView, before: int, limit: int, wanted: EventFilter) -> RecentEvents:
+        """Return the last `limit` matching events before position `before`, newest first.
+
+        There may be fewer, and from the network log only licensed ones, as in `read_page`.
+        """
         ...
 
-    async def splice(
+    async def read_joined(
         self, tenant: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter
-    ) -> Splice:
-        """Return the joined bodies of `page`, of the tenant's own log. Raises CursorExpired."""
+    ) -> JoinedEvents:
+        """Return a page of the tenant's own log as joined bodies. Raises CursorExpired."""
         ...
 
-    async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """Return the events at those positions, oldest first; deleted and hidden ones are omitted."""
+    async def get_at(self, view: LogView, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+        """Return the events at the positions, oldest first; deleted events and events that the view hides are omitted."""
         ...
 
-    async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
-        """Return the newest `limit` events of the tenant's own log about the subject after that position."""
+    async def get_about_subject(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
+        """Return the newest `limit` events about a subject after the position `after`, from the tenant's own log."""
         ...
 
-    async def of_products(
+    async def get_about_products(
         self, tenant: Tenant, products: Collection[str], after: int, limit: int
     ) -> Sequence[LoggedEvent]:
-        """Return the newest `limit` events of the tenant's own log about these products, their variants and offers.
+        """Return the newest `limit` events about these products, their variants and offers, from the tenant's own log.
 
-        All events after the position are scanned, so callers must bound it.
+        All events after the position are scanned, so callers must choose a recent position.
         """
         ...
 
-    async def counts(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
-        """Return the number of events of each type in the tenant's own log after the position and since the moment."""
+    async def count_by_type(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
+        """Return the number of events of each type after the position and since the time, in the tenant's own log."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """A publisher's events for the network log, in order.
+class PublishedEvents:
+    """Events of one publisher (organisation with a published catalogue) to append to the network log, in order.
 
-    `was` is the checkpoint before them, None for the first; `reached` the one after.
+    `checkpoint_before` is the stored checkpoint, None for the first events; `checkpoint_after` replaces it.
     """
 
     owner: Tenant
-    was: LogPosition | None
-    reached: LogPosition
+    checkpoint_before: LogPosition | None
+    checkpoint_after: LogPosition
     events: Sequence[LoggedEvent]
 
 
 class NetworkLog(Protocol):
-    """The network logs, one for each mode, as the relay fills them."""
+    """Storage of the network logs: one log for each mode, with copies of the events of all published catalogues."""
 
-    async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
-        """Return the bounds of the publishers' logs, of all or those among these."""
+    async def list_publishers(self, tenants: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
+        """Return the bounds of the publishers' logs: of all publishers, or only of the publishers in `tenants`."""
         ...
 
-    async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
-        """Return the position up to which each publisher's events are in the mode's network log. Raises Unavailable."""
+    async def load_checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
+        """Return the position in each publisher's log up to which events are in the network log. Raises Unavailable."""
         ...
 
-    async def confirmed(self, owner: Tenant) -> LogBounds:
-        """See EventReader.confirmed."""
+    async def confirm_bounds(self, owner: Tenant) -> LogBounds:
+        """Return the bounds of a publisher's log from the node that stores the log now (see `EventReader.confirm_bounds`)."""
         ...
 
-    async def published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
-        """Return the publisher's first `limit` published events after the position, oldest first."""
+    async def read_published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
+        """Return the first `limit` published events after the position in the publisher's log, oldest first."""
         ...
 
-    async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
-        """Append to a network log and advance the checkpoints in one transaction; then notify.
+    async def append(self, log: Tenant, published: Sequence[PublishedEvents]) -> bool:
+        """Append events to a network log and advance the checkpoints in one transaction, then notify the log's readers.
 
-        Changes nothing and returns False if a checkpoint differs from its `was`.
+        Returns False, and changes nothing, if a stored checkpoint differs from `checkpoint_before`.
         """
         ...
 
 
 class EventRendering(Protocol):
-    """JSON of events as all readers receive it."""
+    """Rendering of events as JSON, the same for all readers."""
 
-    def event(self, event: Event, tenant: Tenant, time: datetime) -> bytes:
-        """Return the envelope with its data (docs/conventions.md#envelope)."""
+    def encode_event(self, event: Event, tenant: Tenant, time: datetime) -> bytes:
+        """Return the event as JSON: the envelope with the data (docs/conventions.md#envelope)."""
         ...
 
-    def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
-        """Return the envelope with these field groups only (docs/conventions.md#licences); None if nothing remains."""
+    def redact(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
+        """Return the event as JSON with only these field groups (docs/conventions.md#licences); None if no field remains."""
         ...
 
 
 class FeedCursors(Protocol):
-    """Opaque cursors of the change feed, bound to organisation and mode."""
+    """Opaque cursors of the change feed, valid only for one organisation and mode."""
 
     def sign(self, tenant: Tenant, position: FeedPosition) -> str:
         """Return the cursor that continues after the position."""

@@ -1,4 +1,4 @@
-"""Stock checks and their results for each offer of a variant (docs/conventions.md#stock-checks)."""
+"""Stock checks, with a result for each offer of a variant (docs/conventions.md#stock-checks)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from typing import Any
 from domain.catalogue.model import Offer
 from domain.kernel.enums import StoredEnum
 from domain.kernel.problems import Problem, ProblemKind
-from domain.runs.model import OPEN, Run
+from domain.runs.model import OPEN_STATUSES, Run
 
-OPEN_CHECKS = 20
+MAX_OPEN_CHECKS = 20
 """Maximum number of open checks of one source."""
 PAUSES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-"""Seconds between polls of a check: four in all."""
-_UNSTATED = "location"
+"""Seconds to wait before each time that a check's results are read; four seconds in total."""
+_MISSING_FIELD = "location"
+"""The field of problems about offers that a source's response lacks."""
 
 
 class CheckStatus(StoredEnum):
@@ -26,7 +27,10 @@ class CheckStatus(StoredEnum):
 
 
 class CheckFault(StoredEnum):
-    """The reason why an offer's source was not asked or did not state the offer; otherwise the run's error code applies."""
+    """Reasons for which a source was not queried, or its response did not contain the offer.
+
+    Other failures have the error code of the run.
+    """
 
     NOT_CHECKABLE = "not_checkable"
     SOURCE_NOT_ACTIVE = "source_not_active"
@@ -36,7 +40,7 @@ class CheckFault(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckFailure:
-    """The reason why an offer has no result: a code (CheckFault, or that of the run) and a sentence."""
+    """The reason why an offer has no result: a code (a CheckFault or the error code of the run) and a sentence."""
 
     code: str
     message: str
@@ -44,9 +48,10 @@ class CheckFailure:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result for one offer. Without `failure` and `checked_at` the source has not responded yet.
+    """The stock of one offer and the progress of its check.
 
-    `run` is the run that asks the source, None if there is none.
+    If both `failure` and `checked_at` are None, the source has not responded yet. `run` is the ID of the run that queries the
+    source, or None.
     """
 
     source: str
@@ -58,14 +63,14 @@ class CheckResult:
     failure: CheckFailure | None = None
 
     @property
-    def waits(self) -> bool:
-        """True if the response is outstanding."""
+    def is_waiting(self) -> bool:
+        """True if the source has not responded yet."""
         return self.checked_at is None and self.failure is None
 
 
 @dataclass(frozen=True, slots=True)
 class StockCheck:
-    """A check of one variant, with a result for each offer that is not withdrawn."""
+    """A check of a variant's stock at its sources, with a result for each offer that is not withdrawn."""
 
     id: str
     variant: str
@@ -73,20 +78,20 @@ class StockCheck:
 
     @property
     def status(self) -> CheckStatus:
-        """Queued while a response is outstanding; then succeeded if any source responded, otherwise failed."""
-        if any(result.waits for result in self.results):
+        """QUEUED until all sources have responded; then SUCCEEDED if a source returned the stock, otherwise FAILED."""
+        if any(result.is_waiting for result in self.results):
             return CheckStatus.QUEUED
         answered = any(result.failure is None for result in self.results)
         return CheckStatus.SUCCEEDED if answered else CheckStatus.FAILED
 
     @property
     def runs(self) -> Sequence[str]:
-        """The distinct IDs of the runs that ask the sources."""
+        """The distinct IDs of the runs that query the sources."""
         return list(dict.fromkeys(result.run for result in self.results if result.run is not None))
 
 
-def result_of(offer: Offer, run: Run | CheckFailure) -> CheckResult:
-    """Return the result of an offer, by the run that checks it or by the reason why none does."""
+def build_result(offer: Offer, run: Run | CheckFailure) -> CheckResult:
+    """Return the result for an offer; `run` is the run that checks the offer, or the reason why there is none."""
     facts: dict[str, Any] = {
         "source": offer.source,
         "offer": offer.id,
@@ -95,32 +100,32 @@ def result_of(offer: Offer, run: Run | CheckFailure) -> CheckResult:
     }
     if isinstance(run, CheckFailure):
         return CheckResult(**facts, failure=run)
-    if run.status in OPEN:
+    if run.status in OPEN_STATUSES:
         return CheckResult(**facts, run=run.id)
-    failure = _failure(run, offer)
+    failure = _find_failure(run, offer)
     return CheckResult(**facts, run=run.id, checked_at=run.finished_at if failure is None else None, failure=failure)
 
 
-def _failure(run: Run, offer: Offer) -> CheckFailure | None:
+def _find_failure(run: Run, offer: Offer) -> CheckFailure | None:
     if run.error is not None:
         return CheckFailure(run.error.code, run.error.message)
-    untold = (problem for problem in run.problems if is_unstated(problem, offer.id))
-    return next((CheckFailure(CheckFault.NOT_STATED, problem.detail) for problem in untold), None)
+    missing = (problem for problem in run.problems if is_missing_offer(problem, offer.id))
+    return next((CheckFailure(CheckFault.NOT_STATED, problem.detail) for problem in missing), None)
 
 
-def unstated(offers: Iterable[Offer]) -> list[Problem]:
-    """Return the problems of a run whose response does not contain these offers, identified by offer ID."""
+def describe_missing_offers(offers: Iterable[Offer]) -> list[Problem]:
+    """Return a problem for each offer that the source's response lacks. The problem's `external_id` is the offer's ID."""
     return [
         Problem(
-            _UNSTATED,
+            _MISSING_FIELD,
             ProblemKind.MISSING,
-            f"The source's response has no stock at {offer.location}. The previous stock is kept.",
+            f"The source's response states no stock at {offer.location}. The stored stock is unchanged.",
             external_id=offer.id,
         )
         for offer in offers
     ]
 
 
-def is_unstated(problem: Problem, offer: str) -> bool:
-    """Return whether the problem reports that the response did not contain the offer."""
-    return problem.field == _UNSTATED and problem.external_id == offer
+def is_missing_offer(problem: Problem, offer_id: str) -> bool:
+    """Return whether the problem reports that the source's response lacks the offer with the ID `offer_id`."""
+    return problem.field == _MISSING_FIELD and problem.external_id == offer_id

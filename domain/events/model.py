@@ -1,4 +1,4 @@
-"""The event envelope and the registry of types with their channels (docs/conventions.md#event-types)."""
+"""The event envelope, and the registry of event types with their channels (docs/conventions.md#event-types)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +15,13 @@ ON_REQUEST = frozenset[str]()
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """An event type: its channels, its part of the service, and whether test mode can send a sample.
+    """An event type.
 
-    `is_sent`: the service sends the type already. Other types can be subscribed to, and are sent as samples at most.
+    Attributes:
+        channels: Channels that carry the type: `webhooks`, `feed`, `stream`.
+        area: The part of the service from which the type comes.
+        sample: Whether test mode can send a sample event of the type.
+        is_sent: Whether the service sends the type already. Others can only be subscribed to, or sent as samples.
     """
 
     name: str
@@ -50,7 +54,7 @@ _ROWS = (
 )  # fmt: skip
 
 
-def _types() -> dict[str, EventType]:
+def _build_types() -> dict[str, EventType]:
     types = {}
     for area, channels, sent, not_sent_yet in _ROWS:
         for name in f"{sent} {not_sent_yet}".split():
@@ -58,29 +62,29 @@ def _types() -> dict[str, EventType]:
     return dict(sorted(types.items()))
 
 
-TYPES = _types()
+TYPES = _build_types()
 NOT_SENT_YET = frozenset(name for name, entry in TYPES.items() if not entry.is_sent)
 """Types that the service does not send yet, for the documentation."""
 OFF_THE_FEED = tuple(sorted(name for name, entry in TYPES.items() if "feed" not in entry.channels))
-"""Types that are excluded from the change feed and the stream."""
-_COUNTED = ("product.", "variant.", "offer.")
-"""Subjects whose every version has an event, so that a gap in versions means a missed event."""
+"""Types that the change feed and the stream do not contain."""
+_GAPLESS_VERSION_PREFIXES = ("product.", "variant.", "offer.")
+"""Prefixes of types whose subjects have an event for every version, so that a gap in versions means a missed event."""
 
 
 class FieldChange(NamedTuple):
-    """A changed field: dotted path, old and new value (None for none)."""
+    """A changed field: its dotted path, the old and the new value (None if there is none)."""
 
     path: str
     old: Any
     new: Any
 
 
-Changed: TypeAlias = tuple[str, Any, Any]
-"""Plain tuple of FieldChange, for hot loops."""
+ChangedField: TypeAlias = tuple[str, Any, Any]
+"""A FieldChange as a plain tuple, for code that must be fast."""
 
 
-def omitted(field: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a changed field as JSON without its values, which are too large; readers fetch the object instead."""
+def to_omitted_field(field: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a changed field as JSON with its values, which are too large, replaced by `"omitted": true`."""
     rest = {name: value for name, value in field.items() if name not in ("path", "old", "new")}
     return {"path": field["path"], **rest, "omitted": True}
 
@@ -99,10 +103,14 @@ class Provenance:
 class Event:
     """A change of one subject.
 
-    `data` holds the ids of the subject and its parents except `catalogue`; `fields` the changed fields. `version` is
-    the subject's version after the change; `facets` groups an offer's changes (price, stock, availability). `network`
-    marks events for licence holders: the catalogue is published and the product listed. `origins` holds, by path, the
-    provenance of fields that have their own.
+    Attributes:
+        version: The subject's version after the change.
+        data: IDs of the subject and of the objects that contain it, except the catalogue.
+        fields: The changed fields.
+        provenance: The origin of the new values.
+        facets: Kinds of changes of an offer: price, stock, availability.
+        network: Whether licence holders may read the event: the catalogue is published and the product listed.
+        origins: The origin of values that differ from `provenance`, by path.
     """
 
     type: str
@@ -110,7 +118,7 @@ class Event:
     version: int
     data: Mapping[str, Any]
     id: str = ""
-    fields: Sequence[Changed] = ()
+    fields: Sequence[ChangedField] = ()
     provenance: Provenance | None = None
     facets: Sequence[str] | None = None
     source: str | None = None
@@ -121,11 +129,11 @@ class Event:
     network: bool = False
     origins: Mapping[str, Provenance] = field(default_factory=dict)
 
-    def identify(self, context: AuditContext) -> None:
-        """Set id and correlation id where they are missing.
+    def assign_ids(self, context: AuditContext) -> None:
+        """Set the event's ID and correlation ID if they are missing.
 
         Args:
-            context: The request or job that caused the event. Without one the event correlates with itself.
+            context: The request or job that caused the event; without a correlation ID in it, the event's ID is used.
         """
         self.id = self.id or new_id("evt")
         self.correlation_id = self.correlation_id or context.correlation_id or self.id
@@ -137,21 +145,21 @@ class Event:
 
     @property
     def product(self) -> str | None:
-        """The product that the event is about: the subject itself or its parent."""
+        """ID of the product that is the subject or contains the subject; None for other types of events."""
         return self.subject if self.type.startswith("product.") else self.data.get("product")
 
     @property
     def previous_version(self) -> int | None:
-        """The version of the subject's last event, for types in which every version has one; None for the first."""
-        return self.version - 1 if self.version > 1 and self.type.startswith(_COUNTED) else None
+        """The version of the subject before the change; None at creation, and for subjects without an event per version."""
+        return self.version - 1 if self.version > 1 and self.type.startswith(_GAPLESS_VERSION_PREFIXES) else None
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """A stored event.
+    """An event that was read from a log.
 
-    `body` is the envelope's bytes. `groups` are the field groups that the reader may see (domain/changes/model.py);
-    None for all.
+    `body` is the envelope as JSON. `groups` are the field groups that the reader may see (domain/changes/model.py), None
+    for all.
     """
 
     position: int
@@ -167,55 +175,55 @@ class LoggedEvent:
     groups: frozenset[str] | None = None
 
     @property
-    def of_network(self) -> bool:
-        """True if the event is in the network log and restricted by licences."""
+    def is_from_network(self) -> bool:
+        """True if the event is in the network log (events of published catalogues), so that licences decide who sees it."""
         return self.groups is not None
 
 
-def weight_of(events: Sequence[LoggedEvent]) -> int:
-    """Return the total bytes of the events' bodies."""
+def sum_body_bytes(events: Sequence[LoggedEvent]) -> int:
+    """Return the total size of the events' bodies in bytes."""
     return sum([len(event.body) for event in events])
 
 
-def within(events: Sequence[LoggedEvent], limit: int, most_bytes: int) -> Sequence[LoggedEvent]:
-    """Return the first `limit` events, or fewer: up to the one with which their bodies reach `most_bytes`."""
+def limit_events(events: Sequence[LoggedEvent], limit: int, max_bytes: int) -> Sequence[LoggedEvent]:
+    """Return the first events: at most `limit`, and only up to the event with which their size reaches `max_bytes`."""
     weight = 0
     for count, event in enumerate(events[:limit], start=1):
         weight += len(event.body)
-        if weight >= most_bytes:
+        if weight >= max_bytes:
             return events[:count]
     return events[:limit]
 
 
-FURTHEST_BACK = timedelta(days=1)
-"""Tolerance of the order of times, which in the first releases followed positions only within hours."""
+TIME_ORDER_TOLERANCE = timedelta(days=1)
+"""Tolerance for the order of times: in the first releases, times followed the order of positions only within hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """A place in a log: after the event at `position`, dated `time` (None if unknown).
+    """A position in a log: after the event number `position`, whose time is `time` (None if unknown).
 
-    A log that went back in time has another event or none there; the time reveals that.
+    If a log was restored to an earlier state, another event may have the number; the time reveals this.
     """
 
     epoch: int = 0
     position: int = 0
     time: datetime | None = None
 
-    def behind(self, event: LoggedEvent) -> "LogPosition":
+    def after(self, event: LoggedEvent) -> "LogPosition":
         """Return the position after an event of the same log."""
         return LogPosition(self.epoch, event.position, event.time)
 
-    def differs(self, other: "LogPosition") -> bool:
-        """Return whether the same number denotes another event in the other position's log."""
-        known = self.time is not None and other.time is not None
-        return self.position == other.position and known and self.time != other.time
+    def contradicts(self, other: "LogPosition") -> bool:
+        """Return whether two positions with the same number belong to different events, as their times show."""
+        are_known = self.time is not None and other.time is not None
+        return self.position == other.position and are_known and self.time != other.time
 
-    def at(self, position: int) -> "LogPosition":
-        """Return another position of the same log, with unknown time."""
+    def with_position(self, position: int) -> "LogPosition":
+        """Return the position with another number, and with unknown time."""
         return self if position == self.position else LogPosition(self.epoch, position)
 
     @property
-    def since(self) -> datetime | None:
-        """The earliest time of later events; None if unknown."""
-        return None if self.time is None else self.time - FURTHEST_BACK
+    def earliest_later_time(self) -> datetime | None:
+        """The earliest possible time of events after the position; None if unknown."""
+        return None if self.time is None else self.time - TIME_ORDER_TOLERANCE

@@ -1,4 +1,4 @@
-"""The event log of a tenant, to which transactions append."""
+"""The event log of a tenant, to which transactions append events."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,26 +7,26 @@ from domain.events.model import Event, LogPosition
 
 
 class EventLog(Protocol):
-    """The event log in a tenant's transaction."""
+    """The event log in a tenant's transaction, to which events are appended."""
 
     async def append(self, events: Sequence[Event]) -> None:
-        """Append in this order when the transaction commits; events without an id get one at once.
+        """Append the events in this order when the transaction commits; set the IDs of events without one now.
 
-        Subject rows must be locked before.
+        The caller must have locked the rows of the events' subjects.
         """
         ...
 
-    async def high_watermark(self) -> int:
-        """Return the present high watermark of the tenant's own log; later events are above it."""
+    async def get_high_watermark(self) -> int:
+        """Return the position of the newest event in the tenant's own log; later events have higher positions."""
         ...
 
-    async def end(self) -> LogPosition:
-        """Return the end of the tenant's own log as this transaction sees it."""
+    async def get_end(self) -> LogPosition:
+        """Return the end of the tenant's own log, as this transaction sees it."""
         ...
 
-    async def network_end(self) -> LogPosition:
-        """Return the present end of the network log in the tenant's mode.
+    async def get_network_end(self) -> LogPosition:
+        """Return the current end of the network log (events of published catalogues) in the tenant's mode.
 
-        After Unavailable, roll back to a savepoint. Raises Unavailable.
+        Raises Unavailable; the transaction must then be rolled back to a savepoint.
         """
         ...

@@ -4,26 +4,26 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypedDict
 
-from domain.audit.model import Audited
+from domain.audit.model import AuditedFields
 from domain.jobs.model import NewJob
 from domain.kernel import retention
 from domain.kernel.enums import StoredEnum
 from domain.kernel.tenancy import Tenant
 
-CARRY_OUT = "exports.carry_out"
+EXECUTE_EXPORT = "exports.carry_out"
 """The kind of job that writes an export."""
-OPEN_EXPORTS = 3
+MAX_OPEN_EXPORTS = 3
 """Maximum number of pending and running exports of one organisation and mode."""
-KEPT_EXPORTS = 20
-"""Number of exports of one organisation and mode whose files are kept; a further export makes the oldest expire early."""
-DEATHS = 3
-"""Number of attempts that ended without a result (worker crashes) after which an export fails."""
-FAILURES = 4
-"""Number of failed attempts after which an export fails."""
-LONGEST = timedelta(hours=12)
+MAX_STORED_EXPORTS = 20
+"""Maximum number of exports of one organisation and mode that have files; beyond it, the oldest expires early."""
+MAX_CRASHES = 3
+"""Number of crashes (attempts without a result, because the worker crashed) after which an export fails."""
+MAX_FAILURES = 4
+"""Number of failed attempts (attempts that ended with an error) after which an export fails."""
+MAX_DURATION = timedelta(hours=12)
 """Time since the first start after which an export fails."""
 LINK_LIFETIME = timedelta(hours=1)
-"""Maximum lifetime of a download link (see `link_expiry`); downloads in progress continue."""
+"""Maximum lifetime of a download link (see `domain.kernel.links.link_expiry`); downloads in progress continue."""
 MANIFEST = "manifest"
 """The dataset of an export's last file, which lists all others."""
 PRODUCTS = "products"
@@ -51,14 +51,14 @@ OPEN = frozenset({ExportStatus.PENDING, ExportStatus.RUNNING})
 
 @dataclass(frozen=True, slots=True)
 class ExportFilters:
-    """Filters of the exported products, as those of the product list."""
+    """Filters of the exported products, as in the list of products."""
 
     updated_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """A file: dataset, number of lines, compressed size, SHA-256 of its bytes, and key in the object store."""
+    """A file of an export: dataset, number of lines, compressed size, SHA-256 of the file, and key in the object store."""
 
     dataset: str
     rows: int
@@ -71,8 +71,11 @@ class ExportFile:
 class Export:
     """An export and its progress.
 
-    `keys` are its objects in the store, including those of the attempt in progress; `changes_cursor` is the feed's
-    position at the time of the snapshot. `deaths` counts attempts that ended without a result, `failures` failed ones.
+    Attributes:
+        keys: Keys of the export's objects in the object store, including the files of the attempt in progress.
+        changes_cursor: The position in the change feed at the time of the snapshot.
+        crashes: Number of attempts without a result, because the worker crashed.
+        failures: Number of attempts that ended with an error.
     """
 
     id: str
@@ -88,43 +91,43 @@ class Export:
     started_at: datetime | None = None
     completed_at: datetime | None = None
     expires_at: datetime | None = None
-    deaths: int = 0
+    crashes: int = 0
     failures: int = 0
 
     @property
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """True if the export has ended."""
         return self.status not in OPEN
 
     @property
-    def filtered(self) -> bool:
+    def has_filters(self) -> bool:
         """True if filters may exclude products."""
         return self.filters != ExportFilters()
 
-    def hopeless(self, now: datetime) -> bool:
+    def should_give_up(self, now: datetime) -> bool:
         """Return whether no further attempt should be made."""
-        late = self.started_at is not None and now - self.started_at > LONGEST
-        return late or self.deaths >= DEATHS
+        late = self.started_at is not None and now - self.started_at > MAX_DURATION
+        return late or self.crashes >= MAX_CRASHES
 
-    def died(self) -> "Export":
-        """Return the export after an attempt that ended without a result."""
-        return replace(self, deaths=self.deaths + 1)
+    def with_crash(self) -> "Export":
+        """Return the export with one more attempt that ended without a result, because the worker crashed."""
+        return replace(self, crashes=self.crashes + 1)
 
-    def begun(self, keys: tuple[str, ...], now: datetime) -> "Export":
-        """Return the export after a worker started an attempt, which writes its own objects."""
+    def with_attempt(self, keys: tuple[str, ...], now: datetime) -> "Export":
+        """Return the running export, after a worker has started an attempt that writes objects with these keys."""
         started = self.started_at or now
         return replace(self, status=ExportStatus.RUNNING, started_at=started, rows=0, keys=keys)
 
-    def counted(self, rows: int) -> "Export":
+    def with_rows(self, rows: int) -> "Export":
         """Return the export with the number of rows written so far."""
         return replace(self, rows=rows)
 
-    def put_off(self) -> "Export":
-        """Return the export after a failed attempt that is retried."""
+    def with_retry(self) -> "Export":
+        """Return the export in the state `pending`, for another attempt after a failed one."""
         return replace(self, status=ExportStatus.PENDING, rows=0, failures=self.failures + 1)
 
-    def succeeded(self, files: tuple[ExportFile, ...], cursor: str, now: datetime) -> "Export":
-        """Return the export with its completed files."""
+    def with_success(self, files: tuple[ExportFile, ...], cursor: str, now: datetime) -> "Export":
+        """Return the succeeded export with its files and the cursor of the snapshot."""
         return replace(
             self,
             status=ExportStatus.SUCCEEDED,
@@ -136,12 +139,12 @@ class Export:
             expires_at=now + retention.EXPORTS,
         )
 
-    def failed(self, error: str, now: datetime) -> "Export":
+    def with_failure(self, error: str, now: datetime) -> "Export":
         """Return the failed export, which has no files."""
         return replace(self, status=ExportStatus.FAILED, rows=0, keys=(), error=error, completed_at=now)
 
-    def expired(self, now: datetime) -> "Export":
-        """Return the export after the deletion of its files."""
+    def with_expiry(self, now: datetime) -> "Export":
+        """Return the expired export, which has no files."""
         at = min(self.expires_at or now, now)
         return replace(self, status=ExportStatus.EXPIRED, files=(), keys=(), expires_at=at)
 
@@ -162,9 +165,9 @@ class NewExport(_Kind, total=False):
     filters: NewExportFilters
 
 
-AUDITED = Audited("export", ("kind", "status", "filters", "error", "expires_at"))
+AUDITED = AuditedFields("export", ("kind", "status", "filters", "error", "expires_at"))
 
 
-def job_of(export: Export, tenant: Tenant) -> NewJob:
-    """Return the job that writes the export; jobs of one tenant and mode run one after the other."""
-    return NewJob(CARRY_OUT, f"exports:{tenant.mode}", tenant, {"export": export.id}, key=export.id)
+def create_export_job(export: Export, tenant: Tenant) -> NewJob:
+    """Return the job that writes the export; jobs of one organisation and mode run one after the other."""
+    return NewJob(EXECUTE_EXPORT, f"exports:{tenant.mode}", tenant, {"export": export.id}, key=export.id)

@@ -11,72 +11,72 @@ from ports.unit_of_work import Store, Tx
 
 
 class ExportStore(Store[Export], Protocol):
-    """Exports in a tenant's transaction."""
+    """Storage of exports in a tenant's transaction."""
 
-    async def take_turns(self) -> None:
-        """Lock the creation of exports of this tenant until the transaction ends."""
+    async def lock_creation(self) -> None:
+        """Prevent other transactions from creating exports of this tenant until the transaction ends."""
         ...
 
-    async def open(self) -> int:
+    async def count_open(self) -> int:
         """Return the number of pending and running exports."""
         ...
 
-    async def kept(self) -> Sequence[Export]:
+    async def list_with_files(self) -> Sequence[Export]:
         """Return the exports whose files exist, newest first."""
         ...
 
 
 class ExportUpkeep(Protocol):
-    """Exports across tenants, for the scheduler."""
+    """Exports of all tenants, for the scheduler."""
 
-    async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        """Return exports whose files are due for deletion, longest due first, as (tenant, id)."""
+    async def list_due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
+        """Return the tenant and ID of up to `limit` exports that must expire now, in the order of their expiry."""
         ...
 
-    async def waiting_since(self) -> datetime | None:
-        """Return when the longest waiting export was requested; None if none waits. Raises Unavailable."""
+    async def find_oldest_waiting(self) -> datetime | None:
+        """Return when the oldest waiting export was created; None if no export waits. Raises Unavailable."""
         ...
 
 
 class Datasets(Protocol):
-    """Datasets of an organisation's export, each line as that dataset's API read returns it."""
+    """The datasets in an export of an organisation, as lines of JSON; each line is an object as the API returns it."""
 
     @property
     def names(self) -> Sequence[str]:
-        """The datasets, including `products`, in the order of their files."""
+        """Names of the datasets, including `products`, in the order of their files."""
         ...
 
     @property
     def scopes(self) -> frozenset[str]:
-        """The scopes that reading all datasets requires."""
+        """The scopes that are required to read all datasets."""
         ...
 
-    def lines(self, tx: Tx, dataset: str) -> AsyncGenerator[Lines, None]:
+    def stream_lines(self, tx: Tx, dataset: str) -> AsyncGenerator[Lines, None]:
         """Yield all lines of a dataset in portions."""
         ...
 
 
-class Packer(Protocol):
-    """Compressor of one file. Calls may block for a while and release the interpreter lock."""
+class Compressor(Protocol):
+    """Compression of one file. Calls may block for a while, and release the interpreter lock."""
 
     @property
     def size(self) -> int:
-        """The number of bytes returned so far."""
+        """Number of bytes returned so far."""
         ...
 
     @property
     def sha256(self) -> str:
-        """The hexadecimal SHA-256 of the bytes returned so far."""
+        """Hexadecimal SHA-256 of the bytes returned so far."""
         ...
 
-    def pack(self, data: bytes) -> bytes:
-        """Return compressed bytes for the data; may be empty."""
+    def compress(self, data: bytes) -> bytes:
+        """Compress the data; return the compressed bytes that are ready, which may be none."""
         ...
 
-    def end(self) -> bytes:
-        """Return the remaining bytes, once."""
+    def finish(self) -> bytes:
+        """Return the remaining compressed bytes; call this once."""
         ...
 
 
-Packing = Callable[[], Packer]
-"""Factory of the compressor of a file."""
+CompressorFactory = Callable[[], Compressor]
+"""Function that creates the compressor of one file."""

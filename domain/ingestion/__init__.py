@@ -1,1 +1,1 @@
-"""Ingestion: mapping and normalisation of a source's rows to statements about products, with reports of problems."""
+"""Ingestion: mapping of columns to fields, and conversion of the rows of a feed to products with variants and offers."""

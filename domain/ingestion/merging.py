@@ -1,4 +1,4 @@
-"""Merging of pushed records into the previous statement: absent members stay, null removes (docs/push.md)."""
+"""Merging of pushed records with stored data: omitted fields stay unchanged, and null removes a field (docs/push.md)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,160 +8,226 @@ from domain.catalogue import differences
 from domain.catalogue.model import Availability, Product, ProductStatus, Variant
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
-from domain.ingestion.drafts import LeftOut
-from domain.ingestion.values.stock import availability_of
+from domain.ingestion.drafts import Truncation
+from domain.ingestion.values.stock import derive_availability
 from domain.kernel.problems import Problem, ProblemKind
 
-_NOT_FROM_QUANTITY = frozenset((Availability.PREORDER, Availability.BACKORDER, Availability.DISCONTINUED))
-"""Availabilities that a quantity alone does not change."""
+_KEPT_AVAILABILITIES = frozenset((Availability.PREORDER, Availability.BACKORDER, Availability.DISCONTINUED))
+"""Stored availabilities that remain when a record states only a quantity."""
 
 
 @dataclass(slots=True)
-class _Merged:
-    """Variant while records are merged: `held` are its stored offers, `offers` those that a record states."""
+class _VariantState:
+    """Data of one variant while records are merged.
+
+    Attributes:
+        data: The merged data of the variant.
+        stored_offers: The data of the stored offers, by location.
+        record_offers: The merged data of offers that occur in records, by location.
+        are_offers_replaced: Whether a record has replaced all offers.
+    """
 
     data: dict[str, Any]
-    held: Mapping[str, Mapping[str, Any]]
-    offers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    restated: bool = False
+    stored_offers: Mapping[str, Mapping[str, Any]]
+    record_offers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    are_offers_replaced: bool = False
 
-    def clear_offers(self) -> None:
-        """Remove all offers stated so far."""
-        self.held, self.offers, self.restated = {}, {}, True
+    def remove_offers(self) -> None:
+        """Remove all offers, stored or from previous records."""
+        self.stored_offers, self.record_offers, self.are_offers_replaced = {}, {}, True
 
 
 @dataclass(slots=True)
 class RecordMerger:
-    """Merges the records of one product, in their order, into one statement.
+    """Merger of the pushed records of one product into one ProductStatement, in the order of the records.
 
     Attributes:
         product: The stored product, or None.
-        variant_of: Returns the source's stored variant of a key, of this product or of the one it moves from.
-        whole: Whether the records are complete, so that only facts of records with offers alone are kept.
-        resumed: Whether complete runs missed the product, so that its stored status is not the source's own statement.
-
+        find_stored_variant: Returns the stored variant with a key, or None. The variant can belong to another product of the source,
+            from which the records move it.
+        is_complete: Whether the records are the complete catalogue. Then stored data is kept only for records that contain only offers.
+        was_missed: Whether the stored status results from complete runs that did not list the product, and not from a feed or record.
+        problems: The problems found so far.
     """
 
     product: Product | None
-    variant_of: Callable[[str], Variant | None]
-    whole: bool = False
-    resumed: bool = False
+    find_stored_variant: Callable[[str], Variant | None]
+    is_complete: bool = False
+    was_missed: bool = False
     problems: list[Problem] = field(default_factory=list)
-    _variants: dict[str, _Merged] = field(default_factory=dict)
-    _restated: bool = False
+    _variants: dict[str, _VariantState] = field(default_factory=dict)
+    _all_offers_replaced: bool = False
 
-    def merged(self, records: Sequence[ProductStatement]) -> ProductStatement | None:
-        """Return the merged statement; None if the records state only offers of an unknown product."""
-        base = self.product if not self.whole or all(record.alone for record in records) else None
-        stating = (
-            {one.key for record in records if not record.alone for one in record.variants} if self.whole else set()
+    def merge(self, records: Sequence[ProductStatement]) -> ProductStatement | None:
+        """Return the merged ProductStatement, or None if the records contain only offers of an unknown product."""
+        kept_product = (
+            self.product if not self.is_complete or all(record.has_offers_only for record in records) else None
         )
-        data, is_discontinued, exists = _previous_data(base) if base else {}, None, self.product is not None
+        fully_stated = (
+            {one.key for record in records if not record.has_offers_only for one in record.variants}
+            if self.is_complete
+            else set()
+        )
+        data, is_discontinued, exists = (
+            _stored_source_data(kept_product) if kept_product else {},
+            None,
+            self.product is not None,
+        )
         for record in records:
-            if record.alone and not exists:
+            if record.has_offers_only and not exists:
                 self._report_unknown("product.external_id", f"The source has no product {record.key}", record.key)
                 continue
             exists = True
             data = differences.merge_data(data, record.data)
             is_discontinued = is_discontinued if record.discontinued is None else record.discontinued
-            if record.restated:
-                self._clear_all_offers()
+            if record.is_complete:
+                self._remove_all_offers()
             for stated in record.variants:
-                self._variant(record, stated, stating)
-        return self._statement(records[0].key, data, self._discontinued(base, is_discontinued)) if exists else None
+                self._merge_variant(record, stated, fully_stated)
+        return (
+            self._build_statement(records[0].key, data, self._is_discontinued(kept_product, is_discontinued))
+            if exists
+            else None
+        )
 
-    def _variant(self, record: ProductStatement, stated: VariantStatement, stating: set[str]) -> None:
-        known, key = self.variant_of(stated.key), stated.key
-        if known is not None and (self.product is None or known.product != self.product.id) and record.alone:
-            known = None
-        if record.alone and known is None and key not in self._variants:
+    def _merge_variant(self, record: ProductStatement, variant: VariantStatement, replaced_keys: set[str]) -> None:
+        """Merge one variant of a record into the state of the variant.
+
+        Args:
+            record: The record.
+            variant: The variant in the record.
+            replaced_keys: The keys of variants that records replace completely, so that their stored data is not used.
+        """
+        stored, key = self.find_stored_variant(variant.key), variant.key
+        if (
+            stored is not None
+            and (self.product is None or stored.product != self.product.id)
+            and record.has_offers_only
+        ):
+            stored = None
+        if record.has_offers_only and stored is None and key not in self._variants:
             self._report_unknown("variants.external_id", f"The product has no variant {key}", record.key)
             return
-        if known is not None and not self.whole:
-            key = known.key
+        if stored is not None and not self.is_complete:
+            key = stored.key
         if (merged := self._variants.get(key)) is None:
-            merged = self._variants[key] = self._start(None if key in stating else known)
-        merged.data = differences.merge_data(merged.data, stated.data)
-        if stated.restated:
-            merged.clear_offers()
-        for offer in stated.offers:
-            self._offer(merged, offer, record.key)
+            merged = self._variants[key] = self._create_variant_state(None if key in replaced_keys else stored)
+        merged.data = differences.merge_data(merged.data, variant.data)
+        if variant.is_complete:
+            merged.remove_offers()
+        for offer in variant.offers:
+            self._merge_offer(merged, offer, record.key)
 
-    def _start(self, known: Variant | None) -> _Merged:
-        """Return a variant before the first record; withdrawn offers lose their stock figures."""
-        if known is None:
-            return _Merged({}, {})
-        held = {
+    def _create_variant_state(self, stored: Variant | None) -> _VariantState:
+        """Return the initial state of a variant from the stored variant; withdrawn offers are included without stock quantities."""
+        if stored is None:
+            return _VariantState({}, {})
+        stored_offers = {
             offer.location: dict(
-                offer.data if offer.withdrawn_at is None else differences.without_stock_figures(offer.data)
+                offer.data if offer.withdrawn_at is None else differences.remove_stock_figures(offer.data)
             )
-            for offer in known.offers
+            for offer in stored.offers
         }
-        return _Merged(dict(known.data), {} if self._restated else held, restated=self._restated)
+        return _VariantState(
+            dict(stored.data),
+            {} if self._all_offers_replaced else stored_offers,
+            are_offers_replaced=self._all_offers_replaced,
+        )
 
-    def _clear_all_offers(self) -> None:
-        """Remove the offers of all variants stated so far."""
-        self._restated = True
+    def _remove_all_offers(self) -> None:
+        """Remove the offers of all variants, stored or from previous records."""
+        self._all_offers_replaced = True
         for merged in self._variants.values():
-            merged.clear_offers()
+            merged.remove_offers()
 
-    def _offer(self, merged: _Merged, stated: OfferStatement, key: str) -> None:
-        place = stated.location
-        held = merged.offers.get(place, merged.held.get(place))
-        data, dropped = merge_pushed_offer(held or {}, stated.data)
+    def _merge_offer(self, merged: _VariantState, offer: OfferStatement, key: str) -> None:
+        """Merge an offer of a record into the state of the variant."""
+        location = offer.location
+        previous = merged.record_offers.get(location, merged.stored_offers.get(location))
+        data, dropped = merge_pushed_offer(previous or {}, offer.data)
         if dropped:
-            detail = differences.currency_conflict(place, data["currency"], dropped)
+            detail = differences.describe_currency_conflict(location, data["currency"], dropped)
             self.problems.append(Problem("variants.offers", ProblemKind.CONFLICT, detail, external_id=key))
-        if data or held is not None:
-            merged.offers[place] = data
+        if data or previous is not None:
+            merged.record_offers[location] = data
 
-    def _report_unknown(self, field: str, what: str, key: str) -> None:
-        detail = f"{what}; a record with offers alone cannot create it, so it was left out."
+    def _report_unknown(self, field: str, reason: str, key: str) -> None:
+        """Report that a record was ignored, because the record has only offers of an unknown product or variant.
+
+        Args:
+            field: The field of the problem.
+            reason: A clause about what is unknown, such as `The source has no product A-1`.
+            key: The key of the record.
+        """
+        detail = f"{reason}. A record with only offers cannot create it and was ignored."
         self.problems.append(Problem(field, ProblemKind.MISSING, detail, external_id=key))
 
-    def _discontinued(self, base: Product | None, stated: bool | None) -> bool:
-        """Return whether the product is discontinued: as stated now or before, or because all variants are."""
-        if stated is True:
-            return True
-        held = {one.key: one for one in base.variants} if base else {}
-        ends = {key: one.data.get("discontinued") is True for key, one in held.items()}
-        before = base is not None and base.status == ProductStatus.DISCONTINUED and not self.resumed
-        before = before and not _all_of(ends.values())
-        now = ends | {key: one.data.get("discontinued") is True for key, one in self._variants.items()}
-        return _all_of(now.values()) or (stated is None and before)
+    def _is_discontinued(self, stored: Product | None, is_discontinued_by_records: bool | None) -> bool:
+        """Return whether the product is discontinued, by its own status or because all variants are discontinued.
 
-    def _statement(self, key: str, data: dict[str, Any], discontinued: bool) -> ProductStatement:
-        left_out = LeftOut()
-        left_out.add_all(trim_product(data), "product.", None)
+        Args:
+            stored: The stored product whose data is kept, or None.
+            is_discontinued_by_records: The status in the records, or None if they contain none and the stored status remains.
+        """
+        if is_discontinued_by_records is True:
+            return True
+        stored_variants = {one.key: one for one in stored.variants} if stored else {}
+        was_discontinued = {key: one.data.get("discontinued") is True for key, one in stored_variants.items()}
+        before = stored is not None and stored.status == ProductStatus.DISCONTINUED and not self.was_missed
+        before = before and not _is_nonempty_and_all_true(was_discontinued.values())
+        is_discontinued = was_discontinued | {
+            key: one.data.get("discontinued") is True for key, one in self._variants.items()
+        }
+        return _is_nonempty_and_all_true(is_discontinued.values()) or (is_discontinued_by_records is None and before)
+
+    def _build_statement(self, key: str, data: dict[str, Any], is_discontinued: bool) -> ProductStatement:
+        """Return the merged ProductStatement without entries that exceed the limits of a product, and report these entries."""
+        truncation = Truncation()
+        truncation.add_trimmed(trim_product(data), "product.", None)
         variants = []
         for name, merged in self._variants.items():
-            left_out.add_all(trim_variant(merged.data), "variants.", None)
-            offers = [OfferStatement(place, offer) for place, offer in merged.offers.items()]  # type: ignore[arg-type]
-            variants.append(VariantStatement(name, merged.data, offers, merged.restated))  # type: ignore[arg-type]
-        self.problems += left_out.problems()
-        return ProductStatement(key, data, variants, discontinued, self._restated)  # type: ignore[arg-type]
+            truncation.add_trimmed(trim_variant(merged.data), "variants.", None)
+            offers = [OfferStatement(place, offer) for place, offer in merged.record_offers.items()]  # type: ignore[arg-type]
+            variants.append(VariantStatement(name, merged.data, offers, merged.are_offers_replaced))  # type: ignore[arg-type]
+        self.problems += truncation.build_problems()
+        return ProductStatement(key, data, variants, is_discontinued, self._all_offers_replaced)  # type: ignore[arg-type]
 
 
-def _previous_data(product: Product) -> dict[str, Any]:
-    """Return what the source stated of a product, with its own category instead of that of a category rule."""
+def _stored_source_data(product: Product) -> dict[str, Any]:
+    """Return the data of a stored product with the category from the source instead of the one from a category rule."""
     data: dict[str, Any] = dict(product.data)
     data.pop("category", None)
     return data if product.stated_category is None else {**data, "category": product.stated_category}
 
 
-def _all_of(ends: Iterable[bool]) -> bool:
-    found = list(ends)
-    return bool(found) and all(found)
+def _is_nonempty_and_all_true(values: Iterable[bool]) -> bool:
+    """Return whether there is at least one value and all values are true."""
+    items = list(values)
+    return bool(items) and all(items)
 
 
-def merge_pushed_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Merge a record into an offer's facts; return them and the names of prices dropped for another currency.
+def merge_pushed_offer(
+    stored_data: Mapping[str, Any], record_data: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Merge an offer of a record into a stored offer.
 
-    A quantity without an availability determines the availability, unless that is preorder, backorder or discontinued.
+    If the record states a quantity without an availability, the quantity determines the availability, unless the stored
+    availability is preorder, backorder or discontinued.
+
+    Args:
+        stored_data: The data of the stored offer.
+        record_data: The data of the offer in the record.
+
+    Returns:
+        The merged data, and the names of stored prices that were removed because the record changes the currency.
     """
-    data, dropped = differences.merge_offer(held, stated)
-    if "quantity" in stated and "availability" not in stated and data.get("availability") not in _NOT_FROM_QUANTITY:
+    data, dropped = differences.merge_offer_data(stored_data, record_data)
+    if (
+        "quantity" in record_data
+        and "availability" not in record_data
+        and data.get("availability") not in _KEPT_AVAILABILITIES
+    ):
         data.pop("availability", None)
     if "quantity" in data and "availability" not in data:
-        data["availability"] = availability_of(data["quantity"])
+        data["availability"] = derive_availability(data["quantity"])
     return data, dropped

@@ -1,6 +1,6 @@
-"""Tables, settings and mappings: the input of normalisation.
+"""Feed tables, reading settings and column mappings, which are the input of normalisation.
 
-A feed is read as tables of headers and rows of cells. A mapping assigns a field to each column. The rows that share a
+A feed is read as tables with headers and rows of cells. A mapping assigns a field to each column. The rows with the same
 product key are normalised to one `ProductStatement` and a list of problems.
 """
 
@@ -13,11 +13,19 @@ from domain.kernel.enums import StoredEnum
 
 Cell: TypeAlias = "str | int | Decimal | bool | list[Any] | dict[str, Any] | None"
 Row: TypeAlias = "tuple[int, list[Cell]]"
-"""Line number (from 1, as shown to people) and unprocessed cells, one for each header."""
+"""Line number from 1 as a spreadsheet shows it, and the unparsed cells, one for each header."""
 
 
 class MappingTier(StoredEnum):
-    """Origin of a column's field."""
+    """Origin of the assignment of a field to a column (`tier` in the API).
+
+    Attributes:
+        BUILT_IN: The rules for headers.
+        LEARNED: Mappings that people confirmed earlier.
+        FUZZY: The rules for headers, although words of the header were unknown or had to be corrected.
+        MODEL: A language model.
+        PERSON: A person.
+    """
 
     BUILT_IN = "built_in"
     LEARNED = "learned"
@@ -37,29 +45,33 @@ class UnmappedReason(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeedTable:
-    """One sheet, page set or file. `rows` can be iterated once; `sheet` is None in formats without sheets.
+    """Table of a feed: a sheet of a workbook, a file, or the records of several pages.
 
-    `given` is set if the connector defines the columns: the field of each header, or None for no field.
+    Attributes:
+        sheet: The name of the sheet, or None in formats without sheets.
+        headers: The headers of the columns.
+        rows: The rows; the iterator can be used only once.
+        declared_fields: The field of each column (None for a column without a field) if the connector declares the fields. None if
+            they must be inferred from the headers.
     """
 
     sheet: str | None
     headers: tuple[str, ...]
     rows: Iterator[Row]
-    given: tuple[str | None, ...] | None = None
+    declared_fields: tuple[str | None, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FeedSettings:
-    """Settings of a source for reading its values.
+    """Settings of a source that determine how cells are parsed.
 
     Attributes:
-        currency: The default currency, lower-case ISO 4217, or None.
-        decimal: The decimal mark: dot, comma or auto.
-        warehouse: The location of offers without a stated location.
-        price_code: The name of the price column to read if there are several.
-        stream: The stream: catalogue or stock.
-        media_base_url: The base address of files given by name.
-
+        currency: The default currency in lower-case ISO 4217, or None.
+        decimal: The decimal mark: `dot`, `comma` or `auto`.
+        warehouse: The location of offers whose rows name no location.
+        price_code: Text that identifies the price column to read, by its header, if there are several price columns.
+        stream: The stream: `catalogue` or `stock`.
+        media_base_url: The URL to which the names of picture files are appended if cells contain no full URLs.
     """
 
     currency: str | None = None
@@ -72,9 +84,16 @@ class FeedSettings:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Field of one column. `settings` may contain unit, location, index, axis and others; `prefix` marks a numbered family.
+    """Column of a table with the field that is assigned to it.
 
-    `confidence`, from 0 to 1, estimates the probability that the field is correct.
+    Attributes:
+        position: The index of the column, from 0.
+        column: The header of the column.
+        field: The path of the field, such as `dimensions.width`.
+        settings: The settings of the column by name, such as `unit` or `location`.
+        tier: Who or what assigned the field.
+        prefix: Whether the column is one of a numbered series whose headers share a prefix, such as `Image 1` and `Image 2`.
+        confidence: The estimated probability, from 0 to 1, that the field is correct.
     """
 
     position: int
@@ -87,18 +106,18 @@ class Column:
 
     @property
     def is_alternative(self) -> bool:
-        """True if the column is listed but not read, such as another price level or another party's item number."""
+        """True if people see the column in the mapping but its cells are not read, such as a second price level."""
         return "alternative" in self.settings
 
-    def setting(self, name: str) -> str | None:
-        """Return a setting as text, or None if it is absent or blank."""
+    def find_setting(self, name: str) -> str | None:
+        """Return the value of a setting as text, or None if the setting is absent or empty."""
         value = self.settings.get(name)
         return str(value) if value not in (None, "") else None
 
 
 @dataclass(frozen=True, slots=True)
-class Unmapped:
-    """Column without a field."""
+class UnmappedColumn:
+    """Column without an assigned field, and the reason."""
 
     position: int
     column: str
@@ -107,9 +126,15 @@ class Unmapped:
 
 @dataclass(frozen=True, slots=True)
 class HeaderMapping:
-    """Mapping of one header set; `missing` lists required facts without a column: "key" or "stock"."""
+    """Assignment of fields to the columns of one table.
+
+    Attributes:
+        columns: The columns with a field.
+        unmapped: The columns without a field.
+        missing: What no column contains although it is required: `key` (a value that identifies items) or `stock`.
+    """
 
     headers: tuple[str, ...]
     columns: tuple[Column, ...]
-    unmapped: tuple[Unmapped, ...]
+    unmapped: tuple[UnmappedColumn, ...]
     missing: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Sizes of the pieces of a set, sizes in titles, and labelled facts in texts.
+"""Sizes of the pieces of furniture in a set, sizes in titles, and labelled values in descriptions and features.
 
-A size of a set can name its pieces, which become parts of the set. A size in a title is compared with the columns. A labelled
-fact in a text (`Materials: Oak, Steel`) is used if no column states it.
+A size in a row of a set can name a piece of the set, which becomes a component. A size in a title is compared with the columns. A
+labelled value in a text (`Materials: Oak, Steel`) is used if no column contains one.
 """
 
 import re
@@ -9,20 +9,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from domain.catalogue.data import Component, VariantData
-from domain.ingestion.data import expressions, load, meanings
+from domain.catalogue.data import BundleComponent, VariantData
+from domain.ingestion.data import invert_table, load_patterns, load_toml
 from domain.ingestion.drafts import ProductDraft, RowDraft
-from domain.ingestion.values.dimensions import Spread, parse_dimensions
-from domain.ingestion.values.labels import BED, PILLOW, RUG, TRADE, kind_of, side_of, words_in
-from domain.ingestion.values.quantities import measured, parse_length, parse_weight, unit_named
+from domain.ingestion.values.dimensions import ParsedSize, parse_dimensions
+from domain.ingestion.values.labels import (
+    BED,
+    PILLOW,
+    RUG,
+    TRADE_ORDER,
+    determine_size_kind,
+    find_dimension_of_label,
+    split_into_plain_words,
+)
+from domain.ingestion.values.quantities import build_measure, parse_length, parse_length_unit, parse_weight
 from domain.ingestion.values.rugs import parse_construction
-from domain.ingestion.values.text import Parsed, line_of_text, quoted
+from domain.ingestion.values.text import ParseResult, parse_line, quote_text
 from domain.ingestion.values.words import parse_materials
 
-_LONGEST = 500
-_SUBTITLE = 120
-(_SEVERAL, _WHOLE, _BED_SIZE, _ABOUT_SIZE, _UPRIGHT, _LYING, _OTHERS, _VAGUE, _RULE) = (
-    expressions("pieces")[name] for name in "several whole bed_size about_size upright lying others vague rule".split()
+_MAX_TITLE_CHARS = 500
+_MAX_SUBTITLE_CHARS = 120
+(_SEVERAL, _WHOLE, _BED_SIZE, _ABOUT_SIZE, _UPRIGHT, _HORIZONTAL, _OTHERS, _VAGUE, _RULE) = (
+    load_patterns("pieces")[name]
+    for name in "several whole bed_size about_size upright lying others vague rule".split()
 )
 _BED_SET = re.compile(r"(?i)\bbed(?:room)? set\b")
 _LABEL = re.compile(r"\s*+([^\W\d_][^\W\d_ /&-]{0,20}(?:[ /&-][^\W\d_]{1,20}){0,3})\s*+:\s*+(?=[\d(.])")
@@ -30,71 +39,93 @@ _ANY_LABEL = re.compile(r"[^\W\d_]\s*+:\s*+[\d(.]")
 _SIZE_WORD = re.compile(r"(?i)\s+(?:size|dimensions?|dims?|measurements?)$")
 _NO_PIECE = re.compile(r"(?i)\b(?:size|dimensions?|dims?|measurements?)$")
 _PIECES = re.compile(r"(?i)(?<![\w.])(\d{1,2})[ -]?(?:pcs?|pieces?)\b")
-_CODES: Final[Mapping[str, Sequence[str]]] = load("pieces")["codes"]
-_IDLE = re.compile(r"\d+PK|\d+|PM|M|R|L|VN|PK")
+_ABBREVIATIONS: Final[Mapping[str, Sequence[str]]] = load_toml("pieces")["codes"]
+_CODE_SUFFIX = re.compile(r"\d+PK|\d+|PM|M|R|L|VN|PK")
 
 
-def pieces_named(title: str) -> int | None:
-    """Return the number of pieces in a set's title (`7 Pc. Dining Set`), or None."""
-    found = {int(match) for match in _PIECES.findall(title[:_LONGEST])}
+def parse_piece_count(title: str) -> int | None:
+    """Return the number of pieces of a set according to a title (`7 Pc. Dining Set`), or None."""
+    found = {int(match) for match in _PIECES.findall(title[:_MAX_TITLE_CHARS])}
     return found.pop() if len(found) == 1 else None
 
 
-def with_subtitle(title: str | None, description: str | None) -> str:
-    """Return the title, extended by the description if that is one short line, as in sheets with names of series."""
+def append_short_description(title: str | None, description: str | None) -> str:
+    """Return the title, followed by the description if the description is one short line.
+
+    In some price lists the title is only the name of a series, and the description names the item.
+    """
     first = title or ""
-    if not description or len(description) > _SUBTITLE or "\n" in description or description in first:
+    if not description or len(description) > _MAX_SUBTITLE_CHARS or "\n" in description or description in first:
         return first
     return f"{first}, {description}" if first else description
 
 
-def title_of(product: ProductDraft, variant: VariantData) -> str:
-    """Return the title of a variant, else that of its product, with the subtitle."""
-    return with_subtitle(variant.get("title") or product.data.get("title"), product.data.get("description"))
+def build_item_title(product: ProductDraft, variant: VariantData) -> str:
+    """Return the title of a variant, or else of its product, followed by the product's description if that is one short line."""
+    return append_short_description(variant.get("title") or product.data.get("title"), product.data.get("description"))
 
 
 @lru_cache(maxsize=4096)
-def of_several(title: str) -> bool:
+def names_several_pieces(title: str) -> bool:
     """Return whether a title names several separate pieces (`7 Pc. Dining Set`, `Sofa + Loveseat`)."""
-    shown = title[:_LONGEST]
-    return _SEVERAL.search(shown) is not None and _WHOLE.search(shown) is None
+    title_start = title[:_MAX_TITLE_CHARS]
+    return _SEVERAL.search(title_start) is not None and _WHOLE.search(title_start) is None
 
 
-def sized_as_bed(title: str) -> bool:
-    """Return whether the size of a set is that of its bed, whose length is its depth."""
-    shown = title[:_LONGEST]
-    return _BED_SET.search(shown) is not None and _BED_SIZE.search(shown) is not None
+def is_bedroom_set_with_bed_size(title: str) -> bool:
+    """Return whether a title names a bedroom set with a bed size (`Queen Bed Set`), so that a size in the row is the size of the bed."""
+    title_start = title[:_MAX_TITLE_CHARS]
+    return _BED_SET.search(title_start) is not None and _BED_SIZE.search(title_start) is not None
 
 
-def lone_piece(text: str) -> str | None:
-    """Return the piece that a size is labelled with if it is the only label (`BED: 85" L x 63" W`), else None."""
+def find_only_labelled_piece(text: str) -> str | None:
+    """Return the name before a size if it is the only label in the text and names a piece (`BED: 85" L x 63" W`), or None."""
     match = _LABEL.match(text)
-    if match is None or len(_ANY_LABEL.findall(text.split("(", maxsplit=1)[0][:_LONGEST])) != 1:
+    if match is None or len(_ANY_LABEL.findall(text.split("(", maxsplit=1)[0][:_MAX_TITLE_CHARS])) != 1:
         return None
     name = _SIZE_WORD.sub("", match[1].strip())
-    return None if side_of(name) or _ABOUT_SIZE.search(name) else name
+    return None if find_dimension_of_label(name) or _ABOUT_SIZE.search(name) else name
 
 
-def sized_piece(title: str, text: str, kind: str) -> tuple[str | None, str]:
-    """Return the piece of a set that a size names, or None, and the kind that determines its sides."""
-    if not of_several(title):
+def find_sized_piece(title: str, text: str, kind: str) -> tuple[str | None, str]:
+    """Determine to which piece of a set a size belongs.
+
+    Args:
+        title: The title of the set or of a single item.
+        text: The text of the size.
+        kind: The kind of the item (`labels.determine_size_kind`).
+
+    Returns:
+        The name of the piece or None, and the kind of furniture by which the letters of the size are interpreted.
+    """
+    if not names_several_pieces(title):
         return None, kind
-    name = lone_piece(text)
-    return name, kind_of("", name) if name else BED if sized_as_bed(title) else kind
+    name = find_only_labelled_piece(text)
+    return name, determine_size_kind("", name) if name else BED if is_bedroom_set_with_bed_size(title) else kind
 
 
-def named_piece(spread: Spread, name: str) -> Spread:
-    """Return the spread with its dimensions as those of a named piece of a set."""
-    piece: Component = {"name": name, "dimensions": spread.dimensions}
-    return Spread({}, (piece, *spread.components))
+def move_size_to_component(size: ParsedSize, piece_name: str) -> ParsedSize:
+    """Return the size with its dimensions moved from the set to a component with this name."""
+    piece: BundleComponent = {"name": piece_name, "dimensions": size.dimensions}
+    return ParsedSize({}, (piece, *size.components))
 
 
-def with_sizes(parts: Sequence[Component], pieces: Sequence[Component]) -> tuple[list[Component], list[Component]]:
-    """Return the parts with the sizes of the pieces that they are, and the pieces that are not exactly one part."""
-    sized: list[Component] = list(parts)
-    unassigned: list[Component] = []
-    for piece in pieces:
-        owner = _owner(piece["name"], sized)
+def assign_sizes_to_parts(
+    parts: Sequence[BundleComponent], named_pieces: Sequence[BundleComponent]
+) -> tuple[list[BundleComponent], list[BundleComponent]]:
+    """Assign the sizes of named pieces to the parts of a set.
+
+    Args:
+        parts: The parts of the set, which have codes and no names.
+        named_pieces: The pieces that a size text names, with their dimensions.
+
+    Returns:
+        The parts with sizes, and the pieces whose name matches no part or several parts.
+    """
+    sized: list[BundleComponent] = list(parts)
+    unassigned: list[BundleComponent] = []
+    for piece in named_pieces:
+        owner = _find_part_by_name(piece["name"], sized)
         size = piece.get("dimensions")
         if owner is None or size is None:
             unassigned.append({"name": piece["name"], "dimensions": size or {}})
@@ -103,39 +134,57 @@ def with_sizes(parts: Sequence[Component], pieces: Sequence[Component]) -> tuple
     return sized, unassigned
 
 
-def counted(pieces: Sequence[Component], title: str) -> tuple[list[Component], str | None]:
-    """Return the pieces without labels that do not name a piece, and the detail of a problem or None.
+def reconcile_piece_count(
+    named_pieces: Sequence[BundleComponent], title: str
+) -> tuple[list[BundleComponent], str | None]:
+    """Adjust the pieces that a size text names to the number of pieces in the title of the set.
 
-    Each piece counts once. If the title states more pieces than are named, the quantities are left out.
+    Labels that do not name a piece are removed. If the title states more pieces than are named, the quantities are removed.
+
+    Args:
+        named_pieces: The pieces that the size text names.
+        title: The title of the set.
+
+    Returns:
+        The pieces to use, and the detail of a problem or None.
     """
-    kept = [piece for piece in pieces if not _NO_PIECE.search(piece["name"])]
-    if len(kept) < len(pieces):
-        return kept, f"A size of {quoted(title)} has a label that does not name a piece; it is left out."
-    number = pieces_named(title)
+    kept = [piece for piece in named_pieces if not _NO_PIECE.search(piece["name"])]
+    if len(kept) < len(named_pieces):
+        return kept, f"A size of {quote_text(title)} has a label that does not name a piece. The size was left out."
+    number = parse_piece_count(title)
     if number is None or sum(piece.get("quantity", 1) for piece in kept) >= number or len(kept) < 2:
         return kept, None
     if any(piece.get("quantity", 1) > 1 for piece in kept):
-        return kept, f"{quoted(title)} counts {number} pieces, but its sizes name fewer."
-    bare: list[Component] = [{"name": piece["name"], "dimensions": piece["dimensions"]} for piece in kept]
-    detail = f"{quoted(title)} counts {number} pieces, but its sizes name {len(kept)}; the quantities are left out."
-    return bare, detail
+        return kept, f"{quote_text(title)} states {number} pieces, but sizes are given for fewer."
+    without_quantities: list[BundleComponent] = [
+        {"name": piece["name"], "dimensions": piece["dimensions"]} for piece in kept
+    ]
+    detail = (
+        f"{quote_text(title)} states {number} pieces, but sizes are given for {len(kept)}. "
+        "The quantities of the pieces were left out."
+    )
+    return without_quantities, detail
 
 
-def _owner(name: str, parts: Sequence[Component]) -> int | None:
-    """Return the index of the only part whose code ends in the piece's name or in its abbreviation, or None."""
-    words = " ".join(words_in(_SIZE_WORD.sub("", name)))
-    written = _CODES.get(words, ()) or _CODES.get(words.removesuffix("s"), ())
-    for endings in ((name.upper().replace(" ", "-"),), written):
-        owners = [at for at, part in enumerate(parts) if "dimensions" not in part and _ends(part, endings)]
-        if len(owners) == 1:
-            return owners[0]
+def _find_part_by_name(name: str, parts: Sequence[BundleComponent]) -> int | None:
+    """Return the index of the part whose code ends in the name of a piece or an abbreviation of the name.
+
+    Parts that already have a size are skipped. The result is None if no part matches, or several.
+    """
+    words = " ".join(split_into_plain_words(_SIZE_WORD.sub("", name)))
+    abbreviations = _ABBREVIATIONS.get(words, ()) or _ABBREVIATIONS.get(words.removesuffix("s"), ())
+    for endings in ((name.upper().replace(" ", "-"),), abbreviations):
+        indexes = [at for at, part in enumerate(parts) if "dimensions" not in part and _has_code_ending(part, endings)]
+        if len(indexes) == 1:
+            return indexes[0]
     return None
 
 
-def _ends(part: Component, endings: Sequence[str]) -> bool:
+def _has_code_ending(part: BundleComponent, endings: Sequence[str]) -> bool:
+    """Return whether the code of a part ends in one of the texts, not counting suffixes of the code such as `-2PK`."""
     code = part.get("sku", "").upper()
     pieces = code.split("-")
-    while len(pieces) > 2 and _IDLE.fullmatch(pieces[-1]):
+    while len(pieces) > 2 and _CODE_SUFFIX.fullmatch(pieces[-1]):
         pieces.pop()
     return len(pieces) > 1 and (pieces[-1] in endings or code.endswith(tuple(f"-{ending}" for ending in endings)))
 
@@ -146,187 +195,254 @@ _NUMBER = r"\d{1,4}(?:[.,]\d{1,2})?"
 _SIZE = re.compile(rf"(?i)(?<![\w/.,×-]){_NUMBER}(?:\s?[x×]\s?{_NUMBER}){{1,2}}\s?(?:cm|mm|in|inch|inches|\")(?![\w/])")
 _DIGIT = re.compile(r"\d")
 _CROSS = re.compile(r"(?i)\d\s?[x×]\s?\d")
-_LAST = re.compile(rf"(?i),\s?({_NUMBER})\s?(mm|cm)$")
-_OFF = 60
-"""Tolerance for rounding, in hundredths of an inch."""
+_FINAL_LENGTH = re.compile(rf"(?i),\s?({_NUMBER})\s?(mm|cm)$")
+_ROUNDING = 60
+"""Maximum difference between equal lengths because of rounding, in hundredths of an inch."""
 
 
-def with_title(row: RowDraft, columns: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the sides of the columns, combined with the size in the item's own title.
+def merge_title_size(row: RowDraft, column_dimensions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the dimensions from the columns of a row, combined with the size in the title.
 
-    The columns take precedence. If they state only some of the title's sides, the title is kept. Sides with a presumed unit
-    get the unit of the title. In a product with several variants, only the title of the variant is used.
+    The columns take precedence, unless they contain only some of the dimensions in the title. Dimensions with a presumed unit get the unit in the
+    title. In a product with several variants, the title of the variant is used and not that of the product.
+
+    Args:
+        row: The draft of the row.
+        column_dimensions: The lengths from the columns, by dimension.
     """
-    data = {} if row.product.grouped else row.product.data
-    title = with_subtitle(row.variant.get("title") or data.get("title"), data.get("description"))[:_LONGEST]
+    data = {} if row.product.is_grouped else row.product.data
+    title = append_short_description(row.variant.get("title") or data.get("title"), data.get("description"))[
+        :_MAX_TITLE_CHARS
+    ]
     if not _DIGIT.search(title):
-        return columns
-    if row.presumed:
-        columns = _in_titles_unit(row, title, columns)
+        return column_dimensions
+    if row.presumed_unit_dimensions:
+        column_dimensions = _apply_title_unit(row, title, column_dimensions)
     found = _SIZE.search(title) if _CROSS.search(title) else None
-    kind = row.kind()
-    if found is None or _OTHERS.search(title) or of_several(title) or kind in (RUG, PILLOW):
-        return columns
-    spread = parse_dimensions(found[0], None, kind).value
-    if spread is None:
-        return columns
-    titled: Mapping[str, Any] = dict(spread.dimensions)
-    stated = _figures(columns)
-    if kind != BED and set(titled) == {"width", "depth"} and not _is_deep(title, _figures(titled), stated):
-        if columns and not all(_near(figure, stated.values()) for figure in _figures(titled).values()):
-            row.conflict(
+    kind = row.determine_kind()
+    if found is None or _OTHERS.search(title) or names_several_pieces(title) or kind in (RUG, PILLOW):
+        return column_dimensions
+    size = parse_dimensions(found[0], None, kind).value
+    if size is None:
+        return column_dimensions
+    title_dimensions: Mapping[str, Any] = dict(size.dimensions)
+    column_lengths = _map_hundredths_by_dimension(column_dimensions)
+    if (
+        kind != BED
+        and set(title_dimensions) == {"width", "depth"}
+        and not _is_second_number_depth(title, _map_hundredths_by_dimension(title_dimensions), column_lengths)
+    ):
+        if column_dimensions and not all(
+            _equals_any(figure, column_lengths.values())
+            for figure in _map_hundredths_by_dimension(title_dimensions).values()
+        ):
+            row.report_conflict(
                 "dimensions",
-                f"{quoted(found[0])} in the title does not name its sides; the columns are kept.",
+                f"{quote_text(found[0])} in the title does not name its dimensions; the dimensions in the columns are kept.",
             )
-        return columns
-    return _fuller(row, found[0], columns, titled, is_bed=kind == BED)
+        return column_dimensions
+    return _merge_more_complete_size(row, found[0], column_dimensions, title_dimensions, is_bed=kind == BED)
 
 
-def _in_titles_unit(row: RowDraft, title: str, columns: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the sides with a presumed unit in the unit of a title that ends in one size (`Knob, 28 mm`)."""
-    match = _LAST.search(title)
-    unit = unit_named(match[2]) if match else None
-    given = {side: columns[side]["given"] for side in row.presumed if side in columns}
-    presumed = {side: each["value"] for side, each in given.items() if each["unit"] != unit}
+def _apply_title_unit(row: RowDraft, title: str, column_dimensions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Replace presumed units of dimensions by the unit of the length at the end of the title (`Knob, 28 mm`), if there is one."""
+    match = _FINAL_LENGTH.search(title)
+    unit = parse_length_unit(match[2]) if match else None
+    measures = {
+        name: column_dimensions[name]["given"] for name in row.presumed_unit_dimensions if name in column_dimensions
+    }
+    presumed = {name: measure["value"] for name, measure in measures.items() if measure["unit"] != unit}
     if (
         match is None
         or unit is None
         or any(float(value) > 2 * float(match[1].replace(",", ".")) for value in presumed.values())
     ):
-        return columns
-    return {**columns, **{side: measured(value, unit) for side, value in presumed.items()}}
+        return column_dimensions
+    return {**column_dimensions, **{name: build_measure(value, unit) for name, value in presumed.items()}}
 
 
-def _figures(sides: Mapping[str, Any]) -> dict[str, int]:
-    return {side: found["hundredths_in"] for side, found in sides.items()}
+def _map_hundredths_by_dimension(dimensions: Mapping[str, Any]) -> dict[str, int]:
+    return {name: length["hundredths_in"] for name, length in dimensions.items()}
 
 
-def _fuller(
-    row: RowDraft, text: str, columns: Mapping[str, Any], titled: Mapping[str, Any], *, is_bed: bool
+def _merge_more_complete_size(
+    row: RowDraft,
+    size_text: str,
+    column_dimensions: Mapping[str, Any],
+    title_dimensions: Mapping[str, Any],
+    *,
+    is_bed: bool,
 ) -> Mapping[str, Any]:
-    stated, figures = _figures(columns), _figures(titled)
-    for side in [side for side in figures if side not in stated]:
-        # A figure can belong to a side that only the columns name (`Tray table, 45x53 cm`, 53 cm high).
-        same = [other for other, figure in stated.items() if _near(figures[side], [figure])]
-        if same and figures.keys().isdisjoint(same):
-            del figures[side]
-    if all(_near(figure, stated.values()) for figure in figures.values()):
-        return columns
-    shared = {side: figure for side, figure in stated.items() if side in figures}
-    if all(_near(figure, figures.values()) for figure in shared.values()):
-        if any(not _near(figures[side], [figure]) for side, figure in shared.items()):
-            detail = "in the title is more complete than the columns and differs from them; the title's sides are kept."
-            row.conflict("dimensions", f"{quoted(text)} {detail}")
-        return {**columns, **{side: titled[side] for side in figures}}
+    """Return the dimensions from the columns, completed from the title if the title has more and agrees with the columns.
+
+    Args:
+        row: The draft of the row, for problems.
+        size_text: The text of the size in the title.
+        column_dimensions: The lengths from the columns, by dimension.
+        title_dimensions: The lengths from the title, by dimension.
+        is_bed: Whether the item is a bed; the size in its title is that of the mattress, so a difference is not reported.
+    """
+    column_lengths, title_lengths = (
+        _map_hundredths_by_dimension(column_dimensions),
+        _map_hundredths_by_dimension(title_dimensions),
+    )
+    for name in [name for name in title_lengths if name not in column_lengths]:
+        # A figure can belong to a dimension that only the columns name (`Tray table, 45x53 cm`, 53 cm high).
+        equal_names = [other for other, figure in column_lengths.items() if _equals_any(title_lengths[name], [figure])]
+        if equal_names and title_lengths.keys().isdisjoint(equal_names):
+            del title_lengths[name]
+    if all(_equals_any(figure, column_lengths.values()) for figure in title_lengths.values()):
+        return column_dimensions
+    shared = {name: figure for name, figure in column_lengths.items() if name in title_lengths}
+    if all(_equals_any(figure, title_lengths.values()) for figure in shared.values()):
+        if any(not _equals_any(title_lengths[name], [figure]) for name, figure in shared.items()):
+            detail = "in the title is more complete than the columns and differs from them; the dimensions in the title are kept."
+            row.report_conflict("dimensions", f"{quote_text(size_text)} {detail}")
+        return {**column_dimensions, **{name: title_dimensions[name] for name in title_lengths}}
     if not is_bed:
         # The title of a bed states the size of the mattress.
-        row.conflict("dimensions", f"{quoted(text)} in the title contradicts the columns; the columns are kept.")
-    return columns
+        row.report_conflict(
+            "dimensions",
+            f"{quote_text(size_text)} in the title contradicts the columns; the dimensions in the columns are kept.",
+        )
+    return column_dimensions
 
 
-def _is_deep(title: str, titled: Mapping[str, int], stated: Mapping[str, int]) -> bool:
-    """Return whether the second of two figures is a depth, as of a table, and not a height.
+def _is_second_number_depth(title: str, title_lengths: Mapping[str, int], column_lengths: Mapping[str, int]) -> bool:
+    """Return whether the second of two numbers in a title (`Table 120 x 80 cm`) is the depth; otherwise it can be the height.
 
-    Evidence is the depth in the columns, the kind in the title, a width equal to the second figure, or a different height.
+    It is the depth if one of the numbers equals the depth in the columns. Without a depth in the columns, it is the depth if it equals the
+    width in the columns, the title names flat furniture such as a table, or neither number equals the height in the columns.
+
+    Args:
+        title: The title.
+        title_lengths: The two numbers as `width` and `depth`, in hundredths of an inch.
+        column_lengths: The lengths from the columns by dimension, in hundredths of an inch.
     """
-    figures = titled["width"], titled["depth"]
-    if "depth" in stated:
-        return _near(stated["depth"], figures)
+    figures = title_lengths["width"], title_lengths["depth"]
+    if "depth" in column_lengths:
+        return _equals_any(column_lengths["depth"], figures)
     if _UPRIGHT.search(title):
         return False
-    if "width" in stated and _near(stated["width"], figures[1:]):
+    if "width" in column_lengths and _equals_any(column_lengths["width"], figures[1:]):
         return True
-    return _LYING.search(title) is not None or ("height" in stated and not _near(stated["height"], figures))
+    return _HORIZONTAL.search(title) is not None or (
+        "height" in column_lengths and not _equals_any(column_lengths["height"], figures)
+    )
 
 
-def _near(figure: int, others: Iterable[int]) -> bool:
-    return any(abs(figure - other) <= max(_OFF, other // 50) for other in others)
+def _equals_any(length: int, other_lengths: Iterable[int]) -> bool:
+    """Return whether a length equals one of the others apart from rounding; all are in hundredths of an inch."""
+    return any(abs(length - other) <= max(_ROUNDING, other // 50) for other in other_lengths)
 
 
-# Facts in texts.
+# Labelled values in texts.
 
-_FIELDS = meanings(load("pieces")["labels"])
+_FIELDS = invert_table(load_toml("pieces")["labels"])
 _LINE = re.compile(rf"(?im)^[-•* ]{{0,3}}({'|'.join(sorted(_FIELDS, key=len, reverse=True))})[ ]{{0,2}}:(.{{1,400}})$")
-_MOST = 65_536
-_HIGHEST_PILE = 400
-"""Maximum height of a pile in hundredths of an inch; a higher one is in another unit than stated."""
-_LONGEST_RULE = 400
-_WORDS = 5
+_MAX_TEXT_CHARS = 65_536
+_MAX_PILE = 400
+"""Maximum height of a rug's pile in hundredths of an inch; a greater height is in another unit than the text states."""
+_MAX_RULE_CHARS = 400
+_MAX_FEATURE_WORDS = 5
 """Maximum number of words in a feature that can state a construction (`100% Hand Tufted`)."""
 
 
-def is_rule(text: str) -> bool:
-    """Return whether a text among the materials is a regulation that the item meets."""
-    return _RULE.search(text[:_LONGEST_RULE]) is not None
+def names_regulation(text: str) -> bool:
+    """Return whether a text in a list of materials names a regulation, such as a flammability standard, and not a material."""
+    return _RULE.search(text[:_MAX_RULE_CHARS]) is not None
 
 
-def describe(product: ProductDraft) -> None:
-    """Add facts from the product's texts that its variants do not state, in place; repeated labels are ignored.
+def add_labelled_values(product: ProductDraft) -> None:
+    """Add labelled values from the description and features of a product (`Colour: Oak`) to variants that lack them, in place.
 
-    Materials apply to every variant; other facts are used only if there is one variant.
+    Labels that occur with different values are ignored. Materials apply to every variant; other values only to an only variant.
     """
-    given: dict[str, set[str]] = {}
+    values_by_field: dict[str, set[str]] = {}
     for text in (product.data.get("description", ""), *product.features):
-        for label, value in _LINE.findall(text[:_MOST]) if ":" in text else ():
-            given.setdefault(_FIELDS[label.lower()], set()).add(value.strip(" ."))
-    found = {name: values.pop() for name, values in given.items() if len(values) == 1}
+        for label, value in _LINE.findall(text[:_MAX_TEXT_CHARS]) if ":" in text else ():
+            values_by_field.setdefault(_FIELDS[label.lower()], set()).add(value.strip(" ."))
+    found = {name: values.pop() for name, values in values_by_field.items() if len(values) == 1}
     if not found and not product.features:
         return
-    is_rug = kind_of(" > ".join(product.category_path()), product.data.get("title", "")) == RUG
+    is_rug = determine_size_kind(" > ".join(product.find_category_path()), product.data.get("title", "")) == RUG
     for variant in product.variants.values():
         if is_rug:
-            _weave(variant.data, found, product.features)
+            _add_rug_facts(variant.data, found, product.features)
         for name, text in found.items():
             if len(product.variants) == 1 or name == "materials":
-                _take(variant.data, name, text, product, is_rug=is_rug)
+                _add_labelled_value(variant.data, name, text, product, is_rug=is_rug)
 
 
-def _sound(parsed: Parsed[Any]) -> Any:
+def _faultless_value(parsed: ParseResult[Any]) -> Any:
+    """Return the value of a parse result, or None if it has faults."""
     return None if parsed.faults else parsed.value
 
 
-def _take(data: VariantData, name: str, text: str, product: ProductDraft, *, is_rug: bool) -> None:
-    if name in data or _VAGUE.search(text):
+def _add_labelled_value(data: VariantData, field: str, text: str, product: ProductDraft, *, is_rug: bool) -> None:
+    """Add a labelled value to the data of a variant, unless the data already has the field or the text is vague.
+
+    Args:
+        data: The data of the variant, which is changed.
+        field: The field.
+        text: The text after the label.
+        product: The draft of the product.
+        is_rug: Whether the product is a rug, whose size is not read.
+    """
+    if field in data or _VAGUE.search(text):
         return
-    if name == "materials" and (kept := [each for each in _sound(parse_materials(text)) or () if not is_rule(each)]):
-        data["materials"] = kept
-    elif name == "colour" and (colour := _sound(line_of_text(text))):
+    if field == "materials" and (
+        materials := [each for each in _faultless_value(parse_materials(text)) or () if not names_regulation(each)]
+    ):
+        data["materials"] = materials
+    elif field == "colour" and (colour := _faultless_value(parse_line(text))):
         data["colour"] = colour
-    elif name == "weight" and (weight := _sound(parse_weight(text))):
+    elif field == "weight" and (weight := _faultless_value(parse_weight(text))):
         data["weight"] = weight
-    elif name == "dimensions" and not is_rug:
-        _take_size(data, text, product)
+    elif field == "dimensions" and not is_rug:
+        _add_size(data, text, product)
 
 
-def _take_size(data: VariantData, text: str, product: ProductDraft) -> None:
-    title = title_of(product, data)
-    several = of_several(title)
-    piece, kind = sized_piece(title, text, kind_of(" > ".join(product.category_path()), title))
-    spread: Spread | None = _sound(parse_dimensions(text, None, kind, TRADE))
-    if spread is None or any("dimensions" in part for part in data.get("components", ())):
+def _add_size(data: VariantData, text: str, product: ProductDraft) -> None:
+    """Add a size from a text to the data of a variant, as dimensions of the variant or as components of a set."""
+    title = build_item_title(product, data)
+    several = names_several_pieces(title)
+    piece, kind = find_sized_piece(title, text, determine_size_kind(" > ".join(product.find_category_path()), title))
+    size: ParsedSize | None = _faultless_value(parse_dimensions(text, None, kind, TRADE_ORDER))
+    if size is None or any("dimensions" in part for part in data.get("components", ())):
         return
     # Names of pieces start with a letter; others are fragments of the text before.
-    all_named = spread.components and all(part["name"][:1].isalpha() for part in spread.components)
-    if several and piece is None and (spread.dimensions or not all_named):
+    all_named = size.components and all(part["name"][:1].isalpha() for part in size.components)
+    if several and piece is None and (size.dimensions or not all_named):
         return  # a size in a set of several pieces that does not name its piece
-    if piece is not None and spread.dimensions:
-        spread = named_piece(spread, piece)
-    if spread.dimensions:
-        data["dimensions"] = spread.dimensions
-    pieces, detail = counted(spread.components, title)
+    if piece is not None and size.dimensions:
+        size = move_size_to_component(size, piece)
+    if size.dimensions:
+        data["dimensions"] = size.dimensions
+    pieces, detail = reconcile_piece_count(size.components, title)
     if pieces and detail is None and several and "components" not in data:
         data["components"] = pieces
 
 
-def _weave(data: VariantData, found: Mapping[str, str], features: Iterable[str]) -> None:
-    """Add construction and pile height of a rug from labels, or from short features if they agree."""
+def _add_rug_facts(data: VariantData, value_by_field: Mapping[str, str], features: Iterable[str]) -> None:
+    """Add the construction and the pile height of a rug to the data of a variant, in place.
+
+    Args:
+        data: The data of the variant.
+        value_by_field: The labelled values by field.
+        features: The features, which are searched for a construction if no label names one.
+    """
     rug: Any = dict(data.get("rug", {}))
-    height = _sound(parse_length(found.get("pile_height", "")))
-    if height and height["hundredths_in"] <= _HIGHEST_PILE:
+    height = _faultless_value(parse_length(value_by_field.get("pile_height", "")))
+    if height and height["hundredths_in"] <= _MAX_PILE:
         rug.setdefault("pile_height", height)
-    short = [found["construction"]] if "construction" in found else [f for f in features if len(f.split()) <= _WORDS]
-    made = {value for text in short if (value := _sound(parse_construction(text)))}
-    if len(made) == 1:
-        rug.setdefault("construction", made.pop())
+    candidates = (
+        [value_by_field["construction"]]
+        if "construction" in value_by_field
+        else [f for f in features if len(f.split()) <= _MAX_FEATURE_WORDS]
+    )
+    constructions = {value for text in candidates if (value := _faultless_value(parse_construction(text)))}
+    if len(constructions) == 1:
+        rug.setdefault("construction", constructions.pop())
     if rug:
         data["rug"] = rug

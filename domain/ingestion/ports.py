@@ -1,4 +1,4 @@
-"""Ports to connectors and feed readers: declarations of connectors, snapshots and their tables."""
+"""Ports to connectors, which fetch and parse feeds, and to feed readers, which read stored files."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -9,77 +9,98 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from domain.ingestion.mapping.learned import KnownMapping
+from domain.ingestion.mapping.learned import ConfirmedMapping
 from domain.ingestion.model import FeedSettings, FeedTable
-from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows, Stated
+from domain.ingestion.snapshot_results import (
+    BucketKeys,
+    FeedExcerpt,
+    FeedStatements,
+    RowSearchResult,
+    SnapshotSample,
+    SpoolResult,
+)
 from domain.kernel.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorInfo:
-    """Declaration of a connector. The schemas are JSON Schemas (Draft 2020-12).
+    """Properties that a connector declares about itself.
 
     Attributes:
-        kinds: The kinds of sources.
-        streams: The streams: catalogue and possibly stock.
-        fetches: Whether the service can pull the feed.
-        credentials_schema: The schema of credentials; None if the connector takes none.
-        addresses: The settings whose origin determines where credentials are sent.
-        harmless: The settings that have no influence on where credentials are sent.
-        checks: Whether the connector can request the stock of one item.
-        stock_setting: The setting without which a source has no stock feed.
-
+        name: The identifier, such as `shopify`.
+        title: The name for people.
+        kinds: The kinds of sources that can use the connector.
+        streams: The supported streams: `catalogue`, and possibly `stock`.
+        can_fetch: Whether the connector can fetch feeds; if not, vendors send or upload them.
+        config_schema: The JSON Schema (Draft 2020-12) of a source's settings.
+        credentials_schema: The JSON Schema of credentials, or None if the connector needs no credentials.
+        distribution: The name of the Python distribution that contains the connector.
+        address_settings: The names of settings with URLs; credentials are sent to the origins of these URLs.
+        neutral_settings: The names of settings that cannot influence where credentials are sent.
+        can_check_stock: Whether the connector can request the stock of one item.
+        stock_setting: The name of the setting without which there is no feed for the stream `stock`; None if none is required.
     """
 
     name: str
     title: str
     kinds: frozenset[str]
     streams: frozenset[str]
-    fetches: bool
+    can_fetch: bool
     config_schema: Mapping[str, Any]
     credentials_schema: Mapping[str, Any] | None
     distribution: str
     version: str
-    addresses: frozenset[str] = frozenset()
-    harmless: frozenset[str] = frozenset()
-    checks: bool = False
+    address_settings: frozenset[str] = frozenset()
+    neutral_settings: frozenset[str] = frozenset()
+    can_check_stock: bool = False
     stock_setting: str | None = None
 
-    def reads(self, stream: str, config: Mapping[str, Any]) -> bool:
-        """Return whether a source with these settings has a feed for the stream."""
+    def has_feed(self, stream: str, config: Mapping[str, Any]) -> bool:
+        """Return whether a source has a feed for a stream."""
         has_feed = stream != "stock" or self.stock_setting is None or bool(config.get(self.stock_setting))
         return stream in self.streams and has_feed
 
-    def destination(self, config: Mapping[str, Any]) -> str:
-        """Return the destination to which the credentials of a source with these settings are bound."""
-        return destination(self.name, config, self.addresses, self.harmless)
+    def describe_credential_destination(self, config: Mapping[str, Any]) -> str:
+        """Return a text that changes whenever settings change in a way that could send the credentials elsewhere."""
+        return describe_credential_destination(self.name, config, self.address_settings, self.neutral_settings)
 
 
 @dataclass(frozen=True, slots=True)
-class Validators:
-    """Validators of the last snapshot, for a conditional request (RFC 9110 §13)."""
+class HttpValidators:
+    """HTTP headers ETag and Last-Modified of the last stored file, for a conditional request (RFC 9110 §13)."""
 
     etag: str | None = None
     last_modified: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """Task of a connector: the source's settings, decrypted credentials and stream, and the last validators.
+class ConnectorTask:
+    """Task for a connector: the source and the stream to fetch or parse.
 
-    `caller` is the organisation on whose behalf the request is made; organisations that request one host take turns.
+    Attributes:
+        config: The settings of the source.
+        credentials: The decrypted credentials, or None.
+        stream: The stream: `catalogue` or `stock`.
+        validators: The HTTP validators of the last stored file.
+        organisation: The ID of the organisation; requests of different organisations to the same host alternate.
     """
 
     config: Mapping[str, Any]
     credentials: Mapping[str, Any] | None
     stream: str
-    validators: Validators = field(default_factory=Validators)
-    caller: str = ""
+    validators: HttpValidators = field(default_factory=HttpValidators)
+    organisation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """Item of a source: the source's own keys, and its SKU if known."""
+class StockRequest:
+    """Variant whose stock is requested from a source.
+
+    Attributes:
+        product_key: The key of the product at the source.
+        variant_key: The key of the variant at the source.
+        sku: The SKU, or None if unknown.
+    """
 
     product_key: str
     variant_key: str
@@ -87,22 +108,31 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Response to a fetch. With `not_modified` there is nothing to read; `chunks` are the bytes of the snapshot."""
+class FetchResponse:
+    """Feed that a connector has fetched, or the information that the feed has not changed.
+
+    Attributes:
+        status: The HTTP status.
+        final_url: The URL after redirects, or None.
+        served_by: The name of the API that responded, for connectors that can use several APIs.
+        is_not_modified: Whether the feed has not changed since the last fetch, so that `chunks` is empty.
+        validators: The HTTP validators for the next fetch.
+        chunks: The bytes of the feed.
+    """
 
     status: int
     final_url: str | None
     content_type: str | None
     filename: str | None
     served_by: str | None
-    not_modified: bool
-    validators: Validators
+    is_not_modified: bool
+    validators: HttpValidators
     chunks: AsyncIterator[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """Head of the last HTTP response of a failed fetch, without any text of the credentials."""
+    """Status, URL and content type of the last HTTP response of a failed fetch, without any text from the credentials."""
 
     status: int
     final_url: str
@@ -110,15 +140,14 @@ class ResponseHead:
 
 
 class FetchFailed(Exception):
-    """Error of a fetch that returned no feed.
+    """Error: a connector could not fetch a feed.
 
     Attributes:
         code: The code for the source's `status_reason`.
-        waiting: The run's waiting reason (rate_limited, upstream_busy, retry) if the run should wait, else None.
-        retry_at: The earliest time of the next attempt, if known.
-        own: Whether no request was sent because of other requests to the host; the source is not at fault.
-        response: The last response, if there was one.
-
+        wait_reason: The reason why the run waits and tries again (`rate_limited`, `upstream_busy` or `retry`); None if the run fails.
+        retry_at: The earliest time of the next attempt, or None if unknown.
+        is_throttled_locally: Whether Joinery itself sent no request, because it already sends too many to the host.
+        response: The last HTTP response, or None.
     """
 
     def __init__(
@@ -126,78 +155,90 @@ class FetchFailed(Exception):
         code: str,
         message: str,
         *,
-        waiting: str | None = None,
+        wait_reason: str | None = None,
         retry_at: datetime | None = None,
-        own: bool = False,
+        is_throttled_locally: bool = False,
     ) -> None:
         self.code = code
         self.response: ResponseHead | None = None
-        self.waiting = waiting
+        self.wait_reason = wait_reason
         self.retry_at = retry_at
-        self.own = own
+        self.is_throttled_locally = is_throttled_locally
         super().__init__(message)
 
 
 class ParseFailed(Exception):
-    """Error of a snapshot that the connector cannot read; the message states the remedy."""
+    """Error: the connector cannot parse a stored file. The message states what to do."""
 
 
 class Connectors(Protocol):
-    """Connectors that this deployment has loaded."""
+    """Port to the connectors that are installed in this deployment."""
 
-    def infos(self) -> Sequence[ConnectorInfo]:
-        """Return the declarations of all usable connectors, ordered by name."""
+    def list_connectors(self) -> Sequence[ConnectorInfo]:
+        """Return the properties of all installed connectors, ordered by name."""
         ...
 
-    def info(self, name: str) -> ConnectorInfo | None:
-        """Return the connector's declaration, or None if it is not loaded."""
+    def find_connector(self, name: str) -> ConnectorInfo | None:
+        """Return the properties of a connector, or None if the connector is not installed."""
         ...
 
-    def fetch(self, name: str, job: Job) -> AbstractAsyncContextManager[Answer]:
-        """Fetch the feed of a source. Raises FetchFailed; leaving the context closes the connection."""
+    def fetch(self, name: str, task: ConnectorTask) -> AbstractAsyncContextManager[FetchResponse]:
+        """Fetch the feed of a source with a connector. Leaving the context closes the connection. Raises FetchFailed."""
         ...
 
-    def check(self, name: str, job: Job, item: Item) -> AbstractAsyncContextManager[Answer]:
-        """Fetch the stock of one item within 30 seconds. Raises FetchFailed.
+    def fetch_stock(
+        self, name: str, task: ConnectorTask, item: StockRequest
+    ) -> AbstractAsyncContextManager[FetchResponse]:
+        """Fetch the current stock of one variant within 30 seconds. Raises FetchFailed.
 
-        `tables` reads the response as a snapshot of the stream `stock`, which can contain other items as well.
+        `parse_tables` parses the response as a feed of the stream `stock`. The response can also contain other variants.
         """
         ...
 
-    def tables(
+    def parse_tables(
         self,
         name: str,
-        job: Job,
+        task: ConnectorTask,
         snapshot: Path,
         score_header: Callable[[Sequence[str]], int],
-        reported: Callable[[Problem], None],
+        report_problem: Callable[[Problem], None],
     ) -> Iterator[FeedTable]:
-        """Read a snapshot as a stream in the calling thread. Raises ParseFailed, also while rows are iterated.
+        """Parse a stored file and yield its tables, in the calling thread. Raises ParseFailed, also while rows are iterated.
 
-        `reported` is called with problems that do not end reading, such as cells without a header.
+        Args:
+            name: The name of the connector.
+            task: The task with settings and stream.
+            snapshot: The path of the stored file.
+            score_header: Returns the number of cells of a row that are known headers, to find the header row.
+            report_problem: Function that is called with each problem after which parsing continues, such as cells without a header.
         """
         ...
 
 
-DEFAULTS = FeedSettings()
+DEFAULT_FEED_SETTINGS = FeedSettings()
 
 
-class ReaderDied(Exception):
-    """Error of a reader process that ended unexpectedly or timed out; the message states how."""
+class FeedReaderFailed(Exception):
+    """Error: a reader process ended unexpectedly or timed out. The message states which of the two happened."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingOrder:
-    """Order to read a snapshot file with a connector and its settings.
+class ReadRequest:
+    """Request to read a stored file with a connector.
 
     Attributes:
-        folder: The folder for spooled rows, in `buckets` files of at most `room` bytes together.
+        snapshot: The path of the stored file.
+        folder: The folder for temporary files (buckets) with the rows.
+        connector: The name of the connector.
         settings: The settings for reading values.
-        pushed: Whether the snapshot consists of records, which are merged unless they are the `whole` catalogue.
-        may_be_stock: Whether a file that states only stock raises StockSheet.
-        known: The confirmed mappings (ingestion.mapping.learned.bounded), those of the source first.
-        limit: The maximum number of rows to read, or None.
-
+        buckets: The number of buckets.
+        max_bytes: The maximum size of all buckets together.
+        is_pushed: Whether the file consists of pushed records.
+        may_be_stock: Whether StockOnlySnapshot is raised for a file that contains only stock.
+        confirmed_mappings: Mappings that people confirmed, mappings of the same source first (see
+            domain.ingestion.mapping.learned.limit_columns).
+        is_complete: Whether pushed records are the complete catalogue; if not, they are merged with the stored catalogue.
+        max_rows: The maximum number of rows to read, or None.
     """
 
     snapshot: str
@@ -205,65 +246,77 @@ class ReadingOrder:
     connector: str
     config: Mapping[str, Any]
     stream: str
-    settings: FeedSettings = DEFAULTS
+    settings: FeedSettings = DEFAULT_FEED_SETTINGS
     buckets: int = 1
-    room: int = 1 << 30
-    pushed: bool = False
+    max_bytes: int = 1 << 30
+    is_pushed: bool = False
     may_be_stock: bool = False
-    known: tuple[KnownMapping, ...] = ()
-    whole: bool = True
-    limit: int | None = None
+    confirmed_mappings: tuple[ConfirmedMapping, ...] = ()
+    is_complete: bool = True
+    max_rows: int | None = None
 
 
-Place: TypeAlias = "tuple[str | None, int]"
-"""Line of a feed: its sheet (None without sheets) and its number from 1."""
-Told = Callable[[int], Awaitable[None]]
-"""Callback that receives the number of rows read, from time to time."""
+FeedLine: TypeAlias = "tuple[str | None, int]"
+"""Position of a line in a feed: the name of the sheet (None in formats without sheets) and the line number from 1."""
+ProgressCallback = Callable[[int], Awaitable[None]]
+"""Function that is called repeatedly with the number of rows read so far."""
 
 
 class FeedReader(Protocol):
-    """Reader of one snapshot. Every call can raise ReaderDied, after which the reader is unusable."""
+    """Port to a reader of one stored file. Every method can raise FeedReaderFailed, after which the reader is unusable."""
 
-    async def spool(self, told: Told) -> SpooledRows:
-        """Read the whole snapshot once, map its columns and spool its rows.
+    async def spool(self, on_progress: ProgressCallback) -> SpoolResult:
+        """Read the whole file once, map its columns to fields, and write its rows to temporary files (buckets).
 
-        Raises ParseFailed; NeedsMapping if no table has keys; StockSheet if the order permits it.
+        Raises:
+            ParseFailed: The file cannot be read.
+            MappingRequired: No table has a column that identifies items.
+            StockOnlySnapshot: The file contains only stock, and `may_be_stock` of the request is set.
         """
         ...
 
-    async def gather(self, buckets: range) -> Gathered:
-        """Return the keys of the spooled rows in these buckets."""
+    async def load_keys(self, buckets: range) -> BucketKeys:
+        """Return the keys of the rows in a range of buckets."""
         ...
 
-    async def states(self, buckets: range, keys: Collection[str]) -> Stated:
-        """Return the feed's statements for those of the keys that are in the buckets."""
+    async def load_statements(self, buckets: range, keys: Collection[str]) -> FeedStatements:
+        """Parse the rows of some keys; return what they state about products. Keys whose rows are not in the buckets are ignored."""
         ...
 
-    async def sample(self, count: int) -> Sample:
-        """Return the snapshot's first `count` records without spooling rows."""
+    async def read_sample(self, count: int) -> SnapshotSample:
+        """Return the first `count` records of the file without writing buckets."""
         ...
 
-    async def find(self, texts: Collection[str], most: int) -> FoundRows:
-        """Return the first `most` rows with a cell equal to one of the texts, or pushed records with such a key.
+    async def find_rows(self, texts: Collection[str], max_results: int) -> RowSearchResult:
+        """Find rows with a cell that equals one of the texts, or pushed records whose key does. Raises ParseFailed.
 
-        At most the order's `limit` rows are searched. Raises ParseFailed.
+        At most `ReadRequest.max_rows` rows of the file are searched.
+
+        Args:
+            texts: The texts to find.
+            max_results: The maximum number of rows to return.
         """
         ...
 
-    async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
-        """Return the lines as they are in the feed, with `beside` lines before and after each. Raises ParseFailed."""
+    async def read_excerpts(self, lines: Collection[FeedLine], context_rows: int) -> Sequence[FeedExcerpt]:
+        """Return lines of the feed with the original texts of their cells. Raises ParseFailed.
+
+        Args:
+            lines: The positions of the lines.
+            context_rows: The number of further lines to return before and after each line.
+        """
         ...
 
 
-class FeedReaders(Protocol):
-    """Factory of feed readers."""
+class FeedReaderFactory(Protocol):
+    """Port to a factory of feed readers, which run in separate processes."""
 
-    async def warm(self) -> None:
-        """Prepare for the first snapshot."""
+    async def prepare(self) -> None:
+        """Start the parent process of readers, so that the first reader opens fast."""
         ...
 
-    def open(self, order: ReadingOrder) -> AbstractAsyncContextManager[FeedReader]:
-        """Return a context with a reader of the snapshot, which is stopped on leaving. Raises ReaderDied."""
+    def open(self, request: ReadRequest) -> AbstractAsyncContextManager[FeedReader]:
+        """Return a context manager that starts a reader for the request and stops the reader at the end. Raises FeedReaderFailed."""
         ...
 
 
@@ -273,25 +326,32 @@ class FeedReaders(Protocol):
 _PORTS = {"http": 80, "https": 443}
 
 
-def origin(address: str) -> str:
-    """Return the origin of an address (RFC 6454) with its port; return the text itself if it is not an address."""
+def extract_origin(url: str) -> str:
+    """Return the origin of an http or https URL including the port (RFC 6454), or the unchanged text for anything else."""
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(url)
         port = parts.port or _PORTS[parts.scheme]
     except (ValueError, KeyError):
-        return address
-    return f"{parts.scheme}://{parts.hostname}:{port}" if parts.hostname else address
+        return url
+    return f"{parts.scheme}://{parts.hostname}:{port}" if parts.hostname else url
 
 
-def destination(
-    connector: str, config: Mapping[str, Any], addresses: Collection[str], harmless: Collection[str]
+def describe_credential_destination(
+    connector: str, config: Mapping[str, Any], url_settings: Collection[str], neutral_settings: Collection[str]
 ) -> str:
-    """Return a text that identifies where credentials can be sent.
+    """Return a text that changes whenever settings change in a way that could send the credentials elsewhere.
 
-    It contains the origins of the settings in `addresses` and the values of all others except the `harmless` ones, since
-    any of them could affect the destination.
+    The text contains the origins of URLs in `url_settings`, and the values of all settings that are not in `neutral_settings`.
+
+    Args:
+        connector: The name of the connector.
+        config: The settings of the source.
+        url_settings: The names of settings with URLs.
+        neutral_settings: The names of settings that cannot influence where credentials are sent.
     """
-    origins = {origin(str(config[name])) for name in addresses if name in config}
-    others = {name: value for name, value in config.items() if name not in addresses and name not in harmless}
+    origins = {extract_origin(str(config[name])) for name in url_settings if name in config}
+    others = {
+        name: value for name, value in config.items() if name not in url_settings and name not in neutral_settings
+    }
     bound = {"connector": connector, "origins": sorted(origins), "settings": others}
     return json.dumps(bound, sort_keys=True, separators=(",", ":"), default=float)

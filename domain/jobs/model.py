@@ -1,4 +1,4 @@
-"""Jobs, their lanes and leases."""
+"""Jobs, lanes (groups of jobs that run one after the other) and leases."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,27 +9,27 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 
 _SEPARATOR = "/"
 _TRACE = "traceparent"
-"""The name of the stored argument that holds a job's trace context; no kind of job has an argument of that name."""
-LANES_OF_ONE = 16
-"""Maximum number of lanes of one organisation in progress, so that others get their turn."""
+"""Name under which a job's trace context is stored among its arguments; no kind of job has such an argument."""
+MAX_LANES_PER_ORG = 16
+"""Maximum number of lanes of one organisation that are executed concurrently, so that others need not wait."""
 MAX_DELAY = timedelta(days=31)
-"""The longest delay of a job."""
+"""Maximum time until a job is due, from when it is added or rescheduled."""
 
 
-def bounded_run_at(run_at: datetime, now: datetime) -> datetime:
-    """Return `run_at`, but at most MAX_DELAY after `now`."""
+def limit_run_at(run_at: datetime, now: datetime) -> datetime:
+    """Return the earlier of `run_at` and the time MAX_DELAY after `now`."""
     return min(run_at, now + MAX_DELAY)
 
 
-def lane_of(org: str, lane: str) -> str:
-    """Return the queue's name of an organisation's lane; it contains the organisation, which locates the jobs."""
+def build_lane_name(org: str, lane: str) -> str:
+    """Return the full name of an organisation's lane: the organisation's ID, a slash, and the lane."""
     return f"{org}{_SEPARATOR}{lane}"
 
 
-def parted(lane: str) -> tuple[str | None, str]:
-    """Split the queue's name of a lane into organisation and lane.
+def split_lane_name(lane: str) -> tuple[str | None, str]:
+    """Split the full name of a lane into the organisation's ID and the lane.
 
-    The organisation is None in names of older releases.
+    The ID is None for names that older releases stored.
     """
     org, separator, name = lane.partition(_SEPARATOR)
     return (org, name) if separator else (None, lane)
@@ -37,7 +37,13 @@ def parted(lane: str) -> tuple[str | None, str]:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """Work to queue. Jobs of one lane run one after the other; `key` (unique while open) makes queueing idempotent."""
+    """A job to add to the jobs table.
+
+    Attributes:
+        lane: Jobs of the same lane run one after the other.
+        key: While a job with this key is open, no other job with the key is added; None for no such restriction.
+        run_at: The earliest start; None for now.
+    """
 
     kind: str
     lane: str
@@ -49,10 +55,12 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedJob:
-    """A job that this worker holds until its lease ends.
+    """A job that a worker has claimed, so that no other worker executes the job until the lease expires.
 
-    `attempt` is the fencing token: each claim raises it. `lapsed`: the previous lease ran out, so that attempt may have
-    ended without a result. `trace` is the trace context of what queued the job, if any.
+    Attributes:
+        attempt: Number of claims of the job so far, by which writes of earlier attempts are refused.
+        has_expired_lease: Whether the lease of the previous attempt expired, so that the attempt may have ended without a result.
+        trace: Trace context of the operation that added the job, or None.
     """
 
     id: str
@@ -61,42 +69,53 @@ class ClaimedJob:
     tenant: Tenant
     args: Mapping[str, Any]
     attempt: int
-    lapsed: bool = False
+    has_expired_lease: bool = False
     trace: str | None = None
 
-    def context(self, actor: str = "worker") -> AuditContext:
-        """Return the context of the units of work that carry this job out.
+    def create_context(self, actor: str = "worker") -> AuditContext:
+        """Return the context for the transactions that execute the job.
 
         Args:
-            actor: The part of the service that acts.
-
+            actor: The part of the service that executes the job.
         """
         return AuditContext(Actor("service", actor), self.kind, job_id=self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Open jobs in lanes of one kind (`source` of `source:<id>`): waiting, held, and when the oldest was due."""
+    """Numbers of open jobs in the lanes of one kind.
 
-    lanes: str
-    waiting: int
-    held: int
-    oldest: datetime | None
+    Attributes:
+        lane_kind: The kind of the lanes, such as `source` for the lanes `source:<id>`.
+        waiting_count: Number of due jobs that no worker executes.
+        running_count: Number of jobs that workers execute.
+        oldest_due_at: When the oldest of these jobs was due; None if there are none.
+    """
+
+    lane_kind: str
+    waiting_count: int
+    running_count: int
+    oldest_due_at: datetime | None
 
     @classmethod
-    def of(cls, parts: Sequence["Backlog"]) -> "Backlog":
-        """Combine the backlogs of several databases."""
-        oldest = min((part.oldest for part in parts if part.oldest is not None), default=None)
-        return cls(parts[0].lanes, sum(part.waiting for part in parts), sum(part.held for part in parts), oldest)
+    def combine(cls, parts: Sequence["Backlog"]) -> "Backlog":
+        """Return the sum of the backlogs of several databases for the same kind of lane."""
+        oldest = min((part.oldest_due_at for part in parts if part.oldest_due_at is not None), default=None)
+        return cls(
+            parts[0].lane_kind,
+            sum(part.waiting_count for part in parts),
+            sum(part.running_count for part in parts),
+            oldest,
+        )
 
 
 def with_trace(args: Mapping[str, Any], trace: str | None) -> Mapping[str, Any]:
-    """Return the arguments as they are stored."""
+    """Return the job's arguments with the trace context added, as they are stored."""
     return args if trace is None else {**args, _TRACE: trace}
 
 
-def without_trace(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
-    """Return the original arguments and the trace context."""
+def split_trace(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+    """Split stored arguments into the job's arguments and the trace context, which may be None."""
     if _TRACE not in args:
         return args, None
     return {name: value for name, value in args.items() if name != _TRACE}, args[_TRACE]

@@ -1,4 +1,4 @@
-"""The jobs table, the authoritative record of work to do (architecture §5), and the queue that wakes workers."""
+"""The jobs table, which is the authoritative record of work to do (architecture §5), and the queue that notifies workers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,89 +9,93 @@ from domain.jobs.model import Backlog, ClaimedJob, NewJob
 
 
 class JobStore(Protocol):
-    """Jobs in a tenant's transaction."""
+    """Storage of jobs in a tenant's transaction."""
 
     async def add(self, job: NewJob) -> str:
-        """Queue a job; return its id, or that of the open job with the same key."""
+        """Add a job and return its ID; if a job with the same key is open, add nothing and return that job's ID."""
         ...
 
-    async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
-        """Fence this transaction and renew the lease, as the last thing before committing. Raises LeaseLost."""
+    async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> None:
+        """Renew the lease of a claimed job. Raises LeaseLost if another attempt has claimed the job.
+
+        The caller must call this last in the transaction.
+        """
         ...
 
     async def finish(self, job: ClaimedJob) -> None:
-        """Finish the job in this transaction. Raises LeaseLost if another attempt holds the job."""
+        """Delete a completed job in this transaction. Raises LeaseLost if another attempt has claimed the job."""
         ...
 
-    async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
-        """Reschedule the job. Raises LeaseLost."""
+    async def reschedule(self, job: ClaimedJob, run_at: datetime) -> None:
+        """Postpone a claimed job until `run_at`. Raises LeaseLost if another attempt has claimed the job."""
         ...
 
 
-class Dispatch(Protocol):
-    """Jobs across tenants, for relay and workers; each call is its own transaction."""
+class JobDispatcher(Protocol):
+    """Port to the jobs of all tenants, with which lanes are dispatched and jobs are claimed. Each call is its own transaction.
 
-    async def lanes_due(self, limit: int) -> Sequence[str]:
-        """Mark due, undispatched jobs (and those with lapsed leases) as dispatched; return their lanes.
+    A lane is a group of jobs that run one after the other.
+    """
 
-        Organisations take turns, each with at most LANES_OF_ONE lanes in progress.
+    async def dispatch_due_lanes(self, limit: int) -> Sequence[str]:
+        """Mark due jobs, and jobs whose lease has expired, as dispatched; return up to `limit` lanes of these jobs.
+
+        Organisations take turns; each has at most MAX_LANES_PER_ORG lanes in progress.
         """
         ...
 
-    async def next_due(self) -> datetime | None:
-        """Return when the earliest waiting or leased job is due, or None."""
+    async def find_next_due(self) -> datetime | None:
+        """Return the time at which the next waiting job is due or the next lease expires; None if there is neither."""
         ...
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
-        """Claim due jobs of the lane, oldest first; each claim raises the job's attempt by one."""
+        """Claim up to `limit` due jobs of the lane, oldest first; each claim increments a job's attempt."""
         ...
 
-    async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
-        """Extend the lease; return False if it is lost."""
+    async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> bool:
+        """Renew the lease of a claimed job; return False if another attempt has claimed the job."""
         ...
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
-        """Release an unfinished job, to be claimed again at that time."""
+        """End the lease of an unfinished job, so that the job can be claimed again from `run_at` on."""
         ...
 
-    async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
-        """Return the numbers of open jobs by kind of lane.
-
-        At most `most` jobs are counted; jobs that are not due are omitted.
-        """
+    async def count_backlog(self, max_jobs: int | None = None) -> Sequence[Backlog]:
+        """Return the numbers of due and running jobs, by kind of lane; at most `max_jobs` jobs are counted (None: all)."""
         ...
 
     async def reset_dispatched(self) -> None:
-        """Mark all waiting jobs as undispatched, because all wakes may have been lost."""
+        """Mark all waiting jobs as not dispatched, because the wake-ups of their lanes may have been lost."""
         ...
 
 
-Start = Callable[[str], Awaitable[None]]
-"""Starts to drain a lane as soon as the process has a free slot."""
+LaneStarter = Callable[[str], Awaitable[None]]
+"""Function that starts to execute the jobs of a lane once the process may execute another lane."""
 
 
 class Queue(Protocol):
-    """A queue of wakes that may lose its contents.
+    """A queue of notifications ("wake-ups") to workers about lanes with due jobs.
 
-    The relay then detects a new `epoch` and wakes every waiting lane again.
+    The queue may lose its contents. The relay notices the loss when `get_epoch` returns a different ID, and then notifies workers of all
+    waiting lanes.
     """
 
-    async def wake(self, lane: str) -> None:
-        """Request that a worker drains the lane soon; wakes of one lane may be merged."""
+    async def notify(self, lane: str) -> None:
+        """Notify a worker that the lane has due jobs; several notifications for a lane may be merged."""
         ...
 
-    async def epoch(self) -> str:
-        """Return the id of the queue's memory; a different one means that wakes were lost."""
+    async def get_epoch(self) -> str:
+        """Return an ID that changes when the queue loses its contents."""
         ...
 
-    async def healthy(self) -> bool:
-        """Return whether wakes can be delivered now."""
+    async def is_healthy(self) -> bool:
+        """Return whether workers can be notified now."""
         ...
 
 
 class LaneSource(Protocol):
-    """The source of a worker's lanes: the queue or the database."""
+    """Source from which a worker receives lanes with due jobs: the queue or the database."""
 
-    async def serve(self, start: Start, stop: asyncio.Event) -> None:
-        """Call `start(lane)` for each lane to drain, until `stop` is set. Raises Unavailable if the source is lost."""
+    async def serve(self, start_lane: LaneStarter, stop: asyncio.Event) -> None:
+        """Call `start_lane(lane)` for each lane with due jobs until `stop` is set. Raises Unavailable if the connection is lost."""
         ...

@@ -1,17 +1,21 @@
-"""Early checks of the addresses that a source or webhook endpoint may name (docs/conventions.md#outbound-safety).
+"""Checks of URLs that a user enters for a source or webhook endpoint (docs/conventions.md#outbound-safety).
 
-Names are resolved, and their addresses checked, at each connection. These checks only refuse early what can never be
-reached.
+These checks refuse URLs that the service will never request. IP addresses of host names are checked at each connection.
 """
 
 import ipaddress
 import re
 from urllib.parse import urlsplit
 
-SETTING = "JOINERY_ALLOW_PRIVATE_HOSTS"
-"""The operator's setting that permits named hosts (docs/configuration.md)."""
+ALLOWED_HOSTS_SETTING = "JOINERY_ALLOW_PRIVATE_HOSTS"
+"""Name of the operator's setting with the hosts that are allowed although they are not public (docs/configuration.md)."""
 PORTS = frozenset({80, 443})
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+MALFORMED = "The URL is malformed. Write it as https://host/path."
+NO_WEB_URL = "The URL must start with http:// or https:// and name a host."
+WITH_CREDENTIALS = "Remove the user name and password from the URL."
+ODD_NOTATION = "Write the address as four numbers from 0 to 255, separated by dots."
+NOT_PUBLIC = "The address is not public."
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _NOT_PUBLIC = tuple(
     ipaddress.ip_network(network)
@@ -22,39 +26,49 @@ _NOT_PUBLIC = tuple(
         "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
     )
 )  # fmt: skip
-"""Special-purpose addresses (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-), whatever `ipaddress` of
-the interpreter knows of them, with deprecated site-local, 6to4 relay and IPv4-translated ones."""
+"""Special-purpose networks (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-).
+
+They are listed because versions of `ipaddress` differ. Deprecated ones are included: site-local, 6to4 relays, and
+IPv4-translated.
+"""
 _ODD_NUMBER = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?")
 
 
-def refusal(url: str, allowed: frozenset[str], ports: frozenset[int] | None = PORTS) -> str | None:
-    """Return why the service will not request this URL, as a sentence, or None.
+def describe_url_refusal(url: str, allowed: frozenset[str], ports: frozenset[int] | None = PORTS) -> str | None:
+    """Return the reason why the service will not request the URL, as sentences, or None if the URL is permitted.
 
-    `allowed` contains `host` or `host:port` in lower case, which are always permitted; other hosts only on these
-    `ports` (None: any).
+    Args:
+        url: The URL.
+        allowed: Hosts that are always allowed, as `host` or `host:port` in lower case.
+        ports: Ports that are allowed for other hosts; None for any.
     """
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError:
-        return "The URL is malformed. Write it as https://host/path."
+        return MALFORMED
     if parts.scheme not in ("http", "https") or not host:
-        return "The URL must start with http:// or https:// and name a host."
+        return NO_WEB_URL
     if parts.username is not None or parts.password is not None:
-        return "Remove the user name and password from the URL."
+        return WITH_CREDENTIALS
     name = f"[{host}]" if ":" in host else host.rstrip(".")
     if allowed & {host, name, f"{name}:{port}"}:
         return None
     if ports is not None and port not in ports:
-        return f"Port {port} is not reached; only 80 and 443 are. {remedy(name, port)}"
-    reason = _host_refusal(host)
-    return f"{reason} {remedy(name, port)}" if reason else None
+        return describe_port_refusal(name, port)
+    reason = _describe_host_refusal(host)
+    return f"{reason} {describe_remedy(name, port)}" if reason else None
 
 
-def remedy(host: str, port: int) -> str:
-    """Return the two ways to reach a refused host; the second is the operator's."""
+def describe_port_refusal(host: str, port: int) -> str:
+    """Return the reason why a port is not permitted, followed by the remedy, as sentences."""
+    return f"Port {port} is not permitted; only 80 and 443 are. {describe_remedy(host, port)}"
+
+
+def describe_remedy(host: str, port: int) -> str:
+    """Return what a user or the operator can do about a host that is not permitted, as a sentence."""
     name = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    return f"Use a public address, or have the operator of this service add {name}:{port} to {SETTING}."
+    return f"Use a public address, or have the operator of this service add {name}:{port} to {ALLOWED_HOSTS_SETTING}."
 
 
 def is_loopback(address: str) -> bool:
@@ -68,9 +82,9 @@ def is_loopback(address: str) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Return whether the address, and any address inside it, is global unicast.
+    """Return whether an IP address, and any IPv4 address embedded in it, is a public unicast address.
 
-    Addresses inside are IPv4-mapped, 6to4 (RFC 3056) and NAT64 (RFC 6052) ones; Teredo's (RFC 4380) are never public.
+    Embedded addresses are IPv4-mapped, 6to4 (RFC 3056) and NAT64 (RFC 6052); Teredo addresses (RFC 4380) are never public.
     """
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
@@ -85,16 +99,12 @@ def is_public(address: Address) -> bool:
     return not any(address in network for network in _NOT_PUBLIC)
 
 
-def _host_refusal(host: str) -> str | None:
+def _describe_host_refusal(host: str) -> str | None:
     name = host.rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return "The host is this machine. Only public addresses are allowed."
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
-        return (
-            "Write the address as four numbers from 0 to 255, separated by dots."
-            if _ODD_NUMBER.fullmatch(name)
-            else None
-        )
-    return None if is_public(address) else "The address is not a public one."
+        return ODD_NOTATION if _ODD_NUMBER.fullmatch(name) else None
+    return None if is_public(address) else NOT_PUBLIC

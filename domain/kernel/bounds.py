@@ -1,8 +1,8 @@
-"""Maximum sizes of products, events, pages and followers; anything beyond is omitted and reported.
+"""Maximum sizes of products, events, pages and buffers; what exceeds them is omitted and reported.
 
-Each limit is well above real vendors' data, and low enough that the largest of its kind harms nobody. Measured over
-15,500 products of 30 real feeds: at most 99 variants (shop platforms allow 2,048), 32 pictures (they allow 250), 29
-features, 8 KiB an event, 64 KiB a document.
+Each limit is far above the data of real vendors, and low enough that the largest object does no harm. In 15,500 products of
+30 real feeds, the maximum was 99 variants (shop platforms allow 2,048), 32 pictures (they allow 250), 29 features, 8 KiB
+for an event, and 64 KiB for a document.
 """
 
 KIB = 1 << 10
@@ -11,30 +11,30 @@ MIB = 1 << 20
 # A product as a source states it
 
 ROWS = 10_000
-"""Rows of a feed that are read for one product: four for each of the most variants."""
+"""Rows of a feed that are read for one product: four for each variant."""
 SHEET_ROW_BYTES = 4 * KIB
-"""A longer row counts as several."""
+"""Size of one row; a longer row counts as several."""
 VARIANTS = 2_500
-"""Variants that one import of a feed, or one record, may state for a product."""
+"""Variants of a product that one import of a feed, or one pushed record, may state."""
 OFFERS = 500
-"""Offers of one variant: its locations."""
+"""Offers of one variant of one source, which are its locations."""
 ITEMS = 500
 """Entries of a list: tags, features, pictures, materials, parts, boxes."""
 AXES = 50
-"""Axes of a variant, which events list individually; shop platforms allow three."""
+"""Axes of a variant: properties in which variants differ, such as colour and size. Shop platforms allow three."""
 ITEM_CHARS = 2_048
 """Characters of one text or URL in a list."""
 PRODUCT_LIST_BYTES = 128 * KIB
-"""Bytes of one of a product's lists, as JSON: 250 pictures with long addresses and texts."""
+"""Maximum size of each list of a product as JSON, in bytes; enough for 250 images with long URLs and texts."""
 VARIANT_LIST_BYTES = 32 * KIB
 """Bytes of one of a variant's lists, as JSON."""
 
 # A product as it is kept
 
 VARIANTS_HELD = 2 * VARIANTS
-"""Variants that a product keeps: current ones, and as many former ones."""
+"""Variants that a product may have: current ones, and as many former ones."""
 PRODUCT_BYTES = 8 * MIB
-"""Bytes of a product's variants and offers together, as JSON: 2,048 variants at eight locations each."""
+"""Maximum size of a product with its variants and offers as JSON, in bytes; enough for 2,048 variants at eight locations each."""
 
 # Events, and who reads them
 
@@ -44,26 +44,29 @@ CHANGES_BYTES = 1 * MIB
 """Bytes of a page of the change feed, and of one read of the log for a reader that is behind."""
 LIST_BYTES = 4 * MIB
 """Bytes of a page of any other list."""
-FOLLOWER_BYTES = 8 * MIB
-"""Bytes of events held for one follower of the log; a slower one falls back to reading the log."""
+SUBSCRIBER_BYTES = 8 * MIB
+"""Bytes of events that wait in memory for one subscriber of a log; a subscriber with more unread events reads the log instead."""
 READ_BYTES = 4 * MIB
-"""Bytes that are read from the log at a time for all followers of a tenant."""
+"""Bytes that are read from a log at a time for all subscribers of a tenant."""
 TENANT_BYTES = 16 * MIB
-"""Bytes of events held for all followers of a tenant in one process, each event once."""
+"""Bytes of events that wait in one process for all subscribers of a tenant; each event counts once."""
 PROCESS_BYTES = 64 * MIB
-"""Bytes of events held in one process."""
+"""Maximum size of the events that wait for subscribers in one process, in bytes."""
 STREAM_BYTES = 128 * KIB
 """Bytes of events written to a stream at a time."""
 
 # Webhooks
 
 PAYLOAD_BYTES = 512 * KIB
-"""Bytes of the object that a fat payload carries; a larger one is omitted."""
+"""Bytes of the object that a fat payload contains; a larger object is omitted."""
 DOCUMENT_BYTES = 1 * MIB
-"""Bytes of the document from which such an object is taken."""
+"""Bytes of the product document from which the object of a fat payload is taken; a fat payload omits objects of larger documents."""
 QUEUE_BYTES = 4 * MIB
 """Bytes of events that one endpoint's queue holds; others are read from the log when they are sent."""
-OUTCOME_BYTES = 16 * KIB
-"""Bytes of a sent body that count as one outcome waiting to be stored."""
-COMBINED = 1_000
-"""Events that are combined into one delivery."""
+BYTES_PER_RESULT = 16 * KIB
+"""Bytes of a sent body for which its delivery result counts as one more unrecorded result.
+
+No further attempts are started while there are too many unrecorded results (`MAX_UNRECORDED`).
+"""
+MAX_COMBINED_EVENTS = 1_000
+"""Maximum number of events that are combined into one delivery."""

@@ -1,8 +1,8 @@
-"""Decoding of bytes in an encoding that the sender states.
+"""Decoding of bytes in the character encoding that a sender has stated.
 
-Python's codec registry has codecs that take quadratic time (punycode, idna), decompress (zlib, bz2) or keep state (utf-7), and
-caches every unknown name for ever. Therefore labels are looked up here, among the common encodings that decode in linear time
-(https://encoding.spec.whatwg.org/#names-and-labels).
+Some of Python's codecs take quadratic time (punycode, idna), decompress (zlib, bz2) or keep state (utf-7), and Python
+caches every unknown name for ever. Labels are therefore looked up here, among common encodings that are decoded in linear
+time (https://encoding.spec.whatwg.org/#names-and-labels).
 """
 
 import re
@@ -33,17 +33,17 @@ _CODECS = {
 }
 
 
-def codec_of(label: str | None) -> str | None:
-    """Return the name of the Python codec for an encoding's label; None if the label is not supported."""
+def find_codec(label: str | None) -> str | None:
+    """Return the name of the Python codec for the label of an encoding, such as `latin1`; None if it is not supported."""
     if not label or len(label) > _LONGEST_LABEL:
         return None
     return _CODECS.get(_SEPARATORS.sub("", label.strip().lower()))
 
 
-def decode(data: bytes, label: str | None, longest: int) -> str:
-    """Decode with the labelled encoding, or UTF-8 if it is not supported; return at most `longest` characters.
+def decode(data: bytes, label: str | None, max_chars: int) -> str:
+    """Decode bytes in the encoding with the label, or in UTF-8 if the encoding is not supported.
 
-    Undecodable bytes are replaced by U+FFFD.
+    At most `max_chars` characters are returned. Bytes that cannot be decoded are replaced by U+FFFD.
     """
-    codec = codec_of(label) or "utf-8-sig"
-    return data[: 4 * longest + 4].decode(codec, "replace")[:longest]
+    codec = find_codec(label) or "utf-8-sig"
+    return data[: 4 * max_chars + 4].decode(codec, "replace")[:max_chars]

@@ -1,80 +1,86 @@
-"""The service's time: one clock a process, set by the database (docs/decisions/0062-one-clock.md)."""
+"""The service's time: each process sets its clock by the database's clock (docs/decisions/0062-database-clock.md)."""
 
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 READING_SECONDS = 30.0
-"""Seconds after which a new reading is due."""
-SKEW = timedelta(seconds=60)
-"""Clock skew that is allowed between the signer of a link and its server."""
+"""Seconds after a reading of the database's clock until the next one is due."""
+MAX_CLOCK_SKEW = timedelta(seconds=60)
+"""Maximum difference between the clocks of the process that signs a link and the one that serves it."""
 MAX_OFFSET = 5.0
 """Seconds by which the machine's clock may differ from the service's without a warning."""
 _STEPPED = 1.0
-"""Seconds between the advances of wall clock and monotonic clock that show that the wall clock was set or the machine slept."""
+"""Seconds; if the wall clock and the monotonic clock advance by amounts that differ more, the wall clock was set."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The time `unix` (seconds since 1970) at `monotonic`; `ahead` is the machine's wall clock less its monotonic one."""
+    """A reading of the database's clock.
+
+    Attributes:
+        unix: The database's time in seconds since 1970.
+        monotonic: The machine's monotonic clock at the time of the reading.
+        wall_minus_monotonic: The machine's wall clock minus the monotonic clock, in seconds.
+        error: Maximum error of `unix`, in seconds.
+    """
 
     unix: float
     monotonic: float
-    ahead: float
+    wall_minus_monotonic: float
     error: float
 
 
 class ServiceClock:
-    """Clock (ports/clock.py) that is set by readings of the database's clock.
+    """Clock (ports/clock.py) that shows the time of the database's clock.
 
-    Between readings it advances by the monotonic clock, so that setting the machine's clock does not change it. Before the
-    first reading it is the machine's clock.
+    Between readings of the database's clock it follows the monotonic clock, so that setting the machine's clock does not
+    change it. Before the first reading it shows the machine's time.
     """
 
     def __init__(self) -> None:
         self._reading: _Reading | None = None
 
     def now(self) -> datetime:
-        """Return the time, aware, in UTC, in whole milliseconds."""
+        """Return the current time, timezone-aware, in UTC, in whole milliseconds."""
         return datetime.fromtimestamp(self.unix_ms() / 1000, UTC)
 
     def unix_ms(self) -> int:
-        """Return the milliseconds since 1970."""
-        return int(self._unix() * 1000)
+        """Return the current time in milliseconds since 1970."""
+        return int(self._compute_unix_time() * 1000)
 
-    def is_stale(self) -> bool:
-        """Return whether a reading is due: the last one is old, or the machine's clock was set or slept since."""
+    def needs_reading(self) -> bool:
+        """Return whether the database's clock must be read: the last reading is old, or the machine's clock was set since."""
+        # a machine that was suspended is recognised as well, because its monotonic clock stops
         reading, monotonic = self._reading, time.monotonic()
         if reading is None or not 0 <= monotonic - reading.monotonic < READING_SECONDS:
             return True
-        return abs(time.time() - monotonic - reading.ahead) > _STEPPED
+        return abs(time.time() - monotonic - reading.wall_minus_monotonic) > _STEPPED
 
-    def adjust(self, moment: datetime, sent: float, received: float) -> None:
-        """Apply a reading, which is exact to half of its round trip.
+    def apply_reading(self, database_time: datetime, sent_at: float, received_at: float) -> None:
+        """Set the clock by a reading of the database's clock, unless an earlier, more exact reading agrees with it.
 
-        A reading that is less exact than the present time and agrees with it is ignored, so that network jitter does not
-        move the clock back and forth.
+        The maximum error of a reading is half of the query's duration.
 
         Args:
-            moment: The time read.
-            sent: When the reading was requested, by the monotonic clock.
-            received: When it was answered, by the monotonic clock.
-
+            database_time: The time that the database returned.
+            sent_at: When the query was sent, by the monotonic clock.
+            received_at: When the response was received, by the monotonic clock.
         """
-        middle, error = (sent + received) / 2, (received - sent) / 2
-        ahead = time.time() - time.monotonic()
-        unix, known = moment.timestamp(), self._reading
+        middle, error = (sent_at + received_at) / 2, (received_at - sent_at) / 2
+        wall_minus_monotonic = time.time() - time.monotonic()
+        unix, known = database_time.timestamp(), self._reading
         if known is not None:
             expected = known.unix + middle - known.monotonic
             if error >= known.error and abs(expected - unix) <= error + known.error:
                 unix, error = expected, known.error
-        self._reading = _Reading(unix, middle, ahead, error)
+        self._reading = _Reading(unix, middle, wall_minus_monotonic, error)
 
-    def offset(self) -> float:
-        """Return by how many seconds the machine's wall clock is ahead of the service's."""
-        return time.time() - self._unix() if self._reading else 0.0
+    def compute_offset(self) -> float:
+        """Return the machine's wall clock minus the service's clock, in seconds."""
+        return time.time() - self._compute_unix_time() if self._reading else 0.0
 
-    def _unix(self) -> float:
+    def _compute_unix_time(self) -> float:
         reading = self._reading
         if reading is None:
             return time.time()
@@ -86,5 +92,5 @@ CLOCK = ServiceClock()
 
 
 def now() -> datetime:
-    """Return the service's time, aware, in UTC."""
+    """Return the service's current time, timezone-aware, in UTC."""
     return CLOCK.now()

@@ -1,4 +1,4 @@
-"""Concurrency limits, so that no organisation fills a process."""
+"""Limits of concurrency, so that no organisation can use a whole process."""
 
 import asyncio
 from collections import Counter, deque
@@ -9,69 +9,81 @@ from domain.kernel.errors import Overloaded, RateLimited
 
 
 class ConcurrencyLimit:
-    """Limit of the amount in use, by key (an organisation, an address) and in total.
+    """A limit on the amount in use (such as running requests), for each key (such as an organisation) and in total.
 
-    `holding` and `take` refuse what exceeds a bound; `slot` waits for room. Free capacity goes to the key that holds
-    the least, and among those to the longest waiting.
+    `immediate_slot` and `acquire` raise an error if a maximum would be exceeded; `slot` waits. When capacity becomes free, the caller
+    whose key uses least is served first, and among equal ones the caller that has waited longest.
 
     Args:
-        total: The maximum of all keys together; None for no bound.
-        each: The maximum of one key; by default half of `total`, and at least 1.
-        noun: What is counted, in the plural, for the text of a refusal.
+        max_total: Maximum amount of all keys together; None for no limit.
+        max_per_key: Maximum amount of one key; by default half of `max_total`, and at least 1.
+        noun: What is counted, in the plural, for error messages.
         retry_after: Seconds after which a refused caller may retry.
     """
 
     def __init__(
-        self, total: int | None, each: int | None = None, *, noun: str = "requests in hand", retry_after: int = 1
+        self,
+        max_total: int | None,
+        max_per_key: int | None = None,
+        *,
+        noun: str = "running requests",
+        retry_after: int = 1,
     ) -> None:
-        self.total, self.each = total, max(1, (total or 0) // 2) if each is None else each
-        self.in_hand = 0
+        self.max_total, self.max_per_key = (
+            max_total,
+            max(1, (max_total or 0) // 2) if max_per_key is None else max_per_key,
+        )
+        self.amount_in_use = 0
         self._noun, self._retry_after = noun, retry_after
         self._held: Counter[str] = Counter()
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
 
-    def of(self, key: str) -> int:
-        """Return how much one key holds."""
+    def get_used(self, key: str) -> int:
+        """Return the amount that the key uses now."""
         return self._held[key]
 
     def check(self, key: str, amount: int = 1) -> None:
-        """Check that a key may use this amount more.
+        """Check that the key may use an additional amount, without adding the amount.
 
         Raises:
             RateLimited: The key would exceed its maximum.
-            Overloaded: All keys together would.
+            Overloaded: All keys together would exceed the total.
         """
-        if self._held[key] + amount > self.each:
+        if self._held[key] + amount > self.max_per_key:
             raise RateLimited(
-                f"Your organisation has {self.each} {self._noun}; nothing was done.", retry_after=self._retry_after
+                f"Your organisation has {self.max_per_key} {self._noun}, the maximum. Nothing was done. Try again later.",
+                retry_after=self._retry_after,
             )
-        if self.total is not None and self.in_hand + amount > self.total:
+        if self.max_total is not None and self.amount_in_use + amount > self.max_total:
             raise Overloaded(retry_after=max(2, self._retry_after))
 
-    def take(self, key: str, amount: int = 1) -> None:
-        """Add the amount until `release`. Raises what `check` raises, with nothing counted."""
+    def acquire(self, key: str, amount: int = 1) -> None:
+        """Add an amount to what the key uses, until `release` is called. Raises the errors of `check`."""
         self.check(key, amount)
-        self.add(key, amount)
+        self.acquire_unchecked(key, amount)
 
-    def add(self, key: str, amount: int = 1) -> None:
-        """Add the amount, regardless of the bounds."""
+    def acquire_unchecked(self, key: str, amount: int = 1) -> None:
+        """Add an amount to what the key uses, even if a maximum is exceeded."""
         self._held[key] += amount
-        self.in_hand += amount
+        self.amount_in_use += amount
 
     def release(self, key: str, amount: int = 1) -> None:
-        """Subtract the amount and admit waiting callers."""
-        self.in_hand -= amount
+        """Subtract an amount from what the key uses, and admit waiting callers."""
+        self.amount_in_use -= amount
         self._held[key] -= amount
         if not self._held[key]:
             del self._held[key]
         self._admit()
 
     @contextmanager
-    def holding(self, key: str, *, checked: bool = True) -> Iterator[None]:
-        """Count one more of a key meanwhile; unless `checked`, regardless of the bounds. Raises what `check` raises."""
+    def immediate_slot(self, key: str, *, checked: bool = True) -> Iterator[None]:
+        """Add one to the amount that the key uses while the context is open, without waiting.
+
+        Raises the errors of `check`, unless `checked` is False.
+        """
         if checked:
             self.check(key)
-        self.add(key)
+        self.acquire_unchecked(key)
         try:
             yield
         finally:
@@ -79,7 +91,7 @@ class ConcurrencyLimit:
 
     @asynccontextmanager
     async def slot(self, key: str) -> AsyncIterator[None]:
-        """Wait until there is room for one more of a key, and count it meanwhile."""
+        """Wait until the key may use one more; add one to the amount that the key uses while the context is open."""
         entry = key, asyncio.get_running_loop().create_future()
         self._waiting.append(entry)
         self._admit()
@@ -93,11 +105,11 @@ class ConcurrencyLimit:
                 self.release(key)
 
     def _admit(self) -> None:
-        while self._waiting and (self.total is None or self.in_hand < self.total):
-            able = [entry for entry in self._waiting if not entry[1].done() and self._held[entry[0]] < self.each]
+        while self._waiting and (self.max_total is None or self.amount_in_use < self.max_total):
+            able = [entry for entry in self._waiting if not entry[1].done() and self._held[entry[0]] < self.max_per_key]
             if not able:
                 return
             key, turn = entry = min(able, key=lambda waiter: self._held[waiter[0]])  # the first with the least
             self._waiting.remove(entry)
-            self.add(key)
+            self.acquire_unchecked(key)
             turn.set_result(None)

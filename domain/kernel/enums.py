@@ -5,7 +5,7 @@ from typing import Self
 
 
 class StoredEnum(StrEnum):
-    """Enum that keeps unknown stored values, which a later release may have written before a downgrade."""
+    """Enum that accepts unknown stored values, which a later release may have written before a downgrade."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:

@@ -1,6 +1,6 @@
-"""One hierarchy of refusals. A class's docstring is the text a caller reads when nothing more exact is known.
+"""Errors of the domain. The first line of an error class's docstring is the default message to callers.
 
-`code` is the stable machine code (docs/conventions.md#errors); statuses live at the HTTP edge only.
+`code` is the stable, machine-readable code (docs/conventions.md#errors). Only the HTTP layer knows statuses.
 """
 
 import errno
@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One offending field: its dotted path, a code (docs/conventions.md#error-fields) and a sentence."""
+    """An invalid field of a request: its dotted path, a code (docs/conventions.md#error-fields) and a sentence."""
 
     field: str
     code: str
@@ -38,8 +38,8 @@ class DomainError(Exception):
         super().__init__(self.detail)
 
     @classmethod
-    def of(cls, field: str, code: str, detail: str) -> Self:
-        """Return the error for one field, by its dotted path, code and sentence."""
+    def for_field(cls, field: str, code: str, detail: str) -> Self:
+        """Return the error for one invalid field: its dotted path, a code, and a sentence that is also the error's message."""
         return cls(detail, fields=(FieldError(field, code, detail),))
 
 
@@ -56,13 +56,13 @@ class AuthenticationRequired(DomainError):
 
 
 class PermissionDenied(DomainError):
-    """This credential does not allow the operation; use one that does."""
+    """This credential does not permit the operation. Use a credential that permits it."""
 
     code = "permission_denied"
 
 
 class InsufficientScope(DomainError):
-    """This credential may not read everything that the export holds; use one with every read scope."""
+    """This credential lacks scopes for some data of the export. Use a credential with all read scopes."""
 
     code = "insufficient_scope"
 
@@ -74,49 +74,49 @@ class FeatureUnavailable(DomainError):
 
 
 class NotFound(DomainError):
-    """There is nothing with this id that you can see."""
+    """The object does not exist, or you cannot see it. Check the ID."""
 
     code = "not_found"
 
 
 class CursorExpired(DomainError):
-    """What follows this cursor is kept no longer (events are kept 30 days), or the log was restored since: read everything you need once more, then follow from a new cursor (cursor=now, taken before you read)."""
+    """The cursor has expired, because events are kept for 30 days or the log was restored. Get a new cursor (cursor=now), read all data again, then continue from the new cursor."""
 
     code = "cursor_expired"
 
 
 class MethodNotAllowed(DomainError):
-    """This address does not answer that method; the Allow header names those it does."""
+    """This URL does not support the method. Use a method from the Allow header."""
 
     code = "method_not_allowed"
 
 
 class Conflict(DomainError):
-    """What you want to change is in a state that does not allow this; read it again."""
+    """The object's state does not allow this change. Read the object again."""
 
     code = "conflict"
 
 
 class RequestInProgress(DomainError):
-    """A request with this Idempotency-Key is still being carried out; send it again after the seconds that Retry-After names, and you get its answer."""
+    """A request with this Idempotency-Key is still running. Send it again after the seconds in Retry-After to get its response."""
 
     code = "idempotency_request_in_progress"
 
 
 class IdempotencyKeyReused(DomainError):
-    """This Idempotency-Key was used for a request with another method, path or body within 24 hours; use a new key for a new request."""
+    """This Idempotency-Key was used for another method, path or body within 24 hours. Use a new key for a new request."""
 
     code = "idempotency_key_reused"
 
 
 class PreconditionFailed(DomainError):
-    """It has changed since you read it; read it again, and send your change with the new ETag in If-Match."""
+    """The object has changed since you read it. Read it again, then send your change with the new ETag in If-Match."""
 
     code = "precondition_failed"
 
 
 class PreconditionRequired(DomainError):
-    """Send If-Match with the ETag that you got when you read this, so that nobody else's change is lost; `*` overwrites whatever is there."""
+    """The header If-Match is missing. Send the ETag of the version that you read, or `*` to overwrite any version."""
 
     code = "precondition_required"
 
@@ -128,31 +128,31 @@ class PayloadTooLarge(DomainError):
 
 
 class UnsupportedMediaType(DomainError):
-    """Send the body as JSON in UTF-8, with the header Content-Type: application/json."""
+    """The media type of the body is not supported. Send JSON in UTF-8, with the header Content-Type: application/json."""
 
     code = "unsupported_media_type"
 
 
 class Unprocessable(DomainError):
-    """The request can be read, but what it asks for cannot be done."""
+    """The request is well-formed but cannot be carried out."""
 
     code = "unprocessable"
 
 
 class ModelUnpriced(DomainError):
-    """A model without a price cannot be used."""
+    """The language model has no configured price, so it cannot be used. Select another model, or ask the operator to configure its price."""
 
     code = "model_unpriced"
 
 
 class UndoUnavailable(DomainError):
-    """What this audit entry tells of cannot be undone."""
+    """The change of this audit entry cannot be undone."""
 
     code = "undo_unavailable"
 
 
 class RateLimited(DomainError):
-    """The rate budget is spent; nothing was done. Send it again after the seconds that Retry-After names."""
+    """The rate limit is exceeded. Nothing was done. Retry after the seconds in Retry-After."""
 
     code = "rate_limited"
 
@@ -164,26 +164,26 @@ class QuotaExceeded(DomainError):
 
 
 class Overloaded(DomainError):
-    """The service has more to do than it can; nothing was done. Send it again after the seconds that Retry-After names, and wait longer each time."""
+    """The service is overloaded. Nothing was done. Retry after the seconds in Retry-After, and wait longer each time."""
 
     code = "overloaded"
 
 
 class Unavailable(DomainError):
-    """A part that the service depends on is down; nothing was done. Send it again after the seconds that Retry-After names."""
+    """A dependency of the service is unavailable. Nothing was done. Retry after the seconds in Retry-After."""
 
     code = "unavailable"
 
 
 class SchemaMismatch(Unavailable):
-    """The service is being upgraded; try again shortly."""
+    """The service is being upgraded. Try again shortly."""
 
     def __init__(self) -> None:
         super().__init__(retry_after=5)
 
 
 class StorageFull(Unavailable):
-    """The service has no storage space left; nothing was changed. Retry after the seconds in Retry-After."""
+    """The service has no storage space left. Nothing was changed. Retry after the seconds in Retry-After."""
 
     def __init__(self, detail: str | None = None) -> None:
         super().__init__(detail, retry_after=30)

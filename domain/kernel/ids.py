@@ -1,7 +1,7 @@
-"""Public identifiers: a prefix, an underscore and 22 base62 characters (docs/conventions.md#identifiers).
+"""Public IDs: a prefix, an underscore and 22 base62 characters (docs/conventions.md#identifiers).
 
-The 22 characters are a UUIDv7 (RFC 9562) in base62, so that ids sort bytewise by time of creation and keys stay index-
-friendly.
+The 22 characters encode a UUIDv7 (RFC 9562), so that IDs sort bytewise by time of creation, which database indexes
+require.
 """
 
 import re
@@ -22,7 +22,7 @@ NOUNS = {
     "evt": "an event",
     "cat": "a catalogue",
     "ctg": "a category",
-    "prb": "a source probe",
+    "prb": "a website check",
     "req": "a request log",
     "crp": "a credit purchase",
     "mpr": "a match pair",
@@ -56,32 +56,32 @@ NOUNS = {
     "vci": "a claim invitation",
     "rec": "a record",
     "job": "a job",
-    "use": "a use of a model",
+    "use": "a language model request",
     "ses": "a session",
     "sec": "a security event",
     "mail": "an outgoing message",
     "mbi": "an invitation",
     "pky": "a passkey",
-    "grt": "a grant to an app",
+    "grt": "a consent for an app",
 }
-"""The noun of each id prefix, with its article."""
+"""The noun for each prefix of IDs, with its article."""
 PREFIXES = frozenset(NOUNS)
 
 _PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
 _BODY = re.compile(r"[0-9A-Za-z]{22}")
 _MAX = 1 << 128
-_FIVE = 3844**5
+_TEN_DIGITS = 3844**5
 
 
-def encode(number: int) -> str:
-    """Return the 22 base62 characters of a 128-bit number, most significant first."""
-    rest, low = divmod(number, _FIVE)
-    top, high = divmod(rest, _FIVE)
-    return _PAIRS[top] + _five(high) + _five(low)
+def encode_base62(number: int) -> str:
+    """Return a 128-bit number as 22 base62 characters, most significant first."""
+    rest, low = divmod(number, _TEN_DIGITS)
+    top, high = divmod(rest, _TEN_DIGITS)
+    return _PAIRS[top] + _encode_ten(high) + _encode_ten(low)
 
 
-def _five(number: int) -> str:
-    """Return ten base62 characters of a number below 62^10."""
+def _encode_ten(number: int) -> str:
+    """Return a number below 62^10 as ten base62 characters."""
     number, e = divmod(number, 3844)
     number, d = divmod(number, 3844)
     number, c = divmod(number, 3844)
@@ -89,24 +89,24 @@ def _five(number: int) -> str:
     return _PAIRS[a] + _PAIRS[b] + _PAIRS[c] + _PAIRS[d] + _PAIRS[e]
 
 
-def uuid7(milliseconds: int, random_bits: int) -> int:
-    """Return a UUIDv7 as a number: 48 bits of time, version 7, 74 random bits."""
+def build_uuid7(milliseconds: int, random_bits: int) -> int:
+    """Return a UUIDv7 (RFC 9562) with the time and the random bits, as a 128-bit number."""
     high = random_bits >> 62 & 0xFFF
     low = random_bits & 0x3FFF_FFFF_FFFF_FFFF
     return (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
 
 
 _CORRECTED = 60_000
-"""Milliseconds by which the clock goes back only when a wrong one is corrected; identifiers then follow it."""
+"""If the clock goes back by more milliseconds than this, a wrong time was corrected, and IDs use the new time."""
 
 
 class _Sequence:
-    """Generator of increasing numbers in this process (RFC 9562 §6.2, method 2), unless a wrong clock is corrected."""
+    """Generates increasing UUIDs in this process (RFC 9562 §6.2, method 2), unless a wrong clock is corrected."""
 
     def __init__(self) -> None:
-        self.begin()
+        self.reset()
 
-    def begin(self) -> None:
+    def reset(self) -> None:
         """Reset the generator with a new random seed."""
         self._lock = Lock()
         self._random = Random(secrets.randbits(256))  # noqa: S311  ids are unique, not secret
@@ -114,7 +114,7 @@ class _Sequence:
         self._bits = 0
 
     def next(self) -> int:
-        """Return the next UUIDv7."""
+        """Return the next UUIDv7 as a number."""
         now = CLOCK.unix_ms()
         with self._lock:
             if now > self._milliseconds or now < self._milliseconds - _CORRECTED:
@@ -123,40 +123,40 @@ class _Sequence:
                 self._bits += self._random.getrandbits(40) + 1
                 if self._bits >> 74:
                     self._milliseconds, self._bits = self._milliseconds + 1, self._random.getrandbits(73)
-            return uuid7(self._milliseconds, self._bits)
+            return build_uuid7(self._milliseconds, self._bits)
 
 
 _SEQUENCE = _Sequence()
 
 
-def begin_anew() -> None:
-    """Reset the generator of identifiers. A forked process must do so, or it would generate those of its parent."""
-    _SEQUENCE.begin()
+def reset_after_fork() -> None:
+    """Reset the generator of IDs in a forked process, which would otherwise generate the IDs of the parent process."""
+    _SEQUENCE.reset()
 
 
 def new_id(prefix: str) -> str:
-    """Return a new, unique identifier with the prefix; those of one process sort by creation."""
-    return f"{prefix}_{encode(_SEQUENCE.next())}"
+    """Return a new, unique ID with the prefix; the IDs of one process sort by creation."""
+    return f"{prefix}_{encode_base62(_SEQUENCE.next())}"
 
 
-def from_digest(prefix: str, digest: bytes) -> str:
-    """Return a permanent identifier from the first 16 bytes of a digest, for things that a release defines."""
-    return f"{prefix}_{encode(int.from_bytes(digest[:16], 'big') % _MAX)}"
+def create_id_from_digest(prefix: str, digest: bytes) -> str:
+    """Return an ID that encodes the first 16 bytes of a digest, for objects whose ID must be the same everywhere."""
+    return f"{prefix}_{encode_base62(int.from_bytes(digest[:16], 'big') % _MAX)}"
 
 
-def pattern_of(prefix: str) -> str:
-    """Return the regular expression of identifiers with this prefix, for schemas."""
+def build_id_pattern(prefix: str) -> str:
+    """Return the regular expression of IDs with this prefix, for schemas."""
     return f"^{prefix}_[0-9A-Za-z]{{{LENGTH}}}$"
 
 
-def prefix_in(pattern: str) -> str | None:
-    """Return the prefix of an identifier pattern, or None for another pattern."""
+def find_pattern_prefix(pattern: str) -> str | None:
+    """Return the ID prefix in a regular expression that `build_id_pattern` returned, or None for other expressions."""
     prefix = pattern[1:].partition("_")[0]
-    return prefix if prefix in NOUNS and pattern == pattern_of(prefix) else None
+    return prefix if prefix in NOUNS and pattern == build_id_pattern(prefix) else None
 
 
 def is_id(prefix: str, text: str) -> bool:
-    """Return whether `text` is a well-formed identifier with this prefix."""
+    """Return whether the text is a well-formed ID with this prefix."""
     return (
         len(text) == len(prefix) + 1 + LENGTH
         and text.startswith(prefix + "_")
@@ -164,7 +164,7 @@ def is_id(prefix: str, text: str) -> bool:
     )
 
 
-def kind_of(text: str) -> str | None:
-    """Return the noun of an identifier, such as `a product`, or None if the text is not one."""
+def find_noun(text: str) -> str | None:
+    """Return the noun for the object that an ID identifies, such as `a product`, or None if the text is not an ID."""
     prefix = text.partition("_")[0]
     return NOUNS[prefix] if prefix in NOUNS and is_id(prefix, text) else None

@@ -1,17 +1,17 @@
-"""The expiry of signed links."""
+"""The expiry of signed links, rounded so that links signed shortly after each other are equal."""
 
 from datetime import UTC, datetime, timedelta
 
 LINK_STEP = timedelta(seconds=30)
-"""Links that are made within a step are equal, so that the ETags of answers that contain them are."""
+"""Times of expiry are multiples of this step, so that links signed within one step, and ETags of responses, are equal."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def start_of_step(moment: datetime) -> datetime:
-    """Return the start of the step that contains the moment."""
+def round_down_to_step(moment: datetime) -> datetime:
+    """Return the moment rounded down to a multiple of LINK_STEP."""
     return moment - (moment - _EPOCH) % LINK_STEP
 
 
 def link_expiry(now: datetime, lifetime: timedelta) -> datetime:
-    """Return when a link that is made now expires: after its lifetime, rounded down to the start of a step."""
-    return start_of_step(now + lifetime)
+    """Return when a link signed now expires: after its lifetime, rounded down to a multiple of LINK_STEP."""
+    return round_down_to_step(now + lifetime)

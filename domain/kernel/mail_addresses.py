@@ -1,14 +1,13 @@
-"""Comparison of mail addresses; addresses that may belong to two people never compare equal."""
+"""Normalisation of email addresses for comparison; addresses that may belong to two people are never equal."""
 
 import string
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
-def address_key(email: str) -> str:
-    """Return an address or domain in the form for comparison: only A to Z are lower-cased.
+def normalise_mail_address(email: str) -> str:
+    """Normalise an email address or domain for comparison: only A to Z are changed to lower case.
 
-    Other case folding would equate addresses of different people, such as those with ß and ss, or with the kelvin sign
-    and k.
+    Other rules would make addresses of different people equal, such as those with ß and ss, or with the Kelvin sign and k.
     """
     return email.strip().translate(_LOWER)

@@ -19,9 +19,9 @@ EXPONENTS: Final[dict[str, int]] = {
 }
 
 
-def minor_units(amount: Decimal, currency: str) -> int:
-    """Return `amount` in minor units, rounded half up once.
+def to_minor_units(amount: Decimal, currency: str) -> int:
+    """Return the amount in minor units of the currency, rounded half up.
 
-    Raises KeyError for a currency that ISO 4217 does not list.
+    Raises KeyError for a currency that is not in ISO 4217.
     """
     return int(amount.scaleb(EXPONENTS[currency]).quantize(Decimal(1), rounding=ROUND_HALF_UP))

@@ -1,4 +1,4 @@
-"""Names that people give themselves and their organisations, which pages and mail show to others."""
+"""Validation of names that users give themselves and their organisations, which pages and mail show to others."""
 
 import re
 import unicodedata
@@ -6,41 +6,42 @@ from itertools import groupby
 
 from domain.kernel.errors import InvalidRequest
 
-LONGEST_NAME = 100
+MAX_NAME_CHARS = 100
 _MOST_MARKS = 4
-"""Consecutive combining marks; Tibetan stacks and vocalised Hebrew have no more."""
+"""Maximum number of consecutive combining marks; Tibetan and vocalised Hebrew need no more."""
 _LINK = re.compile(r"[/\\@]|\bwww\.|\b[a-z][a-z0-9+.-]*:(?=\S)", re.IGNORECASE)
 _HOST = re.compile(r"[^\s.][.\u3002][^\W\d_][^\s.,]|\b\d+\.\d+\.\d+\.\d+\b")
 _LIKE_SLASHES = re.compile(
     "[\u1735\u2044\u20e5\u20eb\u2215\u2216\u2236\u244a\u2571-\u2573\u27cb\u27cd\u29f5-\u29f9\u2afb\u2afd\u2cc6\u3033\u31d3\u4e3f\ua789]"
 )
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U0001d159]")
-"""Characters without a glyph that are letters, marks or symbols by their category."""
+"""Characters that are letters, marks or symbols according to Unicode but display nothing."""
 _PRODUCT = re.compile(r"\b[A-Za-z]{1,20}/[0-9.]{1,16}\b|\A[A-Za-z]{1,20}\Z")
 
 
 def validate_name(text: str) -> str:
-    """Return the name with white space collapsed.
+    """Validate a name; return the name with each run of white space replaced by one space.
+
+    Host names are allowed, because companies use them as names.
 
     Raises:
-        InvalidRequest: It is empty, longer than LONGEST_NAME, has no letter and no digit, or holds control, bidirectional
-            or zero-width characters, an address, or what looks like a URL. Host names are allowed, because companies use them as names.
-
+        InvalidRequest: The name is empty, longer than MAX_NAME_CHARS, or has no letter or digit. Or it contains control,
+            bidirectional or zero-width characters, an email address, or something that looks like a URL.
     """
-    name = " ".join(text[: LONGEST_NAME * 4].split())
+    name = " ".join(text[: MAX_NAME_CHARS * 4].split())
     if not name:
-        raise InvalidRequest.of("name", "required", "Give a name.")
-    if len(name) > LONGEST_NAME:
-        raise InvalidRequest.of("name", "too_long", f"Use at most {LONGEST_NAME} characters.")
+        raise InvalidRequest.for_field("name", "required", "Enter a name.")
+    if len(name) > MAX_NAME_CHARS:
+        raise InvalidRequest.for_field("name", "too_long", f"Use at most {MAX_NAME_CHARS} characters.")
     if not _is_plain(name):
-        raise InvalidRequest.of(
+        raise InvalidRequest.for_field(
             "name", "invalid_value", "Use letters, digits and punctuation, without slashes, links or addresses."
         )
     return name
 
 
 def displayable_name(text: str, default: str = "") -> str:
-    """Return the validated name, or `default` if it is invalid or mail programs would turn it into a link."""
+    """Return the validated name, or `default` if the name is invalid or mail programs would turn it into a link."""
     try:
         name = validate_name(text)
     except InvalidRequest:
@@ -49,7 +50,7 @@ def displayable_name(text: str, default: str = "") -> str:
 
 
 def displayable_address(text: str, default: str = "") -> str:
-    """Return a mail address if its parts could be names, else `default`."""
+    """Return the email address if the texts before and after the `@` are valid names, else `default`."""
     local, _, domain = text.partition("@")
     try:
         return text if f"{validate_name(local)}@{validate_name(domain)}" == text and " " not in text else default
@@ -57,8 +58,8 @@ def displayable_address(text: str, default: str = "") -> str:
         return default
 
 
-def plain_agent(text: str) -> str:
-    """Return the product tokens of a User-Agent header (RFC 9110 §10.1.5), without comments and other text."""
+def extract_product_names(text: str) -> str:
+    """Return the product names in a User-Agent header (RFC 9110 §10.1.5), without comments and other text."""
     return " ".join(_PRODUCT.findall(text[:500]))
 
 

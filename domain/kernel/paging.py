@@ -1,4 +1,4 @@
-"""Keyset paging: page requests, pages and filters."""
+"""Keyset paging: requests for pages, pages, and filters."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
@@ -8,10 +8,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Request for a page of a list: at most `limit` items (1 to 100) after, or before, the item with key `key`.
+    """A request for a page of a list: at most `limit` items (1 to 100) after the item with the key `key`.
 
-    `key` is the list's sort key of one item (for most lists its id), or None for the first page. `backwards` requests
-    the items before `key`, still in the list's own order.
+    `key` is the value by which the list is sorted (usually the ID), or None for the first page. With `backwards`, the page has
+    the items before `key`, in the same order as otherwise.
     """
 
     limit: int = 20
@@ -21,7 +21,7 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Items in the list's order. `has_more`: there are more in the requested direction; `next_key` continues there."""
+    """Items of a list, in order. `has_more`: more items follow in the requested direction, after the key `next_key`."""
 
     items: tuple[T, ...]
     has_more: bool
@@ -30,9 +30,9 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Filter of a list: rows whose fields equal every field set here under the same name; None means any."""
+    """Filter of a list: a row matches if it has the same value in every field that is not None."""
 
-    def given(self) -> dict[str, Any]:
-        """Return the fields that are not None."""
+    def get_conditions(self) -> dict[str, Any]:
+        """Return the names and values of the fields that are not None."""
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in values if value is not None}

@@ -1,4 +1,4 @@
-"""Problems: values and records that could not be read."""
+"""Problems: values and records of a feed that could not be read."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class ProblemKind(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A value that could not be read, and its place; `external_id` is the source's own key of the item."""
+    """A value or record that could not be read, and where it is; `external_id` is the source's own key of the item."""
 
     field: str
     problem: ProblemKind

@@ -1,4 +1,4 @@
-"""Declaring a resource once: a dataclass whose fields say how each is answered, set, changed and audited.
+"""Declaration of resources: dataclasses whose fields define how each property is returned, set, changed and audited.
 
 A field with a schema is a property of the resource's JSON::
 
@@ -9,7 +9,8 @@ A field with a schema is a property of the resource's JSON::
         pinned: Annotated[bool, settable(boolean(False))] = False
         version: Annotated[int, VERSION] = 1
 
-A field without one is stored and never answered. Tables, request bodies, audit entries and undo read the same declaration.
+A field without a schema is stored but never returned. Tables, request bodies, audit entries and undo use the same
+declaration.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -25,12 +26,12 @@ from domain.kernel.schema import Schema, integer, nullable
 from domain.kernel.tenancy import Tenant
 
 R = TypeVar("R")
-VERSION = integer(3, least=1, description="What If-Match compares.")
+VERSION = integer(3, minimum=1, description="The version that If-Match compares.")
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """As whom and when a row is looked at."""
+class RenderContext:
+    """The context in which a resource is rendered: the tenant that reads it, and the current time."""
 
     tenant: Tenant
     now: datetime
@@ -38,21 +39,21 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One property of a resource.
+    """The declaration of one property of a resource.
 
     Attributes:
-        schema: how it is answered.
-        of: computes the value where it is no field of the row.
-        optional: whether it is left out where there is no value.
-        create: what a body that creates the resource may set it to; None if it may not.
-        patch: what a body that changes the resource may set it to; None if it may not.
-        required: whether a body that creates the resource must set it.
-        rendered: whether `of` returns JSON already.
-        audited: whether the audit log has it; by default what a body may set.
+        schema: The schema in responses.
+        compute: Computes the value, if it is not a field of the dataclass.
+        optional: Whether responses omit the property if it has no value.
+        create: The schema in bodies that create the resource; None if they cannot set it.
+        patch: The schema in bodies that change the resource; None if they cannot change it.
+        required: Whether bodies that create the resource must set it.
+        rendered: Whether the result of `compute` is JSON already.
+        audited: Whether the audit log records it; None means yes if a body can set it.
     """
 
     schema: Schema
-    of: Callable[[Any, View], Any] | None = None
+    compute: Callable[[Any, RenderContext], Any] | None = None
     optional: bool = False
     create: Schema | None = None
     patch: Schema | None = None
@@ -62,73 +63,76 @@ class Field:
 
     @property
     def is_settable(self) -> bool:
-        """True if a body may set it, at creation or later."""
+        """True if a body can set the property, at creation or later."""
         return (self.create or self.patch) is not None
 
     @property
     def in_audit_log(self) -> bool:
-        """True if the audit log has it."""
+        """True if the audit log records the property."""
         return self.is_settable if self.audited is None else self.audited
 
 
-def field_of(given: Field | Schema) -> Field:
-    """Return what is given as a Field; a schema alone is only answered."""
-    return given if isinstance(given, Field) else Field(given)
+def to_field(declaration: Field | Schema) -> Field:
+    """Return a declaration, a Field or a schema, as a Field; a schema declares a read-only property."""
+    return declaration if isinstance(declaration, Field) else Field(declaration)
 
 
-def optional(given: Field | Schema) -> Field:
-    """Leave the property out where there is no value."""
-    return replace(field_of(given), optional=True)
+def optional(declaration: Field | Schema) -> Field:
+    """Declare that responses omit the property if it has no value."""
+    return replace(to_field(declaration), optional=True)
 
 
-def audited(given: Field | Schema) -> Field:
-    """Have the audit log record the property, although no body sets it."""
-    return replace(field_of(given), audited=True)
+def audited(declaration: Field | Schema) -> Field:
+    """Declare that the audit log records the property, although no body can set it."""
+    return replace(to_field(declaration), audited=True)
 
 
-def computed(schema: Schema, of: Callable[[Any, View], Any]) -> Field:
-    """Compute the property as the row is looked at."""
-    return Field(schema, of)
+def computed(schema: Schema, compute: Callable[[Any, RenderContext], Any]) -> Field:
+    """Declare a property whose value the function `compute` computes when a response is rendered."""
+    return Field(schema, compute)
 
 
 def settable(
-    schema: Schema, *, required: bool = False, patch: Schema | None = None, answered: Schema | None = None
+    schema: Schema, *, required: bool = False, patch: Schema | None = None, response_schema: Schema | None = None
 ) -> Field:
-    """Let bodies set the property at creation and later.
+    """Declare that bodies can set the property, at creation and later.
 
     Args:
-        schema: what a body may set it to.
-        required: whether creation must set it.
-        patch: added to the schema for changes.
-        answered: how it is answered, if not by `schema`.
+        schema: The schema in request bodies.
+        required: Whether bodies that create the resource must set the property.
+        patch: Additions to the schema in bodies that change the resource.
+        response_schema: The schema in responses, if it differs from `schema`.
     """
-    return Field(answered or schema, create=schema, patch=schema | (patch or {}), required=required)
+    return Field(response_schema or schema, create=schema, patch=schema | (patch or {}), required=required)
 
 
-def fixed(schema: Schema, *, required: bool = False, answered: Schema | None = None) -> Field:
-    """Let bodies set the property at creation only."""
-    return Field(answered or schema, create=schema, required=required)
+def set_at_creation(schema: Schema, *, required: bool = False, response_schema: Schema | None = None) -> Field:
+    """Declare that bodies can set the property only at creation.
+
+    `response_schema` is the schema in responses, if it differs from `schema`.
+    """
+    return Field(response_schema or schema, create=schema, required=required)
 
 
 def changeable(schema: Schema, patch: Schema | None = None) -> Field:
-    """Let bodies change the property, to what `patch` allows, and the service set it at creation."""
+    """Declare that bodies can set the property only after creation; `patch` is the schema in these bodies, if it differs."""
     return Field(schema, patch=patch or schema)
 
 
 def clearable(schema: Schema, description: str) -> Field:
-    """Let bodies set the property and remove it by null; it is left out where there is no value."""
+    """Declare that bodies can set the property, and remove it with null; responses omit it if it has no value."""
     return Field(schema, optional=True, create=schema, patch=nullable(schema) | {"description": description})
 
 
 @cache
 def fields_of(kind: Hashable) -> Mapping[str, Field]:
-    """Return the properties that the fields of a dataclass declare, in their order."""
+    """Return the properties that a dataclass declares, by name and in order."""
     found = {}
     declared: Any = kind
     for name, hint in get_type_hints(declared, include_extras=True).items():
         for note in get_args(hint)[1:] if hasattr(hint, "__metadata__") else ():
             if isinstance(note, (Field, dict)):
-                found[name] = field_of(note)
+                found[name] = to_field(note)
     return found
 
 
@@ -138,35 +142,40 @@ def _types_of(kind: Hashable) -> Mapping[str, Any]:
     return get_type_hints(declared)
 
 
-def load(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the plain values of fields (`domain.kernel.plain`) to the fields' types."""
+def convert_json_values(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert recorded values of fields from plain JSON types to the types that a dataclass declares.
+
+    Args:
+        kind: The dataclass.
+        values: The values by field name, as JSON values.
+    """
     types = _types_of(kind)
     return {name: msgspec.convert(value, types[name]) for name, value in values.items()}
 
 
-def differing(row: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the values that the row's fields do not have yet."""
+def select_differing(row: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that differ from the row's fields with the same names."""
     return {name: value for name, value in values.items() if getattr(row, name) != value}
 
 
-def changed(row: R, now: datetime, **changes: Any) -> R:
-    """Return the row with those fields and `updated_at` changed, one version on if it has versions."""
+def with_changes(row: R, now: datetime, **changes: Any) -> R:
+    """Return a copy of the row with the changes, `now` as `updated_at` and, if it has a version, the next version."""
     one: Any = row
     version = {"version": one.version + 1} if hasattr(one, "version") else {}
     after: R = replace(one, updated_at=now, **version, **changes)
     return after
 
 
-def existing(row: R | None) -> R:
-    """Return the row. Raises NotFound where there is none."""
+def require_found(row: R | None) -> R:
+    """Return the row; raise NotFound if it is None."""
     if row is None:
         raise NotFound
     return row
 
 
-def refuse_stale(row: Any, expected: int | None) -> None:
-    """Raise PreconditionFailed for a row at another version than expected; None expects any."""
+def require_version(row: Any, expected: int | None) -> None:
+    """Raise PreconditionFailed if the row's version is not the expected one; None accepts any version."""
     if expected not in (None, row.version):
         raise PreconditionFailed(
-            f"It is at version {row.version} now, not at the one in If-Match; read it again and use its new ETag."
+            f"The object now has version {row.version}, not the version in If-Match. Read the object again and use its new ETag."
         )

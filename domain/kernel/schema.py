@@ -1,4 +1,4 @@
-"""Building blocks of all JSON Schemas, each with an example: ids, money, times, lists, closed objects."""
+"""Functions that build the JSON Schemas of the API, each with an example."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from domain.kernel.ids import pattern_of
+from domain.kernel.ids import build_id_pattern
 from domain.kernel.money import EXPONENTS
 
 Schema = dict[str, Any]
@@ -14,20 +14,20 @@ _CAPITAL = re.compile("(?<!^)(?=[A-Z])")
 _SAMPLE = "01J8ZQ5T3V7XK2M9RB4CDW"
 
 
-def id_of(prefix: str, description: str = "") -> Schema:
-    """Return the schema of an identifier with that prefix."""
-    schema: Schema = {"type": "string", "pattern": pattern_of(prefix), "examples": [f"{prefix}_{_SAMPLE}"]}
+def id_schema(prefix: str, description: str = "") -> Schema:
+    """Return the schema of an ID with the prefix."""
+    schema: Schema = {"type": "string", "pattern": build_id_pattern(prefix), "examples": [f"{prefix}_{_SAMPLE}"]}
     return schema | ({"description": description} if description else {})
 
 
-def text(example: str, *, longest: int = 500, shortest: int = 1, description: str = "") -> Schema:
-    """Return the schema of a string with bounds."""
-    schema: Schema = {"type": "string", "minLength": shortest, "maxLength": longest, "examples": [example]}
+def text(example: str, *, max_length: int = 500, min_length: int = 1, description: str = "") -> Schema:
+    """Return the schema of a string; `max_length` and `min_length` limit its length in characters."""
+    schema: Schema = {"type": "string", "minLength": min_length, "maxLength": max_length, "examples": [example]}
     return schema | ({"description": description} if description else {})
 
 
 def enum(*values: str) -> Schema:
-    """Return the schema of one of the values; a complete enumeration of the domain gets its name as title."""
+    """Return the schema of an enumeration; the title is the enum class of the values, if all its members are given."""
     schema: Schema = {"type": "string", "enum": list(values), "examples": [values[0]]}
     kind = type(values[0])
     if issubclass(kind, StrEnum) and set(values) == set(kind):
@@ -35,13 +35,13 @@ def enum(*values: str) -> Schema:
     return schema
 
 
-def integer(example: int, *, least: int | None = None, most: int | None = None, description: str = "") -> Schema:
-    """Return the schema of a whole number with bounds."""
+def integer(example: int, *, minimum: int | None = None, maximum: int | None = None, description: str = "") -> Schema:
+    """Return the schema of an integer from `minimum` to `maximum`; None for no limit."""
     schema: Schema = {"type": "integer", "examples": [example]}
-    if least is not None:
-        schema["minimum"] = least
-    if most is not None:
-        schema["maximum"] = most
+    if minimum is not None:
+        schema["minimum"] = minimum
+    if maximum is not None:
+        schema["maximum"] = maximum
     return schema | ({"description": description} if description else {})
 
 
@@ -56,20 +56,26 @@ def boolean(example: bool = True, description: str = "") -> Schema:
 
 
 def timestamp(description: str = "") -> Schema:
-    """Return the schema of a time in RFC 3339, UTC, with milliseconds."""
+    """Return the schema of a time: RFC 3339, UTC, with milliseconds."""
     schema: Schema = {"type": "string", "format": "date-time", "examples": ["2026-11-20T13:08:00.123Z"]}
     return schema | ({"description": description} if description else {})
 
 
-def moment_of(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """Parse RFC 3339 text to a time in UTC, truncated to microseconds. Raises ValueError or OverflowError."""
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def moments_in(properties: Mapping[str, Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return a function that parses the times among the values of these properties."""
+def create_time_parser(properties: Mapping[str, Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return a function that returns the times of a JSON object by property name, parsed to `datetime`.
+
+    Other properties of the object are omitted.
+
+    Args:
+        properties: The schemas of the object's properties by name.
+    """
     names = tuple(name for name, schema in properties.items() if schema.get("format") == "date-time")
-    return lambda values: {name: moment_of(values[name]) for name in names if isinstance(values.get(name), str)}
+    return lambda values: {name: parse_time(values[name]) for name in names if isinstance(values.get(name), str)}
 
 
 def date() -> Schema:
@@ -91,53 +97,57 @@ def url(example: str = "https://vendor.example/feed.csv") -> Schema:
 
 def currency() -> Schema:
     """Return the schema of a lower-case ISO 4217 code."""
-    return named("currency", {"type": "string", "enum": sorted(EXPONENTS), "examples": ["usd"]})
+    return with_title("currency", {"type": "string", "enum": sorted(EXPONENTS), "examples": ["usd"]})
 
 
-def minor(example: int = 49900, description: str = "Minor units of the currency.") -> Schema:
+def money(example: int = 49900, description: str = "Minor units of the currency.") -> Schema:
     """Return the schema of money in minor units."""
     return {"type": "integer", "examples": [example], "description": description}
 
 
-def named(name: str, schema: Schema) -> Schema:
-    """Return the schema with a name: API descriptions show it once, and clients get one type for it."""
+def with_title(name: str, schema: Schema) -> Schema:
+    """Return the schema with a title; API descriptions then define it once, and clients have one type for it."""
     return schema | {"title": name}
 
 
-def failure(code: str, message: str, description: str) -> Schema:
-    """Return the schema of a failure: a code for programs, a sentence for people."""
-    schema = record(None, {"code": text(code), "message": text(message, longest=2000)}, description=description)
-    return named("failure", schema)
+def failure(example_code: str, example_message: str, description: str) -> Schema:
+    """Return the schema of a failure, which has a machine-readable code and a message; both arguments are examples."""
+    schema = response_object(
+        None, {"code": text(example_code), "message": text(example_message, max_length=2000)}, description=description
+    )
+    return with_title("failure", schema)
 
 
 def constant(value: str) -> Schema:
-    """Return the schema of a constant, such as an object marker."""
+    """Return the schema of a string that always has the value, such as the property `object`."""
     return {"type": "string", "const": value, "examples": [value]}
 
 
 def nullable(schema: Schema) -> Schema:
-    """Return the schema that also permits null."""
+    """Return a schema that permits null in addition to the values of the schema."""
     return {"anyOf": [schema, {"type": "null"}], "examples": schema.get("examples", [None])}
 
 
-def array(items: Schema, *, most: int | None = None, least: int | None = None, description: str = "") -> Schema:
-    """Return the schema of a list."""
+def array(
+    items: Schema, *, max_items: int | None = None, min_items: int | None = None, description: str = ""
+) -> Schema:
+    """Return the schema of a list with `min_items` to `max_items` items; None for no limit."""
     schema: Schema = {"type": "array", "items": items}
-    if most is not None:
-        schema["maxItems"] = most
-    if least is not None:
-        schema["minItems"] = least
+    if max_items is not None:
+        schema["maxItems"] = max_items
+    if min_items is not None:
+        schema["minItems"] = min_items
     return schema | ({"description": description} if description else {})
 
 
-def map_of(values: Schema, example: Mapping[str, Any], description: str = "") -> Schema:
-    """Return the schema of an object with any keys and values of one schema."""
+def map_schema(values: Schema, example: Mapping[str, Any], description: str = "") -> Schema:
+    """Return the schema of an object with arbitrary keys, and with values of the schema `values`."""
     schema: Schema = {"type": "object", "additionalProperties": values, "examples": [dict(example)]}
     return schema | ({"description": description} if description else {})
 
 
 def strict_object(properties: Mapping[str, Schema], required: tuple[str, ...] = (), description: str = "") -> Schema:
-    """Return the schema of an object that refuses unknown fields, for request bodies."""
+    """Return the schema of an object without unknown fields, for request bodies."""
     schema: Schema = {
         "type": "object",
         "properties": dict(properties),
@@ -147,12 +157,13 @@ def strict_object(properties: Mapping[str, Schema], required: tuple[str, ...] = 
     return schema | ({"description": description} if description else {})
 
 
-def record(
+def response_object(
     object_name: str | None, properties: Mapping[str, Schema], optional: tuple[str, ...] = (), description: str = ""
 ) -> Schema:
     """Return the schema of an object in a response.
 
-    All properties but the optional ones are required; readers ignore unknown ones.
+    Properties are required unless listed in `optional`; clients must ignore unknown ones. `object_name` is the value of the
+    property `object`, None if there is none.
     """
     marked = {"object": constant(object_name), **properties} if object_name else dict(properties)
     schema: Schema = {
@@ -165,8 +176,8 @@ def record(
     return schema | ({"description": description} if description else {})
 
 
-def list_of(item: Schema) -> Schema:
-    """Return the schema of the list envelope."""
+def list_response(item: Schema) -> Schema:
+    """Return the schema of a response with a page of a list, whose items have the schema `item`."""
     title = {"title": f"{item['title']}_list"} if "title" in item else {}
     return {
         **title,
@@ -181,15 +192,15 @@ def list_of(item: Schema) -> Schema:
     }
 
 
-def example(schema: Schema) -> Any:
-    """Return an example composed of the examples inside the schema."""
+def build_example(schema: Schema) -> Any:
+    """Return an example value, composed of the examples in the schema."""
     if schema.get("examples"):
         return schema["examples"][0]
     if "anyOf" in schema:
-        return example(schema["anyOf"][0])
+        return build_example(schema["anyOf"][0])
     kinds = schema.get("type", ())
     if "array" in kinds:
-        return [example(schema["items"])]
+        return [build_example(schema["items"])]
     if "object" in kinds:
-        return {name: example(part) for name, part in schema.get("properties", {}).items()}
+        return {name: build_example(part) for name, part in schema.get("properties", {}).items()}
     return None

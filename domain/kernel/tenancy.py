@@ -1,11 +1,11 @@
-"""Tenants, actors and the context of units of work."""
+"""Tenants, actors, and the context of a transaction."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """An organisation (`org_…`) in live mode or test mode; every row belongs to exactly one."""
+    """An organisation (`org_…`) in live mode or in test mode, to which each row of data belongs."""
 
     org: str
     livemode: bool
@@ -18,9 +18,9 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The originator of an action.
+    """The user, API key, app, agent or part of the service that performs an action.
 
-    `kind`: user, api_key, app, agent or service; `on_behalf_of` is the user for whom an app or agent acts.
+    `kind` is user, api_key, app, agent or service. `on_behalf_of` is the user for whom an app or agent acts.
     """
 
     kind: str
@@ -30,15 +30,14 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class AuditContext:
-    """The request or job behind a unit of work, as the audit log and events name it.
+    """The request or job that a transaction belongs to, for the audit log and events.
 
     Attributes:
-        actor: Who acts.
-        operation: The operation's id, or the job's kind.
-        request_id: The request, where there is one.
-        reversible: Whether the audit log can undo what it changes.
-        job_id: The job, where one acts.
-
+        actor: The originator of the changes.
+        operation: The ID of the operation, or the kind of the job.
+        request_id: The ID of the request, or None.
+        reversible: Whether the changes can be undone.
+        job_id: The ID of the job, or None.
     """
 
     actor: Actor
@@ -49,5 +48,5 @@ class AuditContext:
 
     @property
     def correlation_id(self) -> str | None:
-        """The request or job that events name as their cause, unless a run caused them."""
+        """ID of the request or job, which becomes the correlation ID of events that have none."""
         return self.request_id or self.job_id

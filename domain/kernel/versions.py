@@ -1,4 +1,4 @@
-"""Dated API versions: bodies are built in the newest shape and converted step by step to the requested version."""
+"""Dated API versions: bodies are created in the newest version's shape, and converted to the requested version's shape."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,29 +9,32 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A dated version. `older` converts an object (by its `object` marker) to the shape of the version before."""
+    """A dated API version, with functions that convert its objects to the previous version's shape.
+
+    `downgraders` has such a function for each type of object (value of `object`) whose shape differs.
+    """
 
     date: str
-    older: Mapping[str, Callable[[Body], Body]] = field(default_factory=dict)
+    downgraders: Mapping[str, Callable[[Body], Body]] = field(default_factory=dict)
 
 
 class Versions:
-    """All supported versions, from the oldest to the newest."""
+    """All supported API versions, oldest first."""
 
     def __init__(self, versions: tuple[Version, ...]) -> None:
         self.dates: tuple[str, ...] = tuple(version.date for version in versions)
         self.latest = versions[-1].date
         self._rewriters = {
-            version.date: tuple(newer.older for newer in reversed(versions[index + 1 :]) if newer.older)
+            version.date: tuple(newer.downgraders for newer in reversed(versions[index + 1 :]) if newer.downgraders)
             for index, version in enumerate(versions)
         }
 
-    def unchanged(self, date: str) -> bool:
-        """Return whether bodies of that version equal those of the newest, so that no conversion is needed."""
+    def has_latest_shape(self, date: str) -> bool:
+        """Return whether bodies of the version have the same shape as bodies of the newest version."""
         return not self._rewriters[date]
 
-    def shape(self, body: Any, date: str) -> Any:
-        """Convert the JSON value to that version, including nested objects."""
+    def convert(self, body: Any, date: str) -> Any:
+        """Convert a JSON value, including nested objects, from the newest version's shape to the given version's shape."""
         for rewriters in self._rewriters[date]:
             body = _rewrite(body, rewriters)
         return body

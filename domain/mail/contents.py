@@ -1,4 +1,4 @@
-"""Detection of data files by content, because names and declared types of mailed files are often wrong."""
+"""Detection of data files by their content, because names and declared types of mailed files are often wrong."""
 
 import re
 from collections import Counter
@@ -20,15 +20,15 @@ _TNEF = b"\x78\x9f\x3e\x22"
 
 
 class ContentKind(StoredEnum):
-    """Kinds of content that hold data: a plain file, or an archive of such files."""
+    """Kinds of data files: a plain file, or an archive of such files."""
 
     FILE = "file"
     ZIP = "zip"
     GZIP = "gzip"
 
 
-def kind_of(content: bytes) -> ContentKind | AttachmentNote:
-    """Return the kind of content, or why it holds no data."""
+def detect_kind(content: bytes) -> ContentKind | AttachmentNote:
+    """Return the kind of data file that the content is, or the reason why it is not a data file."""
     if not content.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
         return AttachmentNote.EMPTY
     if content.startswith(b"\x1f\x8b"):
@@ -36,19 +36,19 @@ def kind_of(content: bytes) -> ContentKind | AttachmentNote:
     if content.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return ContentKind.ZIP
     if content.startswith(b"\xd0\xcf\x11\xe0"):
-        return _compound(content)
+        return _classify_compound_file(content)
     if content.startswith(_TNEF):
         return AttachmentNote.WINMAIL
-    return _text(_decoded(content[:_HEAD]), whole=len(content) <= _HEAD)
+    return _classify_text(_decode(content[:_HEAD]), is_complete=len(content) <= _HEAD)
 
 
-def _compound(content: bytes) -> ContentKind | AttachmentNote:
+def _classify_compound_file(content: bytes) -> ContentKind | AttachmentNote:
     if _ENCRYPTED in content:
         return AttachmentNote.ENCRYPTED
     return ContentKind.FILE if any(name in content for name in _BOOKS) else AttachmentNote.NOT_DATA
 
 
-def _decoded(head: bytes) -> str:
+def _decode(head: bytes) -> str:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return head.decode("utf-16", errors="replace")
     try:
@@ -57,7 +57,7 @@ def _decoded(head: bytes) -> str:
         return head.decode("latin-1")
 
 
-def _text(text: str, *, whole: bool) -> ContentKind | AttachmentNote:
+def _classify_text(text: str, *, is_complete: bool) -> ContentKind | AttachmentNote:
     if _BINARY.search(text):
         return AttachmentNote.NOT_DATA
     start = text.lstrip("\ufeff \t\r\n")
@@ -67,29 +67,32 @@ def _text(text: str, *, whole: bool) -> ContentKind | AttachmentNote:
     if low.startswith(_WORDS):
         return AttachmentNote.NOT_DATA
     if low.startswith("<"):
-        return _markup(low)
+        return _classify_markup(low)
     if low.startswith(("{", "[")):
         return ContentKind.FILE
-    return ContentKind.FILE if _is_table(start, whole=whole) else AttachmentNote.NOT_DATA
+    return ContentKind.FILE if _is_table(start, is_complete=is_complete) else AttachmentNote.NOT_DATA
 
 
-def _markup(low: str) -> ContentKind | AttachmentNote:
+def _classify_markup(low: str) -> ContentKind | AttachmentNote:
     if low.startswith(_WEB) or "<html" in low:
         return AttachmentNote.WEB_PAGE
     return AttachmentNote.NOT_DATA if "<svg" in low else ContentKind.FILE
 
 
-def _is_table(text: str, *, whole: bool) -> bool:
-    """Return whether half of the first lines, and at least two, have the same number of the same delimiter."""
+def _is_table(text: str, *, is_complete: bool) -> bool:
+    """Return whether the text is a table of delimited values.
+
+    At least two lines, and half of the first 50, must have the same number of one delimiter.
+    """
     lines = text[:_HEAD].splitlines()
-    if not whole:
+    if not is_complete:
         lines = lines[:-1]
-    bare = [_QUOTED.sub("", line) for line in lines if line.strip()][:_LINES]
-    if len(bare) < 2:
+    unquoted = [_QUOTED.sub("", line) for line in lines if line.strip()][:_LINES]
+    if len(unquoted) < 2:
         return False
     for delimiter in _DELIMITERS:
-        counts = Counter(line.count(delimiter) for line in bare)
+        counts = Counter(line.count(delimiter) for line in unquoted)
         del counts[0]
-        if counts and counts.most_common(1)[0][1] >= max(2, len(bare) / 2):
+        if counts and counts.most_common(1)[0][1] >= max(2, len(unquoted) / 2):
             return True
     return False

@@ -1,21 +1,29 @@
-"""DMARC evaluation: the policy of an author's domain, and its alignment with SPF and DKIM.
+"""DMARC evaluation (RFC 7489): the policy of the author's domain, and its alignment with SPF and DKIM.
 
-RFC 7489. Organisational domains are found by the DNS tree walk of its successor, which needs no list of public
-suffixes.
+The organisational domain (the domain that an organisation registered) is found by the DNS tree walk of the successor of
+RFC 7489, which needs no list of public suffixes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from domain.mail.model import CheckResult, MailPolicy
+from domain.mail.model import MailPolicy, SenderCheckResult
 
-_MOST_LOOKS = 8
-_LONGEST = 4096
+_MAX_LOOKUPS = 8
+_MAX_RECORD_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """A domain's DMARC record. `psd`: whether the name is a public suffix (`y`) or not (`n`)."""
+class DmarcRecord:
+    """A domain's DMARC record.
+
+    Attributes:
+        policy: The policy for mail from the domain.
+        subdomains: The policy for mail from subdomains.
+        strict_dkim: Whether DKIM must have verified exactly the author's domain.
+        strict_spf: Whether SPF must have verified exactly the author's domain.
+        psd: Whether the domain is a public suffix: `y` (yes), `n` (no) or `u` (unknown).
+    """
 
     policy: MailPolicy
     subdomains: MailPolicy
@@ -24,80 +32,100 @@ class Policy:
     psd: str
 
 
-def names_to_walk(domain: str) -> tuple[str, ...]:
-    """Return the names whose records determine the organisational domain, from the domain upwards; at most eight."""
+def list_lookup_names(domain: str) -> tuple[str, ...]:
+    """Return the domain and its parent domains, whose DMARC records determine the organisational domain.
+
+    At most eight.
+    """
     labels = domain.split(".")
-    names = [".".join(labels[at:]) for at in range(len(labels))]
-    if len(names) > _MOST_LOOKS:
-        names = [names[0], *names[-(_MOST_LOOKS - 1) :]]
+    names = [".".join(labels[index:]) for index in range(len(labels))]
+    if len(names) > _MAX_LOOKUPS:
+        names = [names[0], *names[-(_MAX_LOOKUPS - 1) :]]
     return tuple(names)
 
 
-def record_of(texts: Iterable[bytes]) -> Policy | None:
-    """Return the record among the texts at a domain's `_dmarc`; None if there is none, or more than one."""
-    found = [text for text in texts if text[:8].replace(b" ", b"").lower().startswith(b"v=dmarc1")]
-    return _parsed(found[0][:_LONGEST].decode("ascii", errors="replace")) if len(found) == 1 else None
+def find_record(txt_records: Iterable[bytes]) -> DmarcRecord | None:
+    """Return the only DMARC record among the TXT records of a domain's `_dmarc` name.
+
+    None if there is not exactly one.
+    """
+    found = [text for text in txt_records if text[:8].replace(b" ", b"").lower().startswith(b"v=dmarc1")]
+    return _parse_record(found[0][:_MAX_RECORD_BYTES].decode("ascii", errors="replace")) if len(found) == 1 else None
 
 
-def organisation_of(domain: str, records: Mapping[str, Policy]) -> str:
-    """Return the organisational domain by the records of a walk: the highest one that has a record."""
-    walk = names_to_walk(domain)
+def find_organisational_domain(domain: str, records: Mapping[str, DmarcRecord]) -> str:
+    """Return the organisational domain: the highest parent domain (or the domain) that has a DMARC record.
+
+    `records` are DMARC records by domain. Records that state whether a domain is a public suffix take precedence.
+    """
+    walk = list_lookup_names(domain)
     highest = domain
-    for at, name in enumerate(walk):
+    for index, name in enumerate(walk):
         record = records.get(name)
         if record is None:
             continue
         if record.psd == "n":
             return name
         if record.psd == "y":
-            return walk[at - 1] if at else name
+            return walk[index - 1] if index else name
         highest = name
     return highest
 
 
-def policy_for(domain: str, records: Mapping[str, Policy]) -> tuple[Policy, MailPolicy] | None:
-    """Return the record and policy that apply to mail of that author's domain, or None."""
-    if own := records.get(domain):
-        return own, own.policy
-    above = records.get(organisation_of(domain, records))
-    return (above, above.subdomains) if above else None
+def find_policy(domain: str, records: Mapping[str, DmarcRecord]) -> tuple[DmarcRecord, MailPolicy] | None:
+    """Return the DMARC record and the policy that apply to mail whose author is in the domain, or None.
+
+    `records` are DMARC records by domain.
+    """
+    if domain_record := records.get(domain):
+        return domain_record, domain_record.policy
+    parent_record = records.get(find_organisational_domain(domain, records))
+    return (parent_record, parent_record.subdomains) if parent_record else None
 
 
-def aligned(author: str, other: str, organisations: Sequence[str], *, strict: bool) -> bool:
-    """Return whether a checked domain is aligned with the author's; `organisations` are both organisational domains."""
-    return author == other if strict else organisations[0] == organisations[1]
+def is_aligned(
+    author_domain: str, verified_domain: str, organisational_domains: Sequence[str], *, strict: bool
+) -> bool:
+    """Return whether a domain that SPF or DKIM has verified (`verified_domain`) is aligned with the author's domain (`author_domain`).
+
+    Aligned domains are equal or, unless `strict`, have the same organisational domain. `organisational_domains` are the
+    organisational domains of `author_domain` and `verified_domain`.
+    """
+    return author_domain == verified_domain if strict else organisational_domains[0] == organisational_domains[1]
 
 
-def outcome(*, passed: bool, unsure: bool) -> CheckResult:
-    """Return the DMARC result under a policy.
+def determine_dmarc_result(*, passed: bool, dns_failed: bool) -> SenderCheckResult:
+    """Return the result of DMARC for mail from a domain with a policy: pass, fail, or a temporary error.
 
-    `unsure`: a check that did not pass might have passed with working DNS.
+    Args:
+        passed: Whether an aligned check has passed.
+        dns_failed: Whether an aligned check could not be made because DNS did not respond.
     """
     if passed:
-        return CheckResult.PASS
-    return CheckResult.TEMPERROR if unsure else CheckResult.FAIL
+        return SenderCheckResult.PASS
+    return SenderCheckResult.TEMPERROR if dns_failed else SenderCheckResult.FAIL
 
 
-def _parsed(text: str) -> Policy | None:
+def _parse_record(text: str) -> DmarcRecord | None:
     tags: dict[str, str] = {}
-    for part in text.split(";"):
-        name, _, value = part.partition("=")
+    for tag in text.split(";"):
+        name, _, value = tag.partition("=")
         tags.setdefault(name.strip().lower(), value.strip().lower())
-    policy = _policy(tags.get("p"))
+    policy = _parse_policy(tags.get("p"))
     if policy is None:
         if "rua" not in tags:
             return None
         policy = MailPolicy.NONE
-    subdomains = _policy(tags.get("sp")) or policy
+    subdomains = _parse_policy(tags.get("sp")) or policy
     if tags.get("t") == "y" or tags.get("pct") == "0":
-        policy, subdomains = _milder(policy), _milder(subdomains)
-    return Policy(policy, subdomains, tags.get("adkim") == "s", tags.get("aspf") == "s", tags.get("psd", "u"))
+        policy, subdomains = _weaken(policy), _weaken(subdomains)
+    return DmarcRecord(policy, subdomains, tags.get("adkim") == "s", tags.get("aspf") == "s", tags.get("psd", "u"))
 
 
-def _policy(text: str | None) -> MailPolicy | None:
+def _parse_policy(text: str | None) -> MailPolicy | None:
     return next((policy for policy in MailPolicy if policy.value == text), None)
 
 
-def _milder(policy: MailPolicy) -> MailPolicy:
-    """Return the next weaker policy, applied while a domain tests its policy."""
+def _weaken(policy: MailPolicy) -> MailPolicy:
+    """Return the next weaker policy, which applies while the domain declares that it tests its policy."""
     return MailPolicy.QUARANTINE if policy == MailPolicy.REJECT else MailPolicy.NONE

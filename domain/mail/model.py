@@ -1,4 +1,4 @@
-"""Inbound messages and their outcome (docs/mail.md)."""
+"""Emails that are sent to sources: parsed messages, results of sender checks, and outcomes (docs/mail.md)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -6,27 +6,27 @@ from datetime import datetime, timedelta
 from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
 
-LARGEST = 25 * 1024 * 1024
-"""Maximum bytes of a message on the wire."""
-MOST_FILES = 20
-"""Maximum data files of a message."""
-MOST_LISTED = 100
-"""Maximum attachments listed of a message; of others only the number is stated."""
-SAME_WITHIN = timedelta(days=7)
-"""Period in which a repeated message counts as a duplicate: senders retry for five days."""
-LONGEST_TEXT = 500
-"""Characters stored of a subject, file name or sender."""
+MAX_BYTES_PER_MESSAGE = 25 * 1024 * 1024
+"""Maximum number of bytes of a message, as transmitted by SMTP."""
+MAX_DATA_FILES = 20
+"""Maximum number of data files in a message."""
+MAX_LISTED_ATTACHMENTS = 100
+"""Maximum number of attachments that the record of a message lists; further ones are only counted."""
+DUPLICATE_WINDOW = timedelta(days=7)
+"""Time in which an equal message counts as a duplicate. Sending servers retry for five days."""
+MAX_TEXT_CHARS = 500
+"""Maximum number of characters that are stored of a subject, file name or sender."""
 
 
 class MessageStatus(StoredEnum):
-    """Whether the message was accepted."""
+    """Outcomes of a received message."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
 
 
 class MessageReason(StoredEnum):
-    """Why a message was refused, or started nothing although it was accepted."""
+    """Reasons for which a message was refused, or was accepted without starting a run."""
 
     TOO_LARGE = "too_large"
     MALFORMED = "malformed"
@@ -42,7 +42,7 @@ class MessageReason(StoredEnum):
 
 
 class AttachmentNote(StoredEnum):
-    """Why an attachment was not read."""
+    """Reasons for which an attachment was not imported."""
 
     NOT_DATA = "not_data"
     WEB_PAGE = "web_page"
@@ -54,8 +54,8 @@ class AttachmentNote(StoredEnum):
     DUPLICATE = "duplicate"
 
 
-class CheckResult(StoredEnum):
-    """Results of a sender check (RFC 8601)."""
+class SenderCheckResult(StoredEnum):
+    """Results of SPF, DKIM or DMARC for a message (RFC 8601)."""
 
     PASS = "pass"  # noqa: S105  a result, not a password
     FAIL = "fail"
@@ -68,7 +68,7 @@ class CheckResult(StoredEnum):
 
 
 class MailPolicy(StoredEnum):
-    """What a domain requests for mail that fails DMARC."""
+    """Policies that a domain can request for mail that fails DMARC."""
 
     NONE = "none"
     QUARANTINE = "quarantine"
@@ -77,17 +77,17 @@ class MailPolicy(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """Results of SPF, DKIM and DMARC, and the policy of the sender's domain, if any."""
+    """Results of SPF, DKIM and DMARC, and the DMARC policy of the sender's domain (None if it has none)."""
 
-    spf: CheckResult = CheckResult.NONE
-    dkim: CheckResult = CheckResult.NONE
-    dmarc: CheckResult = CheckResult.NONE
+    spf: SenderCheckResult = SenderCheckResult.NONE
+    dkim: SenderCheckResult = SenderCheckResult.NONE
+    dmarc: SenderCheckResult = SenderCheckResult.NONE
     policy: MailPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file of a message: the run that reads it, or the note why none does."""
+    """A file in a message: `run` is the ID of the run that imports the file; without a run, `note` is the reason."""
 
     filename: str
     bytes: int
@@ -97,10 +97,14 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class InboundMessage:
-    """A message that reached a source's address.
+    """A message that was sent to a source's inbound address.
 
-    `fingerprint` is equal for repetitions of the same message. `authentication` is None if the message was refused
-    before the sender was checked.
+    Attributes:
+        sender: Email address of the author, or of the return path if the author is unknown.
+        fingerprint: Hash that copies of the same message share.
+        authentication: Results of the sender checks; None if the message was refused before the checks.
+        reason: Why the message was refused, or accepted without a run; else None.
+        detail: The reason as a sentence.
     """
 
     id: str
@@ -118,7 +122,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageFilter(Filter):
-    """Filter of a list of messages."""
+    """Filter of a list of inbound messages; None in a field matches any message."""
 
     source: str | None = None
     status: MessageStatus | None = None
@@ -127,7 +131,13 @@ class MessageFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """SMTP envelope: the return path (`sender`, may be empty), the server's address (`peer`) and its HELO name."""
+    """The SMTP envelope of a message.
+
+    Attributes:
+        sender: The return path; may be empty.
+        peer: IP address of the sending server.
+        helo: Name with which the sending server greeted (HELO).
+    """
 
     sender: str
     peer: str
@@ -135,10 +145,13 @@ class Envelope:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """An attachment.
+class ParsedAttachment:
+    """An attachment of a parsed message, with its content if it is a data file.
 
-    `content` is present for a data file, else `note` says why not. `digest` is the content's hexadecimal SHA-256.
+    Attributes:
+        content: The bytes of a data file; None for any other attachment.
+        note: Why the attachment is not a data file, if `content` is None.
+        digest: Hexadecimal SHA-256 of `content`.
     """
 
     filename: str
@@ -149,26 +162,26 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadMessage:
-    """A parsed message with one author (`sender`, an address) and its files in order."""
+class ParsedMessage:
+    """A parsed message; `sender` is the email address of the only author, `files` are the attachments in order."""
 
     sender: str
     subject: str
     message_id: str
-    files: tuple[File, ...]
+    files: tuple[ParsedAttachment, ...]
 
     @property
-    def data(self) -> tuple[File, ...]:
-        """The files that hold data."""
+    def data_files(self) -> tuple[ParsedAttachment, ...]:
+        """The attachments that are data files."""
         return tuple(file for file in self.files if file.content is not None)
 
 
 class MessageUnreadable(Exception):
-    """A message that cannot be parsed unambiguously; the text says why.
+    """The message cannot be parsed unambiguously, for the reason in the text.
 
-    `sender` and `subject` are set as far as known.
+    `sender` and `subject` are empty if they could not be read.
     """
 
-    def __init__(self, why: str, sender: str = "", subject: str = "") -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, sender: str = "", subject: str = "") -> None:
+        super().__init__(reason)
         self.sender, self.subject = sender, subject

@@ -1,15 +1,15 @@
-"""Recipients, parsing and authentication of inbound mail."""
+"""Ports of inbound mail: look-up of recipients, parsing of messages, and authentication of senders."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 from domain.kernel.tenancy import Tenant
-from domain.mail.model import Authentication, Envelope, ReadMessage
+from domain.mail.model import Authentication, Envelope, ParsedMessage
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A source that accepts mail at `address`."""
+    """A source that accepts mail at the inbound address `address`."""
 
     tenant: Tenant
     source: str
@@ -17,30 +17,31 @@ class Recipient:
 
 
 class InboundAddresses(Protocol):
-    """Look-up of inbound addresses across tenants."""
+    """Look-up of sources by inbound address, for all tenants."""
 
-    async def find(self, address: str) -> Recipient | None:
-        """Return the source that accepts mail at that address, or None.
+    async def find_recipient(self, address: str) -> Recipient | None:
+        """Return the source that accepts mail at the address, or None.
 
-        Raises Unavailable if that cannot be determined.
+        Raises Unavailable if the look-up fails.
         """
         ...
 
 
-class MessageReader(Protocol):
-    """Parser of messages, within bounds and off the event loop."""
+class MessageParser(Protocol):
+    """Parser of messages, which limits time and memory and does not block the event loop."""
 
-    async def read(self, raw: bytes) -> ReadMessage:
-        """Return author, subject and files. Raises MessageUnreadable."""
+    async def parse(self, raw: bytes) -> ParsedMessage:
+        """Parse the message in `raw`. Raises MessageUnreadable."""
         ...
 
 
 class SenderChecks(Protocol):
-    """SPF, DKIM and DMARC."""
+    """Checks by SPF, DKIM and DMARC that the sender of a message is genuine."""
 
-    async def check(self, raw: bytes, author: str, envelope: Envelope) -> Authentication:
-        """Return the results for a message by that author (an address).
+    async def check(self, raw: bytes, author_address: str, envelope: Envelope) -> Authentication:
+        """Check whether the message in `raw` was sent with the permission of the author's domain; return the results.
 
-        Takes a bounded time; never raises because of what is sent.
+        `author_address` is the email address of the message's author. The duration is limited, and no message causes an
+        exception.
         """
         ...

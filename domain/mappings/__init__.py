@@ -1,1 +1,1 @@
-"""Column mappings of sources: runs propose them, people confirm them, later runs learn from confirmed ones."""
+"""Column mappings of sources: runs propose them, users confirm them, and later runs use confirmed ones."""

@@ -1,4 +1,4 @@
-"""Mapping of one header set of a source, its confirmation and the limits on stored mappings."""
+"""Column mappings of sources: the field of each column of one header set, and the confirmation by users."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,20 +7,20 @@ from typing import Any
 
 from domain.audit.model import Change
 from domain.catalogue.model import Stream
-from domain.ingestion.mapping.columns import by_position, parted
-from domain.ingestion.model import Column, MappingTier, Unmapped, UnmappedReason
+from domain.ingestion.mapping.columns import combine_entries, split_entries
+from domain.ingestion.model import Column, MappingTier, UnmappedColumn, UnmappedReason
 from domain.kernel.enums import StoredEnum
+from domain.kernel.json_values import to_json_value
 from domain.kernel.paging import Filter
-from domain.kernel.plain import plain
 
-KEPT = 200
-"""Maximum number of mappings of a source; beyond it the oldest unconfirmed ones are deleted."""
-KNOWN = 200
-"""Maximum number of confirmed mappings of a source that a run uses, and of its organisation's other sources."""
+MAX_MAPPINGS = 200
+"""Maximum number of mappings of a source; beyond it, the oldest unconfirmed mappings are deleted."""
+MAX_CONFIRMED_MAPPINGS = 200
+"""Maximum number of confirmed mappings that a run uses from its source, and from all other sources."""
 
 
 class MappingStatus(StoredEnum):
-    """State of a mapping: proposed by a run, or confirmed by a person."""
+    """The status of a mapping: proposed by a run, or confirmed by a user."""
 
     PROPOSED = "proposed"
     CONFIRMED = "confirmed"
@@ -28,11 +28,16 @@ class MappingStatus(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceMapping:
-    """Column mapping of one header set that files of a source have had.
+    """The column mapping of one header set in files of a source.
 
-    `digest` identifies the header set (ingestion.mapping.learned.digest_of). `stream` is that of the last run that proposed
-    the mapping. `samples` are a few rows below the headers, with shortened cells. `asked` are the positions of the columns
-    about which a model was asked.
+    Attributes:
+        digest: The hash that identifies the headers (domain.ingestion.mapping.learned.header_digest).
+        stream: The stream of the last run that proposed the mapping.
+        headers: The headers in their order.
+        samples: A few rows below the headers, with shortened cells.
+        columns: The columns that are imported, with their fields and settings.
+        unmapped: The columns that are not imported, with the reasons.
+        question_positions: The positions of the columns that were already sent to a language model.
     """
 
     id: str
@@ -43,18 +48,23 @@ class SourceMapping:
     headers: tuple[str, ...]
     samples: tuple[tuple[str, ...], ...]
     columns: tuple[Column, ...]
-    unmapped: tuple[Unmapped, ...]
+    unmapped: tuple[UnmappedColumn, ...]
     created_at: datetime
     updated_at: datetime
     confirmed_at: datetime | None = None
-    asked: tuple[int, ...] = ()
+    question_positions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnEdit:
-    """Edit of one column, identified by its position or its exact header; a `field` of None excludes the column.
+    """A user's edit of one column, which is identified by its position or its exact header.
 
-    Without `settings` the column keeps its settings if its field is unchanged; otherwise they follow from its samples.
+    Attributes:
+        field: The field of the column; None excludes the column from the import.
+        position: The position of the column, from 0.
+        column: The exact header of the column.
+        settings: The settings of the column. None keeps the settings if the field does not change; otherwise, they
+            are determined from the samples.
     """
 
     field: str | None
@@ -64,59 +74,78 @@ class ColumnEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmation:
-    """Request to confirm a mapping, with edits of some columns."""
+class MappingConfirmation:
+    """A user's request to confirm a mapping, with edits of some columns."""
 
     columns: tuple[ColumnEdit, ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
 class MappingFilter(Filter):
-    """Filter of the list of mappings."""
+    """The condition of a list of mappings: the ID of the source, or None for all sources."""
 
     source: str | None = None
 
 
-def confirmed(before: SourceMapping, after: SourceMapping) -> Change:
-    """Return the audit change of a confirmation: the status and the columns that changed."""
-    old, new = _plain_entries(before), _plain_entries(after)
+def build_confirmation_change(before: SourceMapping, after: SourceMapping) -> Change:
+    """Return the change for the audit log when a mapping is confirmed: the status, and the columns that differ."""
+    old, new = _build_json_columns(before), _build_json_columns(after)
     differing = [position for position in range(len(after.headers)) if old.get(position) != new.get(position)]
     return Change(
-        "mapping", after.id, "update", _audit_data(before, old, differing), _audit_data(after, new, differing)
+        "mapping",
+        after.id,
+        "update",
+        _build_audit_data(before, old, differing),
+        _build_audit_data(after, new, differing),
     )
 
 
-def _plain_entries(mapping: SourceMapping) -> dict[int, Any]:
-    entries = by_position(mapping.columns, mapping.unmapped)
-    return {position: {**plain(entry), "field": getattr(entry, "field", None)} for position, entry in entries.items()}
+def _build_json_columns(mapping: SourceMapping) -> dict[int, Any]:
+    """Return each column as JSON values, by position."""
+    entries = combine_entries(mapping.columns, mapping.unmapped)
+    return {
+        position: {**to_json_value(entry), "field": getattr(entry, "field", None)}
+        for position, entry in entries.items()
+    }
 
 
-def put_back(mapping: SourceMapping, before: Mapping[str, Any], now: datetime) -> SourceMapping:
-    """Return the mapping with the status and columns of an audit entry's `before`."""
-    entries = by_position(mapping.columns, mapping.unmapped)
-    for entry in before.get("columns", ()):
+def restore_mapping(mapping: SourceMapping, audited_values: Mapping[str, Any], now: datetime) -> SourceMapping:
+    """Return the mapping with the status and the columns that it had before an audited change.
+
+    Args:
+        mapping: The mapping.
+        audited_values: The values before the change, from the audit entry.
+        now: The current time.
+    """
+    entries = combine_entries(mapping.columns, mapping.unmapped)
+    for entry in audited_values.get("columns", ()):
         if entry["field"] is not None:
             entries[entry["position"]] = Column(**{**entry, "tier": MappingTier(entry["tier"])})
         elif "reason" in entry:
-            entries[entry["position"]] = Unmapped(entry["position"], entry["column"], UnmappedReason(entry["reason"]))
+            entries[entry["position"]] = UnmappedColumn(
+                entry["position"], entry["column"], UnmappedReason(entry["reason"])
+            )
         else:
             entries.pop(entry["position"], None)
-    columns, unmapped = parted(entries)
+    columns, unmapped = split_entries(entries)
     return replace(
         mapping,
-        status=MappingStatus(before["status"]),
+        status=MappingStatus(audited_values["status"]),
         columns=columns,
         unmapped=unmapped,
-        confirmed_at=mapping.confirmed_at if before["status"] == MappingStatus.CONFIRMED else None,
+        confirmed_at=mapping.confirmed_at if audited_values["status"] == MappingStatus.CONFIRMED else None,
         updated_at=now,
     )
 
 
-def _audit_data(mapping: SourceMapping, columns: Mapping[int, Any], differing: Sequence[int]) -> dict[str, Any]:
+def _build_audit_data(
+    mapping: SourceMapping, columns: Mapping[int, Any], differing_positions: Sequence[int]
+) -> dict[str, Any]:
+    """Return the status of a mapping and its differing columns, as stored in audit entries."""
     data: dict[str, Any] = {"status": mapping.status}
-    if differing:
+    if differing_positions:
         data["columns"] = [
-            columns.get(place, {"position": place, "column": mapping.headers[place], "field": None})
-            for place in differing
+            columns.get(position, {"position": position, "column": mapping.headers[position], "field": None})
+            for position in differing_positions
         ]
     return data

@@ -1,27 +1,30 @@
-"""Port for stored mappings."""
+"""Port to the stored column mappings."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from domain.ingestion.mapping.learned import KnownMapping
+from domain.ingestion.mapping.learned import ConfirmedMapping
 from domain.mappings.model import SourceMapping
 from ports.unit_of_work import Store
 
 
 class MappingStore(Store[SourceMapping], Protocol):
-    """Mappings in a tenant's transaction. Adding a second mapping of a source's header set raises Conflict."""
+    """Column mappings within a tenant's transaction.
 
-    async def of_headers(self, source: str, digests: Sequence[str]) -> Sequence[SourceMapping]:
-        """Return and lock the source's mappings of these header sets."""
+    Adding a second mapping for the same headers of a source raises Conflict.
+    """
+
+    async def lock_by_digest(self, source: str, digests: Sequence[str]) -> Sequence[SourceMapping]:
+        """Lock and return the mappings of a source whose headers have these digests."""
         ...
 
-    async def confirmed(self, source: str, most: int) -> Sequence[KnownMapping]:
-        """Return up to `most` confirmed mappings of the source and up to `most` of the tenant's other sources.
+    async def list_confirmed(self, source: str, max_mappings: int) -> Sequence[ConfirmedMapping]:
+        """Return the latest confirmed mappings of the source, followed by the mappings of the tenant's other sources.
 
-        Those of the source come first; each group is ordered by time of confirmation, latest first.
+        Each of the two groups has up to `max_mappings` mappings, latest confirmed first.
         """
         ...
 
-    async def prune(self, source: str, keep: int) -> None:
-        """Delete the source's oldest unconfirmed mappings beyond `keep` mappings in all."""
+    async def prune(self, source: str, max_mappings: int) -> None:
+        """Delete the oldest unconfirmed mappings of a source, as long as it has more than `max_mappings` mappings."""
         ...

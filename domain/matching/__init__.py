@@ -1,1 +1,1 @@
-"""Matching of items of different vendors: features, candidates, evidence, probability."""
+"""Detection of items of different vendors that are the same article."""

@@ -1,4 +1,7 @@
-"""Candidates of a batch of items from all other sources, compared and scored; index reads are requested step by step."""
+"""Matching of a batch of items with candidates from all other sources.
+
+The functions are generators that yield the index reads they need (`IndexRequest`), so that the caller executes them.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Generator, Iterable, Mapping, Sequence
@@ -6,272 +9,357 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Final, TypeVar
 
-from domain.matching.comparisons import Levels, Rarity, compare
+from domain.matching.comparisons import FeatureFrequencies, Levels, compare_items
 from domain.matching.features import MatchFeatures
 from domain.matching.index import (
-    ALL,
-    Item,
-    Listed,
-    brand_key,
-    code_key,
-    counted_keys,
-    lookup_keys,
-    nearest,
-    terms,
+    ALL_ITEMS_KEY,
+    IndexedItem,
+    KeyListing,
+    build_brand_key,
+    build_code_key,
+    build_count_only_keys,
+    build_lookup_keys,
+    collect_words,
+    rank_candidates,
 )
-from domain.matching.model import OFFERED_AT, ScoredPair
+from domain.matching.model import MIN_STORED_PROBABILITY, ScoredPair
 from domain.matching.scoring import (
-    FEWEST,
-    OFTEN,
-    Compared,
-    Scored,
+    MIN_BRAND_ITEMS,
+    MIN_GROUPS,
+    LevelsByPair,
+    ScoredCandidate,
     Weights,
-    calibrated,
-    evidence,
-    learn,
-    most,
-    scored,
+    build_evidence,
+    calibrate_odds,
+    find_max_odds,
+    fit_weights,
+    score_candidates,
 )
 
 
-def offered(pair: Scored, left: Item, right: Item, weights: Weights) -> ScoredPair:
-    """Return the pair in the order of its variants' ids; prior and all weights add up to the log2 odds of its probability."""
-    found = evidence(pair, left.facts, right.facts, weights)
+def build_scored_pair(
+    candidate: ScoredCandidate, left: IndexedItem, right: IndexedItem, weights: Weights
+) -> ScoredPair:
+    """Return a scored candidate as a pair to store, with the IDs of its variants in ascending order.
+
+    The prior and the weights of the evidence add up to the log2 odds of the probability.
+    """
+    found = build_evidence(candidate, left.features, right.features, weights)
     if left.variant > right.variant:
         left, right = right, left
-        found = [replace(part, left=part.right, right=part.left) for part in found]
-    ends = left.variant, left.product, right.variant, right.product
-    return ScoredPair(*ends, pair.odds.probability, weights.prior, tuple(found), pair.conflicts)
+        found = [replace(component, left=component.right, right=component.left) for component in found]
+    ids = left.variant, left.product, right.variant, right.product
+    return ScoredPair(*ids, candidate.odds.probability, weights.prior, tuple(found), candidate.conflicts)
 
 
-Sources = tuple[str, str]
+SourcePair = tuple[str, str]
 """Two sources in ascending order."""
-KEYS = 60_000
-"""Approximate number of keys cached between batches."""
-SHARE = 0.45
-"""Minimum share of the best candidate's key information that another candidate must reach."""
-_NOBODY: Final[Mapping[str, Listed]] = {}
-_NONE = Listed(0)
+MAX_CACHED_KEYS = 60_000
+"""Approximate number of keys that stay cached after a batch."""
+MIN_SIMILARITY_SHARE = 0.45
+"""Minimum similarity of a candidate, as a share of the best candidate's similarity."""
+_NO_LISTINGS: Final[Mapping[str, KeyListing]] = {}
+_EMPTY_LISTING = KeyListing(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A request to the index: keys to list, and items to load."""
+class IndexRequest:
+    """A request to the match index: the keys whose listings to load, and the numbers of items to load."""
 
     keys: Collection[str] = ()
     numbers: Collection[int] = ()
 
 
 class CandidateCache:
-    """Cache of keys and items, valid as long as the index is unchanged."""
+    """Cache of key listings and items, which is valid as long as the match index is unchanged."""
 
     def __init__(self) -> None:
-        self._keys: dict[str, Mapping[str, Listed]] = {}
-        self._items: dict[int, Item] = {}
-        self._before: dict[int, Item] = {}
-        self._keys_of: dict[int, list[str]] = {}
-        self._rarities: dict[Sources, Rarity] = {}
+        self._keys: dict[str, Mapping[str, KeyListing]] = {}
+        self._items: dict[int, IndexedItem] = {}
+        self._previous_items: dict[int, IndexedItem] = {}
+        self._keys_by_number: dict[int, list[str]] = {}
+        self._frequencies: dict[SourcePair, FeatureFrequencies] = {}
 
-    def missing(self, keys: Iterable[str], numbers: Iterable[int]) -> Wanted:
-        """Return a request for those keys and items that are not cached."""
-        unread = {number for number in numbers if number not in self._items}
-        self._items.update({number: self._before[number] for number in unread & self._before.keys()})
-        return Wanted(sorted({key for key in keys if key not in self._keys}), sorted(unread - self._before.keys()))
+    def build_missing_request(self, keys: Iterable[str], numbers: Iterable[int]) -> IndexRequest:
+        """Return a request for the keys and items that are not cached yet."""
+        uncached = {number for number in numbers if number not in self._items}
+        self._items.update({number: self._previous_items[number] for number in uncached & self._previous_items.keys()})
+        return IndexRequest(
+            sorted({key for key in keys if key not in self._keys}), sorted(uncached - self._previous_items.keys())
+        )
 
-    def item(self, number: int) -> Item:
-        """Return a cached item. Raises KeyError."""
+    def get_item(self, number: int) -> IndexedItem:
+        """Return the cached item with this number. Raises KeyError if it is not cached."""
         return self._items[number]
 
-    def keys_of(self, item: Item) -> list[str]:
-        """Return the keys that an item is found by."""
-        if item.number not in self._keys_of:
-            self._keys_of[item.number] = lookup_keys(item.facts)
-        return self._keys_of[item.number]
+    def get_lookup_keys(self, item: IndexedItem) -> list[str]:
+        """Return the lookup keys of an item."""
+        if item.number not in self._keys_by_number:
+            self._keys_by_number[item.number] = build_lookup_keys(item.features)
+        return self._keys_by_number[item.number]
 
     def add(
-        self, keys: Collection[str], listed: Mapping[str, Mapping[str, Listed]], items: Collection[Item] = ()
+        self,
+        keys: Collection[str],
+        listings: Mapping[str, Mapping[str, KeyListing]],
+        items: Collection[IndexedItem] = (),
     ) -> None:
-        """Cache the response to a request; keys without items are cached as such."""
-        self._keys.update((key, listed.get(key, _NOBODY)) for key in keys)
+        """Cache the response to a request; a requested key without listings is cached as having no items.
+
+        Args:
+            keys: The requested keys.
+            listings: The listings by key and source.
+            items: The loaded items.
+        """
+        self._keys.update((key, listings.get(key, _NO_LISTINGS)) for key in keys)
         self._items.update((item.number, item) for item in items)
 
     def evict(self) -> None:
-        """Evict excess entries between two batches; items stay for one batch after their last use."""
-        if len(self._keys) > KEYS:
+        """Remove items that the last batch did not use, and all keys if there are too many."""
+        if len(self._keys) > MAX_CACHED_KEYS:
             self._keys.clear()
-            self._rarities.clear()
-        self._before, self._items = self._items, {}
-        self._keys_of.clear()
+            self._frequencies.clear()
+        self._previous_items, self._items = self._items, {}
+        self._keys_by_number.clear()
 
-    def listed(self, key: str, source: str) -> Listed:
-        """Return the listing of a key for a source."""
-        return self._keys.get(key, _NOBODY).get(source, _NONE)
+    def find_listing(self, key: str, source: str) -> KeyListing:
+        """Return the listing of a key for a source; an empty listing if no item of the source has the key."""
+        return self._keys.get(key, _NO_LISTINGS).get(source, _EMPTY_LISTING)
 
     @property
     def sources(self) -> list[str]:
-        """Return every source with items; the key ALL must be cached."""
-        return sorted(self._keys[ALL])
+        """The IDs of all sources with items, in ascending order. `ALL_ITEMS_KEY` must be cached."""
+        return sorted(self._keys[ALL_ITEMS_KEY])
 
-    def neighbours(self, item: Item, source: str, share: float = SHARE) -> list[int]:
-        """Return the numbers of a source's items that share most with an item, best first; those below `share` of the best are left out."""
+    def find_neighbours(self, item: IndexedItem, source: str, min_share: float = MIN_SIMILARITY_SHARE) -> list[int]:
+        """Return the numbers of the items of a source that are most similar to an item, best first.
+
+        Args:
+            item: The item.
+            source: The ID of the source.
+            min_share: The minimum similarity, as a share of the most similar item's similarity.
+        """
         lists = [
-            (found.items, key, found.numbers)
-            for key in self.keys_of(item)
+            (found.item_count, key, found.numbers)
+            for key in self.get_lookup_keys(item)
             if (found := self._keys[key].get(source)) and found.numbers
         ]
-        return nearest(lists, self.listed(ALL, source).items, share)
+        return rank_candidates(lists, self.find_listing(ALL_ITEMS_KEY, source).item_count, min_share)
 
-    def rarity(self, sources: Sources) -> Rarity:
-        """Return how rare words and codes are among the items of two sources."""
-        if sources not in self._rarities:
+    def get_frequencies(self, sources: SourcePair) -> FeatureFrequencies:
+        """Return the frequencies of words and codes among the items of two sources."""
+        if sources not in self._frequencies:
 
-            def found(key: str) -> list[Listed]:
-                return [self.listed(key, source) for source in sources]
+            def found(key: str) -> list[KeyListing]:
+                return [self.find_listing(key, source) for source in sources]
 
-            self._rarities[sources] = Rarity(
-                sum(entry.items for entry in found(ALL)),
-                lambda key: sum(entry.items for entry in found(key)),
-                lambda code: sum(entry.codes for entry in found(code_key(code))),
-                lambda stem: sum(entry.stems for entry in found(code_key(stem))),
+            self._frequencies[sources] = FeatureFrequencies(
+                sum(entry.item_count for entry in found(ALL_ITEMS_KEY)),
+                lambda key: sum(entry.item_count for entry in found(key)),
+                lambda code: sum(entry.code_count for entry in found(build_code_key(code))),
+                lambda stem: sum(entry.stem_count for entry in found(build_code_key(stem))),
             )
-        return self._rarities[sources]
+        return self._frequencies[sources]
 
-    def knows_brand(self, sources: Sources, item: MatchFeatures) -> bool:
-        """Return whether each source has several items of this item's brand."""
-        key = brand_key(item)
-        return all(self.listed(key, source).items >= OFTEN for source in sources)
+    def is_brand_in_both(self, sources: SourcePair, item: MatchFeatures) -> bool:
+        """Return whether each of the two sources has several items of the item's brand."""
+        key = build_brand_key(item)
+        return all(self.find_listing(key, source).item_count >= MIN_BRAND_ITEMS for source in sources)
 
 
-_FEWEST_SOURCES = 2
-_MIN_RIVAL_ODDS = -5.0
-"""Minimum log2 odds of a candidate to count as a rival."""
+_MIN_SOURCES = 2
+_MIN_COMPETING_ODDS = -5.0
+"""Minimum log2 odds at which another candidate of an item competes with a pair."""
 R = TypeVar("R")
 
 
-Steps = Generator[Wanted, None, R]
-_Neighbours = tuple[Item, str, list[Item]]
-"""An item with its comparable items of another source."""
+IndexSteps = Generator[IndexRequest, None, R]
+"""A computation that yields requests to the match index, receives the data in the cache, and returns a result."""
+_Neighbours = tuple[IndexedItem, str, list[IndexedItem]]
+"""An item, the ID of another source, and the most similar items of that source."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The result of a batch: pairs to offer, and items of other sources whose earlier pairs must be matched again."""
+    """The result of matching a batch.
+
+    Attributes:
+        pairs: The pairs to store.
+        variants_to_recheck: The variants of other sources whose earlier pairs must be matched again.
+    """
 
     pairs: Sequence[ScoredPair]
-    disturbed: Sequence[str]
+    variants_to_recheck: Sequence[str]
 
 
 class BatchMatcher:
-    """Matcher of batches of indexed items. `fresh` are the numbers of all items that were indexed again this time."""
+    """Matcher of batches of indexed items.
 
-    def __init__(self, cache: CandidateCache, weights: Weights, fresh: Container[int] = ()) -> None:
-        self._cache, self._weights, self._fresh = cache, weights, fresh
-        self._pairs: dict[Sources, Compared] = defaultdict(dict)
-        self._of: dict[str, Item] = {}
+    Args:
+        cache: The cached part of the match index.
+        weights: The weights for scores.
+        reindexed_numbers: The numbers of all items that the current job has indexed.
+    """
 
-    def linked(self, batch: Sequence[Item], moved: Container[str]) -> Steps[BatchResult]:
-        """Return the pairs of the batch to offer, scored against rivals; `moved` are its changed variants."""
-        near = yield from self._candidates(batch)
-        total = cache(self._weights.total)
+    def __init__(self, cache: CandidateCache, weights: Weights, reindexed_numbers: Container[int] = ()) -> None:
+        self._cache, self._weights, self._fresh = cache, weights, reindexed_numbers
+        self._pairs: dict[SourcePair, LevelsByPair] = defaultdict(dict)
+        self._item_by_variant: dict[str, IndexedItem] = {}
+
+    def match_batch(self, items: Sequence[IndexedItem], changed_variants: Container[str]) -> IndexSteps[BatchResult]:
+        """Return the pairs of a batch of items that are probable enough to be stored, and the variants to match again.
+
+        Args:
+            items: The items to match.
+            changed_variants: The variants of the batch that have changed.
+        """
+        neighbours = yield from self._find_neighbours(items)
+        total = cache(self._weights.sum_weights)
         contended = {
             (other.number, item.source): other
-            for item, _, others in near
+            for item, _, others in neighbours
             for other in others
-            if calibrated(total(self._levels(item, other))) > 0
+            if calibrate_odds(total(self._get_levels(item, other))) > 0
         }
-        yield from self._require(keys=self._keys_of(contended.values()))
-        yield from self._compare_all([(contended[number, source], source) for number, source in sorted(contended)])
-        own = {item.variant for item in batch}
-        made = self._score_pairs()
+        yield from self._request_missing(keys=self._collect_keys(contended.values()))
+        yield from self._compare_neighbours(
+            [(contended[number, source], source) for number, source in sorted(contended)]
+        )
+        batch_variants = {item.variant for item in items}
+        scored = self._score_pairs()
         pairs = [
-            offered(pair, self._of[pair.left], self._of[pair.right], self._weights)
-            for pair in made
-            if pair.odds.probability >= OFFERED_AT and not own.isdisjoint((pair.left, pair.right))
+            build_scored_pair(pair, self._item_by_variant[pair.left], self._item_by_variant[pair.right], self._weights)
+            for pair in scored
+            if pair.odds.probability >= MIN_STORED_PROBABILITY
+            and not batch_variants.isdisjoint((pair.left, pair.right))
         ]
-        return BatchResult(pairs, self._find_affected(made, pairs, own, moved))
+        return BatchResult(pairs, self._find_affected_variants(scored, pairs, batch_variants, changed_variants))
 
-    def learnt(self, sample: Sequence[Item], start: Weights) -> Steps[Weights | None]:
-        """Return weights fitted to the candidates of a sample; None if there are too few."""
+    def learn_weights(self, sample: Sequence[IndexedItem], initial: Weights) -> IndexSteps[Weights | None]:
+        """Return weights that are fitted to the candidates of a sample of items; None if there are too few candidates.
+
+        Args:
+            sample: The items.
+            initial: The initial weights.
+        """
         # including hopeless ones, which show how often features agree by coincidence
-        near = yield from self._candidates(sample, share=0.0)
+        neighbours = yield from self._find_neighbours(sample, min_share=0.0)
         sides: tuple[list[list[Levels]], list[list[Levels]]] = ([], [])
-        for item, source, others in near:
+        for item, source, others in neighbours:
             if others:
-                sides[item.source > source].append([self._levels(item, other) for other in others])
+                sides[item.source > source].append([self._get_levels(item, other) for other in others])
         groups = [*sides[0], *sides[1]]
-        if len(groups) < FEWEST:
+        if len(groups) < MIN_GROUPS:
             return None
-        return learn(*sides, start) if min(map(len, sides)) >= FEWEST else learn(groups, groups, start)
+        return (
+            fit_weights(*sides, initial) if min(map(len, sides)) >= MIN_GROUPS else fit_weights(groups, groups, initial)
+        )
 
-    def _candidates(self, batch: Sequence[Item], share: float = SHARE) -> Steps[list[_Neighbours]]:
-        """Compare each item with its neighbours of every other source."""
-        yield from self._require(keys=(ALL,))
-        if len(self._cache.sources) < _FEWEST_SOURCES:
+    def _find_neighbours(
+        self, batch: Sequence[IndexedItem], min_share: float = MIN_SIMILARITY_SHARE
+    ) -> IndexSteps[list[_Neighbours]]:
+        """Find the most similar items of every other source for each item, and compare the item with them.
+
+        Args:
+            batch: The items.
+            min_share: The minimum similarity, as a share of the most similar item's similarity.
+        """
+        yield from self._request_missing(keys=(ALL_ITEMS_KEY,))
+        if len(self._cache.sources) < _MIN_SOURCES:
             return []
         self._cache.add((), {}, batch)
-        yield from self._require(keys=self._keys_of(batch))
+        yield from self._request_missing(keys=self._collect_keys(batch))
         pairs = [(item, source) for item in batch for source in self._cache.sources if source != item.source]
-        return (yield from self._compare_all(pairs, share))
+        return (yield from self._compare_neighbours(pairs, min_share))
 
-    def _compare_all(self, pairs: Iterable[tuple[Item, str]], share: float = SHARE) -> Steps[list[_Neighbours]]:
-        """Compare items with their neighbours of a source."""
-        near = [(item, source, self._cache.neighbours(item, source, share)) for item, source in pairs]
-        yield from self._require(numbers={number for _, _, numbers in near for number in numbers})
-        found = [(item, source, [self._cache.item(number) for number in numbers]) for item, source, numbers in near]
-        others = {other.number: other.facts for _, _, neighbours in found for other in neighbours}
-        # unshared words count as well; of codes only shared ones, which were read with the item
-        yield from self._require(
-            keys={key for facts in others.values() for key in (*terms(facts), *counted_keys(facts))}
+    def _compare_neighbours(
+        self, pairs: Iterable[tuple[IndexedItem, str]], min_share: float = MIN_SIMILARITY_SHARE
+    ) -> IndexSteps[list[_Neighbours]]:
+        """Find the source's most similar items for each pair of an item and a source, and compare the item with them.
+
+        Args:
+            pairs: Pairs of an item and the ID of a source.
+            min_share: The minimum similarity, as a share of the most similar item's similarity.
+        """
+        near = [(item, source, self._cache.find_neighbours(item, source, min_share)) for item, source in pairs]
+        yield from self._request_missing(numbers={number for _, _, numbers in near for number in numbers})
+        found = [(item, source, [self._cache.get_item(number) for number in numbers]) for item, source, numbers in near]
+        others = {other.number: other.features for _, _, neighbours in found for other in neighbours}
+        # all words count; codes count only if shared, and shared codes were loaded with the item
+        yield from self._request_missing(
+            keys={key for facts in others.values() for key in (*collect_words(facts), *build_count_only_keys(facts))}
         )
         for item, _, neighbours in found:
             for other in neighbours:
-                left, right = _ordered(item, other)
+                left, right = _order_by_source(item, other)
                 sources, pair = (left.source, right.source), (left.variant, right.variant)
                 if pair not in self._pairs[sources]:
-                    self._pairs[sources][pair] = compare(left.facts, right.facts, self._cache.rarity(sources))
-                    self._of[left.variant], self._of[right.variant] = left, right
+                    self._pairs[sources][pair] = compare_items(
+                        left.features, right.features, self._cache.get_frequencies(sources)
+                    )
+                    self._item_by_variant[left.variant], self._item_by_variant[right.variant] = left, right
         return found
 
-    def _score_pairs(self) -> list[Scored]:
-        """Return all compared pairs worth offering, scored against their rivals."""
-        facts = {variant: item.facts for variant, item in self._of.items()}
-        made: list[Scored] = []
+    def _score_pairs(self) -> list[ScoredCandidate]:
+        """Score the compared pairs, also by competing candidates of their items; return the pairs with sufficient odds."""
+        facts = {variant: item.features for variant, item in self._item_by_variant.items()}
+        scored: list[ScoredCandidate] = []
         for sources, pairs in sorted(self._pairs.items()):
-            known = partial(self._cache.knows_brand, sources)
-            made += scored(facts, facts, pairs, self._weights, _MIN_RIVAL_ODDS, known=known)
-        return made
+            known = partial(self._cache.is_brand_in_both, sources)
+            scored += score_candidates(facts, facts, pairs, self._weights, _MIN_COMPETING_ODDS, is_brand_in_both=known)
+        return scored
 
-    def _find_affected(
-        self, made: Iterable[Scored], pairs: Iterable[ScoredPair], own: set[str], moved: Container[str]
+    def _find_affected_variants(
+        self,
+        scored: Iterable[ScoredCandidate],
+        pairs: Iterable[ScoredPair],
+        batch_variants: set[str],
+        changed: Container[str],
     ) -> list[str]:
-        """Return the items of pairs with changed variants, whose earlier pairs may be affected."""
-        taken = {other for pair in pairs for one, other in _both_ways(pair) if one in moved} - own
+        """Return the variants of other sources whose earlier pairs can change because a changed variant is a new competing candidate.
+
+        Args:
+            scored: All scored pairs.
+            pairs: The pairs to store.
+            batch_variants: The variants of the batch.
+            changed: The variants of the batch that have changed.
+        """
+        new_partners = {
+            other for pair in pairs for one, other in _list_both_orders(pair) if one in changed
+        } - batch_variants
         return sorted(
             {
                 item
-                for pair in made
-                for item, rival in _both_ways(pair)
-                if item in taken and rival not in own and self._of[rival].number not in self._fresh
-                and min(calibrated(self._weights.total(pair.levels)), most(pair.conflicts, pair.levels, self._weights)) > 0
+                for pair in scored
+                for item, rival in _list_both_orders(pair)
+                if item in new_partners and rival not in batch_variants and self._item_by_variant[rival].number not in self._fresh
+                and min(calibrate_odds(self._weights.sum_weights(pair.levels)), find_max_odds(pair.conflicts, pair.levels, self._weights)) > 0
             }
         )  # fmt: skip
 
-    def _levels(self, one: Item, other: Item) -> Levels:
-        left, right = _ordered(one, other)
+    def _get_levels(self, first: IndexedItem, second: IndexedItem) -> Levels:
+        """Return the levels of a pair of items that were compared before."""
+        left, right = _order_by_source(first, second)
         return self._pairs[left.source, right.source][left.variant, right.variant]
 
-    def _keys_of(self, items: Iterable[Item]) -> set[str]:
-        return {key for item in items for key in (*self._cache.keys_of(item), *counted_keys(item.facts))}
+    def _collect_keys(self, items: Iterable[IndexedItem]) -> set[str]:
+        """Return the lookup keys of the items, and the keys under which the items are counted."""
+        return {
+            key for item in items for key in (*self._cache.get_lookup_keys(item), *build_count_only_keys(item.features))
+        }
 
-    def _require(self, keys: Iterable[str] = (), numbers: Iterable[int] = ()) -> Steps[None]:
-        wanted = self._cache.missing(keys, numbers)
-        if wanted.keys or wanted.numbers:
-            yield wanted
+    def _request_missing(self, keys: Iterable[str] = (), numbers: Iterable[int] = ()) -> IndexSteps[None]:
+        """Request the keys and items that are not cached yet."""
+        request = self._cache.build_missing_request(keys, numbers)
+        if request.keys or request.numbers:
+            yield request
 
 
-def _ordered(one: Item, other: Item) -> tuple[Item, Item]:
-    return (one, other) if one.source < other.source else (other, one)
+def _order_by_source(first: IndexedItem, second: IndexedItem) -> tuple[IndexedItem, IndexedItem]:
+    """Return the two items in ascending order of their source IDs."""
+    return (first, second) if first.source < second.source else (second, first)
 
 
-def _both_ways(pair: Scored | ScoredPair) -> tuple[tuple[str, str], tuple[str, str]]:
+def _list_both_orders(pair: ScoredCandidate | ScoredPair) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the variants of a pair as (left, right) and as (right, left)."""
     return (pair.left, pair.right), (pair.right, pair.left)

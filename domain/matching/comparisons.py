@@ -1,4 +1,7 @@
-"""Comparisons of two items: each compares one feature and returns one of its levels."""
+"""Comparisons of two items.
+
+Each comparison compares one feature and returns the number of a level, such as `same` or `different`.
+"""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
@@ -9,53 +12,70 @@ from math import fsum, log2
 from typing import Final
 
 from domain.matching.features import MatchFeatures
-from domain.matching.measures import beyond, close, same_size
-from domain.matching.words import COLOURS, alike, data
+from domain.matching.measures import are_lengths_clearly_different, are_lengths_nearly_equal, have_same_size
+from domain.matching.words import COLOURS, are_similar_words, load_table
 
-_LONG = 9
-HUB = 3
-"""Maximum number of items with a code; a more frequent code identifies a family, not an item."""
-_ROUNDED = 1.02
-_FIGURES = 12
+_LONG_CODE_CHARS = 9
+MAX_ITEMS_PER_CODE = 3
+"""Maximum number of items with a code that identifies one item; a more frequent code identifies several models."""
+_ROUNDING_RATIO = 1.02
+_MAX_DIGITS = 12
 """Maximum number of digits of a number that is compared by value."""
-_OTHERWISE = 48
-"""Maximum number of words of each title that are compared for alternative spellings, which is quadratic."""
+_MAX_SPELLING_WORDS = 48
+"""Maximum number of words of each title whose spellings are compared, which takes quadratic time."""
 
 
-class Rarity:
-    """Frequencies of codes and words among the items of both sides, cached.
+class FeatureFrequencies:
+    """Frequencies of codes and words among the items of both sides; results are cached.
+
+    Args:
+        item_count: The total number of items.
+        count_word: Returns how many items have a word.
+        count_code: Returns how many items have a code.
+        count_stem: Returns how many items have a code with this stem.
 
     Attributes:
-        codes: How many items bear a code.
-        stems: How many items bear a code of that stem.
-        information: The bits that sharing a word is worth, the log2 of how rare it is: 0 for a word of every item.
+        count_code: Returns how many items have a code.
+        count_stem: Returns how many items have a code with this stem.
+        compute_information: Returns the information of a word in bits, which is higher the fewer items have the word.
     """
 
     def __init__(
-        self, items: int, bearers: Callable[[str], int], codes: Callable[[str], int], stems: Callable[[str], int]
+        self,
+        item_count: int,
+        count_word: Callable[[str], int],
+        count_code: Callable[[str], int],
+        count_stem: Callable[[str], int],
     ) -> None:
-        self.codes, self.stems = cache(codes), cache(stems)
-        self.information = cache(lambda word: log2((items + 2) / (bearers(word) + 1)))
+        self.count_code, self.count_stem = cache(count_code), cache(count_stem)
+        self.compute_information = cache(lambda word: log2((item_count + 2) / (count_word(word) + 1)))
 
 
-Level = Callable[[MatchFeatures, MatchFeatures, Rarity], int]
+LevelFunction = Callable[[MatchFeatures, MatchFeatures, FeatureFrequencies], int]
+"""Function that returns the level of two items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of two items. `levels` run from not comparable (0, without weight) through the best to the worst."""
+    """A comparison of one feature of two items.
+
+    Attributes:
+        name: The name of the feature.
+        level_names: The names of the levels: `missing` (0, without weight), then from the best to the worst.
+        find_level: Returns the level of two items.
+        get_evidence_value: Returns the value of an item that the evidence contains.
+        is_ordered: Whether a better level always weighs at least as much as a worse one.
+    """
 
     name: str
-    levels: tuple[str, ...]
-    level: Level
-    shown: Callable[[MatchFeatures], object]
-    """The value of an item that evidence shows."""
-    ordered: bool = True
-    """Whether a better level can never weigh less than a worse one."""
+    level_names: tuple[str, ...]
+    find_level: LevelFunction
+    get_evidence_value: Callable[[MatchFeatures], object]
+    is_ordered: bool = True
 
 
-class Different:
-    """The level of a comparison from which on the features may be in conflict."""
+class FirstConflictLevel:
+    """Numbers of the first level that can mean a conflict, for each feature that can be in conflict."""
 
     GTIN: Final = 2
     BRAND: Final = 3
@@ -65,18 +85,20 @@ class Different:
     PIECES: Final = 2
 
 
-def _gtin(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+def _compare_gtins(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of two GTINs."""
     if not a.gtin or not b.gtin:
         return 0
     return 1 if a.gtin == b.gtin else 2
 
 
-def _code(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+def _compare_codes(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of the codes of two items."""
     if shared := a.codes & b.codes:
-        return 1 if min(rarity.codes(c) for c in shared) <= HUB else 3
+        return 1 if min(frequencies.count_code(c) for c in shared) <= MAX_ITEMS_PER_CODE else 3
     if shared := a.stems & b.stems:
-        return 2 if min(rarity.stems(c) for c in shared) <= 2 * HUB else 3
-    if a.stems & b.joined or a.joined & b.stems or a.codes & b.joined or a.joined & b.codes or _contained(a, b):
+        return 2 if min(frequencies.count_stem(c) for c in shared) <= 2 * MAX_ITEMS_PER_CODE else 3
+    if a.stems & b.joined or a.joined & b.stems or a.codes & b.joined or a.joined & b.codes or _is_code_contained(a, b):
         return 4
     if a.codes & b.mentioned or a.mentioned & b.codes:
         return 5
@@ -85,72 +107,79 @@ def _code(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     return 6 if a.codes and b.codes else 0
 
 
-def _contained(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether one item's code contains a code of the other: at least five characters with three digits, or a long one."""
+def _is_code_contained(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether a code of one item contains a code of the other item.
+
+    The shorter code must have at least five characters with three digits, or nine characters with one digit.
+    """
     for one, other in product(a.codes, b.codes):
         short, long = (one, other) if len(one) < len(other) else (other, one)
         if len(short) >= 5 and short in long:
             digits = sum(map(str.isdigit, short))
-            if digits >= 3 or (digits and len(short) >= _LONG):
+            if digits >= 3 or (digits and len(short) >= _LONG_CODE_CHARS):
                 return True
     return False
 
 
-def _alike(left: frozenset[str], right: frozenset[str], rarity: Rarity) -> float:
-    """Return the information of words that are probably the same in other spellings; each counts once."""
-    ones, free = sorted((sorted(left)[:_OTHERWISE], sorted(right)[:_OTHERWISE]))
-    gained = 0.0
-    for one in ones:
-        for other in free:
-            if alike(one, other):
-                gained += 0.8 * min(rarity.information(one), rarity.information(other))
-                free.remove(other)
+def _sum_spelling_information(left: frozenset[str], right: frozenset[str], frequencies: FeatureFrequencies) -> float:
+    """Return the information of words that probably differ only in spelling; each word counts once."""
+    left_words, right_words = sorted((sorted(left)[:_MAX_SPELLING_WORDS], sorted(right)[:_MAX_SPELLING_WORDS]))
+    information = 0.0
+    for one in left_words:
+        for other in right_words:
+            if are_similar_words(one, other):
+                information += 0.8 * min(frequencies.compute_information(one), frequencies.compute_information(other))
+                right_words.remove(other)
                 break
-    return gained
+    return information
 
 
-_TITLE = (0.92, 0.8, 0.66, 0.52, 0.38, 0.22)
+_TITLE_LIMITS = (0.92, 0.8, 0.66, 0.52, 0.38, 0.22)
 
 
-def _title(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
-    """Compare the shared information of two titles with that of each; brand and colours are separate comparisons."""
-    aside = a.brand | b.brand | a.colours | b.colours
-    left, right = a.words - aside, b.words - aside
+def _compare_titles(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of two titles by the share of information that they have in common.
+
+    Brand and colours are ignored, because other comparisons compare them.
+    """
+    ignored = a.brand | b.brand | a.colours | b.colours
+    left, right = a.words - ignored, b.words - ignored
     parts = left & right, left - right, right - left
-    shared, of_left, of_right = [fsum(map(rarity.information, part)) for part in parts]
-    whole: float = (shared + of_left) * (shared + of_right)
-    if not whole:
+    shared, of_left, of_right = [fsum(map(frequencies.compute_information, part)) for part in parts]
+    product_of_totals: float = (shared + of_left) * (shared + of_right)
+    if not product_of_totals:
         return 0
     if of_left and of_right:
-        shared += _alike(*parts[1:], rarity)
-    likeness: float = shared / whole**0.5
-    return 1 + sum(likeness < least for least in _TITLE)
+        shared += _sum_spelling_information(*parts[1:], frequencies)
+    similarity: float = shared / product_of_totals**0.5
+    return 1 + sum(similarity < limit for limit in _TITLE_LIMITS)
 
 
-def _quantities(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+def _compare_quantities(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of the quantities in two titles."""
     left, right = a.quantities, b.quantities
     if not left or not right:
         return 0
     if left == right:
         return 1
-    agreeing, contradict = _compared(left - right, right - left)
+    agreeing, contradict = _count_agreeing_quantities(left - right, right - left)
     agreeing += len(left & right)
     if agreeing >= min(len(left), len(right)):
         return 1 if len(left) == len(right) else 2
     return 5 if contradict else 3 if agreeing else 4
 
 
-def _compared(left: frozenset[str], right: frozenset[str]) -> tuple[int, bool]:
-    """Return how many numbers of one are told by the other in another way, and whether both state a unit in numbers that differ.
+def _count_agreeing_quantities(left: frozenset[str], right: frozenset[str]) -> tuple[int, bool]:
+    """Return the number of quantities that agree, and whether the items state different numbers for one unit.
 
-    `4 Schubladen`, whose unit nobody knows, and `4drawer` are one; `32gb` and `64gb` contradict.
+    `4 Schubladen` (unknown unit) and `4drawer` agree; `32gb` and `64gb` contradict each other.
     """
-    ones, others = _by_unit(left), _by_unit(right)
+    left_numbers, right_numbers = _group_numbers_by_unit(left), _group_numbers_by_unit(right)
     agreeing, contradict = 0, False
-    for unit, numbers in ones.items():
-        for name, found in others.items():
+    for unit, numbers in left_numbers.items():
+        for name, found in right_numbers.items():
             if name == unit != "":
-                same = sum(any(max(x, y) <= _ROUNDED * min(x, y) for y in found) for x in numbers)
+                same = sum(any(max(x, y) <= _ROUNDING_RATIO * min(x, y) for y in found) for x in numbers)
                 agreeing += same
                 contradict = contradict or not same
             elif not name or not unit:
@@ -159,18 +188,19 @@ def _compared(left: frozenset[str], right: frozenset[str]) -> tuple[int, bool]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _by_unit(quantities: frozenset[str]) -> dict[str, list[float]]:
-    """Return the numbers of quantities by their units; the unit of a bare number is blank."""
+def _group_numbers_by_unit(quantities: frozenset[str]) -> dict[str, list[float]]:
+    """Return the numbers of quantities by unit, which is an empty string for numbers without a unit."""
     found: dict[str, list[float]] = {}
     for quantity in quantities:
         unit = quantity.lstrip("0123456789.")
         number = quantity[: len(quantity) - len(unit)]
-        if len(number) <= _FIGURES:
+        if len(number) <= _MAX_DIGITS:
             found.setdefault(unit, []).append(float(number))
     return found
 
 
-def _brand(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+def _compare_brands(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of two brands."""
     if not a.brand or not b.brand:
         return 0 if a.brand == b.brand else 2 if a.brand <= b.words and b.brand <= a.words else 4
     if a.brand == b.brand:
@@ -178,22 +208,23 @@ def _brand(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     return 2 if a.brand & b.brand or a.brand <= b.words or b.brand <= a.words else 3
 
 
-def shades_apart(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether each of two items has a known colour or finish that the other has not."""
+def have_different_known_colours(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether each of two items has a known colour or finish that the other item lacks."""
     return bool(a.shades - b.colours - b.words) and bool(b.shades - a.colours - a.words)
 
 
-def _colour(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+def _compare_colours(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of two colours."""
     left, right = a.colours, b.colours
     if not left or not right:
         return 0
     if left == right:
         return 1
     only_left, only_right = left - right - b.words, right - left - a.words
-    if shades_apart(a, b):
+    if have_different_known_colours(a, b):
         return 6
     if only_left and only_right:
-        if all(any(alike(w, o) for o in only_left) for w in only_right):
+        if all(any(are_similar_words(w, o) for o in only_left) for w in only_right):
             return 3
         return 5 if left & right or not a.colour_stated or not b.colour_stated else 6
     if (only_left | only_right) & COLOURS:
@@ -201,133 +232,152 @@ def _colour(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
     return 3 if only_left or only_right else 2
 
 
-def colours_differ(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether two stated colours partly agree, but one has an additional shade or each has a word that the other lacks.
+def have_different_colours(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether two stated colours share a word but differ in another, such as `grey lund` and `grey moss`.
 
-    Examples: `grey lund` and `grey moss`, `white` and `white oak`. Colours without a shared word may be in two languages.
+    They differ if one has an additional known colour, or if each has a word that the other lacks. Colours without a
+    shared word may be in two languages, so they do not count as different.
     """
     if not (a.colour_stated and b.colour_stated and a.colours & b.colours):
         return False
     one, other = a.colours - b.colours - b.words, b.colours - a.colours - a.words
     if (one | other) & COLOURS:
         return True
-    return bool(one and other) and not any(alike(w, o) for w in one for o in other)
+    return bool(one and other) and not any(are_similar_words(w, o) for w in one for o in other)
 
 
-def sides_pairs(a: MatchFeatures, b: MatchFeatures) -> list[tuple[float, float]]:
-    """Return the pairs of lengths that both items state, with width and depth in the order that fits best."""
+def pair_lengths(a: MatchFeatures, b: MatchFeatures) -> list[tuple[float, float]]:
+    """Return pairs of corresponding lengths that both items state.
+
+    Width and depth of one item are exchanged if the lengths then agree better.
+    """
     (aw, ad, ah), (bw, bd, bh) = a.sides, b.sides
     upright = [(ah, bh)] if ah and bh else []
     straight = [(x, y) for x, y in ((aw, bw), (ad, bd)) if x and y]
-    if off := _off(straight):
+    if off := _compute_mismatch(straight):
         crossed = [(x, y) for x, y in ((aw, bd), (ad, bw)) if x and y]
-        if len(crossed) >= len(straight) and _off(crossed) < off:
+        if len(crossed) >= len(straight) and _compute_mismatch(crossed) < off:
             return crossed + upright
     return straight + upright
 
 
-def _off(pairs: list[tuple[float, float]]) -> int:
-    return sum(2 if beyond(x, y) else not close(x, y) for x, y in pairs)
+def _compute_mismatch(pairs: list[tuple[float, float]]) -> int:
+    """Return a penalty for pairs of lengths: 1 for each pair that does not agree, 2 for each that clearly differs."""
+    return sum(2 if are_lengths_clearly_different(x, y) else not are_lengths_nearly_equal(x, y) for x, y in pairs)
 
 
-def same_figures(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether two items state at least two lengths with equal figures, so that one item's unit is wrong."""
+def have_equal_numbers(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether two items state the same numbers for all lengths that both state, and for at least two.
+
+    If such lengths differ in centimetres, the unit of one item is wrong.
+    """
     stated = [x == y for x, y in zip(a.figures, b.figures, strict=True) if x and y]
     return len(stated) >= 2 and all(stated)
 
 
-def _dimensions(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
-    pairs = sides_pairs(a, b)
+def _compare_dimensions(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of width, depth and height of two items."""
+    pairs = pair_lengths(a, b)
     if not pairs:
         return 0
-    if any(beyond(x, y) for x, y in pairs):
-        return 3 if same_figures(a, b) else 5
-    agreeing = sum(close(x, y) for x, y in pairs)
+    if any(are_lengths_clearly_different(x, y) for x, y in pairs):
+        return 3 if have_equal_numbers(a, b) else 5
+    agreeing = sum(are_lengths_nearly_equal(x, y) for x, y in pairs)
     return 4 if agreeing < len(pairs) else 4 - min(agreeing, 3)
 
 
-def _size(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+def _compare_sizes(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of the sizes in two titles."""
     if not a.sizes or not b.sizes:
         return 0
-    same = same_size(a.sizes, b.sizes)
+    same = have_same_size(a.sizes, b.sizes)
     return 0 if same is None else 1 if same else 2
 
 
-def _ratio(one: float, other: float) -> float:
-    return max(one, other) / min(one, other)
+def _compute_ratio(first: float, second: float) -> float:
+    """Return the ratio of the greater number to the smaller one."""
+    return max(first, second) / min(first, second)
 
 
-def _weight(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+def _compare_weights(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of two weights by their ratio."""
     if not a.weight or not b.weight:
         return 0
-    ratio = _ratio(a.weight, b.weight)
+    ratio = _compute_ratio(a.weight, b.weight)
     return 1 if ratio <= 1.02 else 2 if ratio <= 1.1 else 3
 
 
-_PACK = 1.45
+_MIN_PACK_RATIO = 1.45
 """Minimum price ratio of a pack to a single piece."""
-_PRICE = (1.03, 1.15, 1.4, 2.0)
+_PRICE_LIMITS = (1.03, 1.15, 1.4, 2.0)
 
 
-def _in_one_currency(a: MatchFeatures, b: MatchFeatures) -> bool:
+def _have_same_currency(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether the currencies of two prices are equal, or one of them is unknown."""
     return a.currency == b.currency or not a.currency or not b.currency
 
 
-def _price(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
-    if not (a.price and b.price and _in_one_currency(a, b)):
+def _compare_prices(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of two prices by their ratio."""
+    if not (a.price and b.price and _have_same_currency(a, b)):
         return 0
-    return 1 + bisect_left(_PRICE, _ratio(a.price, b.price))
+    return 1 + bisect_left(_PRICE_LIMITS, _compute_ratio(a.price, b.price))
 
 
-def _pieces(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
+def _compare_counts(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level of pack sizes and numbers of pieces."""
     if a.packs is None and b.packs is None and (a.pieces is None or b.pieces is None):
         return 0
     if (a.packs or 1) != (b.packs or 1):
-        return 3 if (a.packs and b.packs) or _costs_more(a, b) else 2
+        return 3 if (a.packs and b.packs) or _costs_as_pack(a, b) else 2
     return 3 if a.pieces and b.pieces and a.pieces != b.pieces else 1
 
 
-def _costs_more(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether the one of two items that tells how many are sold together is by so much dearer that it is a pack of the other."""
-    if not (a.price and b.price and _in_one_currency(a, b)):
+def _costs_as_pack(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether the item with a pack size costs at least 1.45 times as much as the other item."""
+    if not (a.price and b.price and _have_same_currency(a, b)):
         return False
-    return a.price >= _PACK * b.price if a.packs else b.price >= _PACK * a.price
+    return a.price >= _MIN_PACK_RATIO * b.price if a.packs else b.price >= _MIN_PACK_RATIO * a.price
 
 
-def _described(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
-    """Return how much of the words in only one title occurs in the other item's description."""
+def _compare_descriptions(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
+    """Return the comparison level by how many of the words that only one title has occur in the other item's description.
+
+    Rare words count more than frequent ones.
+    """
     left, right = a.words - b.words - b.brand, b.words - a.words - a.brand
-    whole = fsum(map(rarity.information, left | right))
+    whole = fsum(map(frequencies.compute_information, left | right))
     if not whole or not (a.described or b.described):
         return 0
-    told = (left & b.described) | (right & a.described)
-    part = fsum(map(rarity.information, told)) / whole
+    described = (left & b.described) | (right & a.described)
+    part = fsum(map(frequencies.compute_information, described)) / whole
     return 1 if part >= 0.5 else 2 if part >= 0.2 else 3
 
 
-_COMPARED: Final[Mapping[str, tuple[Level, Callable[[MatchFeatures], object]]]] = {
-    "gtin": (_gtin, lambda f: f.gtin),
-    "code": (_code, lambda f: sorted(f.codes)),
-    "title": (_title, lambda f: f.title),
-    "quantities": (_quantities, lambda f: sorted(f.quantities)),
-    "brand": (_brand, lambda f: sorted(f.brand)),
-    "colour": (_colour, lambda f: sorted(f.colours)),
-    "dimensions": (_dimensions, lambda f: f.sides),
-    "size": (_size, lambda f: f.sizes),
-    "weight": (_weight, lambda f: f.weight),
-    "price": (_price, lambda f: f.price),
-    "pieces": (_pieces, lambda f: (f.packs, f.pieces)),
-    "description": (_described, lambda f: sorted(f.described)),
+_FUNCTIONS: Final[Mapping[str, tuple[LevelFunction, Callable[[MatchFeatures], object]]]] = {
+    "gtin": (_compare_gtins, lambda f: f.gtin),
+    "code": (_compare_codes, lambda f: sorted(f.codes)),
+    "title": (_compare_titles, lambda f: f.title),
+    "quantities": (_compare_quantities, lambda f: sorted(f.quantities)),
+    "brand": (_compare_brands, lambda f: sorted(f.brand)),
+    "colour": (_compare_colours, lambda f: sorted(f.colours)),
+    "dimensions": (_compare_dimensions, lambda f: f.sides),
+    "size": (_compare_sizes, lambda f: f.sizes),
+    "weight": (_compare_weights, lambda f: f.weight),
+    "price": (_compare_prices, lambda f: f.price),
+    "pieces": (_compare_counts, lambda f: (f.packs, f.pieces)),
+    "description": (_compare_descriptions, lambda f: sorted(f.described)),
 }
 COMPARISONS = tuple(
-    Comparison(name, ("missing", *stated["levels"]), *_COMPARED[name], stated.get("ordered", True))
-    for name, stated in data("weights").items()
+    Comparison(name, ("missing", *stated["levels"]), *_FUNCTIONS[name], stated.get("ordered", True))
+    for name, stated in load_table("weights").items()
 )
-"""All comparisons, in the order of a pair's levels."""
+"""All comparisons, in the order of the levels of a pair."""
 Levels = tuple[int, ...]
-_LEVEL_OF = tuple(comparison.level for comparison in COMPARISONS)
+"""The levels of a pair: one for each comparison, in the order of COMPARISONS."""
+_LEVEL_FUNCTIONS = tuple(comparison.find_level for comparison in COMPARISONS)
 
 
-def compare(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> Levels:
-    """Return the level of every comparison; the order of the items does not matter."""
-    return tuple([level(a, b, rarity) for level in _LEVEL_OF])
+def compare_items(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> Levels:
+    """Return the comparison level of every comparison of two items; exchanging the items does not change the levels."""
+    return tuple([level(a, b, frequencies) for level in _LEVEL_FUNCTIONS])

@@ -1,4 +1,4 @@
-"""Match features: the comparable form of an item, computed from a row of texts or a stored variant."""
+"""Features of items for matching, computed from the texts of a row or from a stored variant."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -7,114 +7,128 @@ from itertools import islice, pairwise
 from math import inf
 from typing import Any, NamedTuple
 
-from domain.catalogue.search import gtin_key
-from domain.ingestion.data import meanings
+from domain.catalogue.search_terms import normalise_gtin
+from domain.ingestion.data import invert_table
 from domain.ingestion.values.quantities import parse_weight
-from domain.ingestion.values.text import stated
+from domain.ingestion.values.text import clean_value
 from domain.ingestion.values.words import parse_gtin
 from domain.kernel.money import EXPONENTS
-from domain.matching.measures import MOST, Size, bounded, length, sizes
+from domain.matching.measures import MAX_MEASURE, Size, discard_out_of_range, extract_sizes, parse_length_cell
 from domain.matching.words import (
-    ACCESSORIES,
+    ACCESSORY_WORDS,
+    ADVERTISING_WORDS,
     COLOUR_AXES,
+    COLOUR_FILLERS,
     COLOURS,
-    CORPORATE,
-    DRESSING,
-    FILLERS,
-    NUMBERS,
+    COMPANY_WORDS,
+    NUMBER_BY_WORD,
     QUANTITY_UNITS,
-    SPACED,
-    STOP,
-    chunks,
-    code,
-    data,
-    folded,
-    number_of,
-    parts,
-    quantity,
-    stem,
-    word,
-    words,
+    STOP_WORDS,
+    UNITS_AFTER_SPACE,
+    extract_model_number,
+    join_quantity,
+    load_table,
+    normalise_characters,
+    normalise_compound,
+    normalise_item_code,
+    normalise_word,
+    normalise_words,
+    remove_colour_suffix,
+    split_into_compounds,
 )
 
 _SET = re.compile(
     r"\b(?:sets?|packs?|boxe?s?|lot|case)(?:\s+of\s+|\s*/\s*)(\d{1,3}|[a-z]{3,6})\b"
-    r"|\b(\d{1,3}|two|three|four|six|twin)[\s-]*(?:pk|packs?|er-?set)\b|\((\d{1,2})\)\s*$|(?<!\d )(?<!\d[\"'] )\bx\s?(\d{1,2})\s*$|\bqty\.?\s*(\d{1,3})"
+    r"|\b(\d{1,3}|two|three|four|six|twin)[\s-]*(?:pk|packs?|er-?set)\b|\((\d{1,2})\)\s*$|(?<!\d )(?<!\d[\"'] "
+    r")\bx\s?(\d{1,2})\s*$|\bqty\.?\s*(\d{1,3})"
 )
 _PIECES = re.compile(r"\b(\d{1,2}|two|three|four|five|six|seven)[\s-]*(?:pieces?|pcs?|pc\.|tlg|teilig|pezzi|piezas)\b")
 _TABLE = re.compile(r"\btables?\s*(?:and|with|w/|\+|&)\s*(\d{1,2})\s*(?:\w+\s+)?(?:chairs?|chrs?|stools?|benches)")
 _PLUS = re.compile(r"\+\s*(\d{1,2})\s*(?:chairs?|chrs?|stools?)")
-_FOR = re.compile(r"\bfor\b|\bf\.\s|\bfur\b|\bpour\b|\bpara\b")
-_COMPOUND = re.compile(r"(?<![a-z])(cu|fl|sq)\.? ?(ft|oz)(?![a-z])")
+_FOR_WORD = re.compile(r"\bfor\b|\bf\.\s|\bfur\b|\bpour\b|\bpara\b")
+_COMPOUND_UNIT = re.compile(r"(?<![a-z])(cu|fl|sq)\.? ?(ft|oz)(?![a-z])")
 _PRICE = re.compile(r"\d[\d.,]*")
 _QUANTITY = re.compile(r"\d+(?:\.\d+)?[a-z]+|\d+(?:\.\d+)?")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_COUNTED = re.compile(r"\d+[a-z]+")
+_NUMBER_WITH_UNIT = re.compile(r"\d+[a-z]+")
 _WORDY = re.compile(r"[a-z]{6}")
 _PAIR = re.compile(r"\bpair\b")
 _DIGITS = re.compile(r"\d+")
-_DEAREST = 10**12
+_MAX_PRICE = 10**12
 _JOIN = " - "
-_DEGREES = frozenset(("light", "dark"))
-_DESCRIBED = 600
+_LIGHT_OR_DARK = frozenset(("light", "dark"))
+_MAX_DESCRIPTION_CHARS = 600
 _MAX_WORDS = 64
 """Maximum number of title words, and of words of axes and collection, that are compared."""
-_MAX_NAMES = 32
-"""Maximum number of words of a brand, colour or finish, and of codes in a title or its axes."""
-_UNIT = 12
+_MAX_FIELD_WORDS_OR_CODES = 32
+"""Maximum number of words of one field (brand, colour or finish), and of codes in a title or in the axes."""
+_MAX_UNIT_CHARS = 12
 _MIN_NOUN_CHARS = 4
-"""Minimum letters of a unit that is a noun: `2 drawers` has drawers, `2 gb` is one number."""
+"""Minimum letters of a unit that is a noun: `2 drawers` has the word `drawers`, `2 gb` is only a quantity."""
 _MAX_CODE_CHARS = 64
 """Maximum characters of a code."""
-_SIDES = ("width", "depth", "height")
-Sides = tuple[float | None, ...]
+_DIMENSIONS = ("width", "depth", "height")
+DimensionValues = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MatchFeatures:
-    """The features of an item. Lengths are in centimetres, weights in kilograms; sets have compared words and codes."""
+    """Data of an item in the normalised form that comparisons use.
+
+    Lengths are in centimetres, weights in kilograms. Words and codes are normalised (domain.matching.words).
+    """
 
     id: str
     title: str
+    """The title and the distinguishing axis values, not normalised."""
     words: frozenset[str]
     """Words of the title without brand, colours, codes and sizes."""
     quantities: frozenset[str]
-    """Numbers with their units, and bare ones: `8gb`, `2seat`, `161`."""
+    """Numbers with their units, and numbers without a unit: `8gb`, `2seat`, `161`."""
     brand: frozenset[str]
     colours: frozenset[str]
-    """Words of its colour or finish; of the title, known colours only."""
+    """Words of the stated colour or finish; if none is stated, the known colours in the title."""
     shades: frozenset[str]
-    """Those colours among them that have a known name."""
+    """The known colours: words of `colours` that are listed as names of colours or finishes."""
     colour_stated: bool
+    """True if a field states the colour or finish; otherwise `colours` is taken from the title."""
     codes: frozenset[str]
+    """Codes of the item: the manufacturer's number, the model, the SKU, and codes in the title."""
     stems: frozenset[str]
+    """Codes without the letters that usually state the colour, and the numbers in codes."""
     part: str | None
-    """The manufacturer's number, or the model."""
+    """The part number: the first that is known of the manufacturer's number, the model and the SKU."""
     mentioned: frozenset[str]
-    """Codes in its description."""
+    """Codes that the description mentions and that are not in `codes`."""
     joined: frozenset[str]
-    """Adjacent title words joined, where that could be a code."""
+    """Joined words: pairs of adjacent title words, each joined to one word that could be a code."""
     gtin: str | None
-    sides: Sides
-    """Width, depth and height."""
-    figures: Sides
-    """The same lengths as written, without conversion."""
+    sides: DimensionValues
+    """The dimensions: width, depth and height in centimetres."""
+    figures: DimensionValues
+    """The dimensions as the source states them: width, depth and height as numbers in the source's units."""
     sizes: tuple[Size, ...]
-    """The sizes that the title states."""
+    """The sizes in the title and the axes."""
     weight: float | None
     price: float | None
     currency: str
     packs: int | None
+    """The pack size: the number of equal pieces in a pack."""
     pieces: int | None
+    """Number of pieces of a set, such as a table with chairs."""
     accessory: frozenset[str]
-    """The kind of accessory, if the item is an accessory `for` something."""
+    """The kinds of accessory in the title, if the title states that the item is `for` another item."""
     described: frozenset[str]
-    """Words of the description."""
+    """Words of the description, without stop words and advertising words."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredVariant:
-    """A variant as its source states it: ProductData, VariantData, and one price in minor units of its currency."""
+    """A stored variant with the data of the variant and of the product.
+
+    Attributes:
+        price: The representative price in minor units of `currency`, or None.
+    """
 
     variant: str
     product: str
@@ -125,141 +139,193 @@ class StoredVariant:
     currency: str | None = None
 
 
-def read_features(id: str, given: Mapping[str, str]) -> MatchFeatures:
-    """Return the features of an item from its texts by field name (`fields_by_header`); missing fields count as blank."""
-    title, axes = (stated(given.get(name, "")) or "" for name in ("title", "axes"))
-    flats = [_COMPOUND.sub(r"\1\2", folded(text).replace("w/", "with ")) for text in (title, axes)]
-    (of_title, rest), (of_axes, others) = map(sizes, flats)
-    (named, codes_there), (more, codes_beside) = map(_named, (rest, others))
-    more = [*more, *_words_in(given, "collection")]
+def compute_features_from_texts(id: str, text_by_field: Mapping[str, str]) -> MatchFeatures:
+    """Compute the features of an item from its texts.
+
+    Args:
+        id: The ID of the item.
+        text_by_field: The texts of the item by field name (`find_fields_by_header`); missing fields count as empty.
+    """
+    title, axes = (clean_value(text_by_field.get(name, "")) or "" for name in ("title", "axes"))
+    flats = [_COMPOUND_UNIT.sub(r"\1\2", normalise_characters(text).replace("w/", "with ")) for text in (title, axes)]
+    (of_title, rest), (of_axes, others) = map(extract_sizes, flats)
+    (named, codes_there), (more, other_codes) = map(_split_words_and_codes, (rest, others))
+    more = [*more, *_list_words(text_by_field, "collection")]
     flat, rest = (_JOIN.join(filter(None, texts)) for texts in (flats, (rest, others)))
-    own = _own_codes(given)
-    codes = frozenset((*own, *_first(codes_there, _MAX_NAMES), *_first(codes_beside, _MAX_NAMES)))
-    brand, weight = _words_of(given, "brand"), given.get("weight", "")
-    colour = (_words_of(given, "colour") | _words_of(given, "finish")) - STOP - FILLERS
-    known = _shades(rest, COLOURS & {*named, *more})
-    aside = known | colour | STOP | DRESSING
-    called = frozenset(w for some in (named, more) for w in _first((w for w in some if w not in aside), _MAX_WORDS))
+    own = _collect_item_codes(text_by_field)
+    codes = frozenset(
+        (
+            *own,
+            *_take_distinct(codes_there, _MAX_FIELD_WORDS_OR_CODES),
+            *_take_distinct(other_codes, _MAX_FIELD_WORDS_OR_CODES),
+        )
+    )
+    brand, weight = _collect_words(text_by_field, "brand"), text_by_field.get("weight", "")
+    colour = (
+        (_collect_words(text_by_field, "colour") | _collect_words(text_by_field, "finish"))
+        - STOP_WORDS
+        - COLOUR_FILLERS
+    )
+    known = _find_known_colours(rest, COLOURS & {*named, *more})
+    aside = known | colour | STOP_WORDS | ADVERTISING_WORDS
+    called = frozenset(
+        w for some in (named, more) for w in _take_distinct((w for w in some if w not in aside), _MAX_WORDS)
+    )
     counted = frozenset(w for w in called if _QUANTITY.fullmatch(w))
-    gtin = parse_gtin(given["gtin"]) if given.get("gtin", "").strip() else None
-    main = _FOR.search(flat)
-    unit = given.get("dim_unit", "")
-    sides, figures = zip(*(length(given.get(name, ""), unit) or (None, None) for name in _SIDES), strict=True)
-    described = folded(given.get("description", "")[:_DESCRIBED])
+    gtin = parse_gtin(text_by_field["gtin"]) if text_by_field.get("gtin", "").strip() else None
+    main = _FOR_WORD.search(flat)
+    unit = text_by_field.get("dim_unit", "")
+    sides, figures = zip(
+        *(parse_length_cell(text_by_field.get(name, ""), unit) or (None, None) for name in _DIMENSIONS), strict=True
+    )
+    described = normalise_characters(text_by_field.get("description", "")[:_MAX_DESCRIPTION_CHARS])
     return MatchFeatures(
         id=id,
         title=_JOIN.join(filter(None, (title, axes))),
         words=called - counted,
         quantities=counted,
-        brand=brand - CORPORATE or brand,
+        brand=brand - COMPANY_WORDS or brand,
         colours=colour or known,
         shades=(colour or known) & COLOURS,
         colour_stated=bool(colour),
         codes=codes,
-        stems=frozenset(made for one in codes for made in (stem(one), number_of(one)) if made),
+        stems=frozenset(
+            made for one in codes for made in (remove_colour_suffix(one), extract_model_number(one)) if made
+        ),
         part=own[0] if own else None,
-        mentioned=frozenset(code(chunk) for chunk in chunks(described) if _is_code(chunk)) - codes,
-        joined=_joined(rest) - codes,
-        gtin=gtin_key(gtin.value) if gtin and gtin.value and not gtin.faults else None,
+        mentioned=frozenset(normalise_item_code(chunk) for chunk in split_into_compounds(described) if _is_code(chunk))
+        - codes,
+        joined=_join_adjacent_words(rest) - codes,
+        gtin=normalise_gtin(gtin.value) if gtin and gtin.value and not gtin.faults else None,
         sides=sides,
         figures=figures,
         sizes=of_title + of_axes,
-        weight=_kilograms(parse_weight(weight, given.get("weight_unit") or None).value) if weight.strip() else None,
-        price=_price(given.get("price", "")),
-        currency=given.get("currency", "").strip().lower(),
-        packs=_packs(flat, given.get("pack", "")),
-        pieces=_pieces(flat, given.get("pieces", "")),
-        accessory=ACCESSORIES.intersection(words(flat[: main.start()]) if main else ()),
-        described=frozenset(w for w in words(described) if len(w) > 2) - STOP - DRESSING,
+        weight=_convert_to_kilograms(parse_weight(weight, text_by_field.get("weight_unit") or None).value)
+        if weight.strip()
+        else None,
+        price=_parse_price(text_by_field.get("price", "")),
+        currency=text_by_field.get("currency", "").strip().lower(),
+        packs=_find_pack_size(flat, text_by_field.get("pack", "")),
+        pieces=_find_piece_count(flat, text_by_field.get("pieces", "")),
+        accessory=ACCESSORY_WORDS.intersection(normalise_words(flat[: main.start()]) if main else ()),
+        described=frozenset(w for w in normalise_words(described) if len(w) > 2) - STOP_WORDS - ADVERTISING_WORDS,
     )
 
 
-def _first(found: Iterable[str], most: int) -> list[str]:
-    """Return the first distinct values, in their order."""
-    return list(islice(dict.fromkeys(found), most))
+def _take_distinct(values: Iterable[str], limit: int) -> list[str]:
+    """Return the first `limit` distinct values, in their order."""
+    return list(islice(dict.fromkeys(values), limit))
 
 
-def _shades(flat: str, known: frozenset[str]) -> frozenset[str]:
-    """Return the colours of a title; `light` and `dark` are some only before a colour, not in `light weight`."""
-    if known.isdisjoint(_DEGREES):
-        return known
-    told = words(flat)
-    beside = {one for one, other in pairwise(told) if one in _DEGREES and other in COLOURS}
-    return frozenset(shade for shade in known if shade not in _DEGREES or shade in beside)
+def _find_known_colours(title: str, colours: frozenset[str]) -> frozenset[str]:
+    """Return the known colours in a normalised title.
+
+    `light` and `dark` count only before another colour, not in `light weight`.
+
+    Args:
+        title: The normalised title.
+        colours: The words of the title that are listed as names of colours or finishes.
+    """
+    if colours.isdisjoint(_LIGHT_OR_DARK):
+        return colours
+    words = normalise_words(title)
+    degrees = {one for one, other in pairwise(words) if one in _LIGHT_OR_DARK and other in COLOURS}
+    return frozenset(colour for colour in colours if colour not in _LIGHT_OR_DARK or colour in degrees)
 
 
-def _words_of(given: Mapping[str, str], field: str) -> frozenset[str]:
-    return frozenset(_first(_words_in(given, field), _MAX_NAMES))
+def _collect_words(texts: Mapping[str, str], field: str) -> frozenset[str]:
+    """Return the distinct standard words of a field, up to a limit."""
+    return frozenset(_take_distinct(_list_words(texts, field), _MAX_FIELD_WORDS_OR_CODES))
 
 
-def _words_in(given: Mapping[str, str], field: str) -> list[str]:
-    return words(folded(stated(given.get(field, "")) or ""))
+def _list_words(texts: Mapping[str, str], field: str) -> list[str]:
+    """Return the standard words of a field in order."""
+    return normalise_words(normalise_characters(clean_value(texts.get(field, "")) or ""))
 
 
-def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
-    """Return the compared words of a title and the codes in it, each once and in their order."""
-    named: dict[str, None] = {}
+def _split_words_and_codes(title: str) -> tuple[Collection[str], Collection[str]]:
+    """Return the standard words and the codes in a normalised title, each without duplicates and in order."""
+    words: dict[str, None] = {}
     codes: dict[str, None] = {}
-    found = chunks(flat)
+    compounds = split_into_compounds(title)
     counted = {
-        at for at, (one, unit) in enumerate(pairwise(found)) if _NUMBER.fullmatch(one) and word(unit[:_UNIT]) in SPACED
+        index
+        for index, (number, unit) in enumerate(pairwise(compounds))
+        if _NUMBER.fullmatch(number) and normalise_word(unit[:_MAX_UNIT_CHARS]) in UNITS_AFTER_SPACE
     }
-    for at, chunk in enumerate(found):
-        if at in counted:
-            named[quantity(chunk[:_MAX_CODE_CHARS], found[at + 1])] = None
-        elif at - 1 in counted:
-            named.update(dict.fromkeys(w for w in parts(chunk) if len(w) >= _MIN_NOUN_CHARS))
-        elif _is_code(chunk):
-            codes[code(chunk)] = None
-            codes.update((code(piece), None) for piece in chunk.split("/") if piece != chunk and _is_code(piece))
+    for index, compound in enumerate(compounds):
+        if index in counted:
+            words[join_quantity(compound[:_MAX_CODE_CHARS], compounds[index + 1])] = None
+        elif index - 1 in counted:
+            words.update(dict.fromkeys(w for w in normalise_compound(compound) if len(w) >= _MIN_NOUN_CHARS))
+        elif _is_code(compound):
+            codes[normalise_item_code(compound)] = None
+            codes.update(
+                (normalise_item_code(piece), None)
+                for piece in compound.split("/")
+                if piece != compound and _is_code(piece)
+            )
         else:
-            named.update(dict.fromkeys(parts(chunk)))
-    return named, codes
+            words.update(dict.fromkeys(normalise_compound(compound)))
+    return words, codes
 
 
-def _joined(flat: str) -> frozenset[str]:
-    """Return adjacent title words as one code, because many write `Coolpix P80` and `COOLPIXP80`."""
-    found = chunks(flat)
+def _join_adjacent_words(title: str) -> frozenset[str]:
+    """Return pairs of adjacent words of a normalised title that form a code if they are joined.
+
+    Vendors write both `Coolpix P80` and `COOLPIXP80`.
+    """
+    compounds = split_into_compounds(title)
     made = (
         made
-        for one, other in pairwise(found)
-        if not one[-1].isdigit() and any(map(str.isdigit, other)) and 4 <= len(made := code(one + other)) <= 16
+        for first, second in pairwise(compounds)
+        if not first[-1].isdigit()
+        and any(map(str.isdigit, second))
+        and 4 <= len(made := normalise_item_code(first + second)) <= 16
     )
-    return frozenset(_first(made, 2 * _MAX_WORDS))
+    return frozenset(_take_distinct(made, 2 * _MAX_WORDS))
 
 
-def _is_code(chunk: str) -> bool:
-    """Return whether a chunk of a title names a model: letters with digits, or a long number; a quantity with its unit does not."""
-    made = code(chunk)
-    if len(made) > _MAX_CODE_CHARS:
+def _is_code(compound: str) -> bool:
+    """Return whether a word of a title is a model code: it has letters and digits, or is a long number.
+
+    A quantity with its unit is not a code.
+    """
+    code = normalise_item_code(compound)
+    if len(code) > _MAX_CODE_CHARS:
         return False
-    digits = sum(map(str.isdigit, made))
-    letters = len(made) - digits
+    digits = sum(map(str.isdigit, code))
+    letters = len(code) - digits
     if not letters:
-        return (digits >= 5 and chunk.isdigit()) or (digits >= 8 and "." not in chunk)
-    if not digits or len(made) < 4:
+        return (digits >= 5 and compound.isdigit()) or (digits >= 8 and "." not in compound)
+    if not digits or len(code) < 4:
         return False
-    if _COUNTED.fullmatch(made):
-        unit = made.lstrip("0123456789")
+    if _NUMBER_WITH_UNIT.fullmatch(code):
+        unit = code.lstrip("0123456789")
         if len(unit) > 1 and unit in QUANTITY_UNITS:
             return False
-        if len(made) - len(unit) <= 4:
-            return len(unit) <= 3 and unit not in QUANTITY_UNITS and "-" not in chunk
+        if len(code) - len(unit) <= 4:
+            return len(unit) <= 3 and unit not in QUANTITY_UNITS and "-" not in compound
     if digits == 1:
-        return len(made) >= 5 and made[0].isalpha() and not _WORDY.search(made)
+        return len(code) >= 5 and code[0].isalpha() and not _WORDY.search(code)
     return letters <= 8 or digits >= 3
 
 
-def _own_codes(given: Mapping[str, str]) -> list[str]:
-    texts = [stated(given.get(name, "")) for name in ("mpn", "model", "sku")]
-    return list(dict.fromkeys(made for text in texts if text and 3 <= len(made := code(text)) <= _MAX_CODE_CHARS))
+def _collect_item_codes(text_by_field: Mapping[str, str]) -> list[str]:
+    """Return the distinct codes in the fields of the item: the manufacturer's number, the model and the SKU."""
+    texts = [clean_value(text_by_field.get(name, "")) for name in ("mpn", "model", "sku")]
+    return list(
+        dict.fromkeys(made for text in texts if text and 3 <= len(made := normalise_item_code(text)) <= _MAX_CODE_CHARS)
+    )
 
 
-def _kilograms(weight: Mapping[str, Any] | None) -> float | None:
-    return weight["hundredths_lb"] * 0.0045359237 if weight and weight["hundredths_lb"] < 100 * MOST else None
+def _convert_to_kilograms(weight: Mapping[str, Any] | None) -> float | None:
+    """Return a weight in kilograms; None if it is missing or too great."""
+    return weight["hundredths_lb"] * 0.0045359237 if weight and weight["hundredths_lb"] < 100 * MAX_MEASURE else None
 
 
-def _price(text: str) -> float | None:
+def _parse_price(text: str) -> float | None:
+    """Return the first number in a text as a price; None without a number above 0."""
     match = _PRICE.search(text)
     if match is None:
         return None
@@ -267,81 +333,93 @@ def _price(text: str) -> float | None:
     if re.search(r",\d{1,2}$", bare):
         bare = bare.replace(".", "").replace(",", ".")
     try:
-        return bounded(float(bare.replace(",", "")), _DEAREST) or None
+        return discard_out_of_range(float(bare.replace(",", "")), _MAX_PRICE) or None
     except ValueError:
         return None
 
 
-def _stated_count(field: str) -> int | None:
-    """Return the first number of a column with a count; None if there is none, or one that is too long."""
-    match = _DIGITS.search(field)
-    return int(match[0]) if match and len(match[0]) < len(str(MOST)) else None
+def _parse_count_cell(cell: str) -> int | None:
+    """Return the first number in a cell; None if the cell has no number or the number is too long."""
+    match = _DIGITS.search(cell)
+    return int(match[0]) if match and len(match[0]) < len(str(MAX_MEASURE)) else None
 
 
-def _written_count(match: re.Match[str]) -> int | None:
-    """Return the number that the first group of a match names, in digits or in words."""
+def _parse_matched_count(match: re.Match[str]) -> int | None:
+    """Return the count that a regular expression has matched, in digits or as a word; None for an unknown word."""
     text = next(filter(None, match.groups()), "")
-    return int(text) if text.isdigit() else NUMBERS.get(text)
+    return int(text) if text.isdigit() else NUMBER_BY_WORD.get(text)
 
 
-def _packs(flat: str, field: str) -> int | None:
-    """Return the number of pieces in a pack; None if unknown."""
-    if (count := _stated_count(field)) is not None:
+def _find_pack_size(title: str, cell: str) -> int | None:
+    """Return the number of equal pieces in a pack, from the cell or else from the title; None if unknown."""
+    if (count := _parse_count_cell(cell)) is not None:
         return count
-    if match := _SET.search(flat):
-        return _written_count(match)
-    return 2 if _PAIR.search(flat) else None
+    if match := _SET.search(title):
+        return _parse_matched_count(match)
+    return 2 if _PAIR.search(title) else None
 
 
-def _pieces(flat: str, field: str) -> int | None:
-    """Return the number of pieces of a set: `table and 4 chairs` has five."""
-    if (count := _stated_count(field)) is not None:
+def _find_piece_count(title: str, cell: str) -> int | None:
+    """Return the number of pieces of a set, from the cell or else the title: `table and 4 chairs` has five."""
+    if (count := _parse_count_cell(cell)) is not None:
         return count
-    if match := _PIECES.search(flat):
-        return _written_count(match)
-    match = _TABLE.search(flat) or _PLUS.search(flat)
+    if match := _PIECES.search(title):
+        return _parse_matched_count(match)
+    match = _TABLE.search(title) or _PLUS.search(title)
     return int(match[1]) + 1 if match else None
 
 
-_FIELDS = meanings(data("columns"))
-"""The field that each header states."""
+_FIELDS = invert_table(load_table("columns"))
+"""The field for each known header."""
 
 
-def fields_by_header(headers: Iterable[str]) -> dict[str, str]:
-    """Return the field of each header that has one, whatever its case; of several headers of a field all are kept."""
-    named = {header: "_".join(folded(header).replace("-", " ").replace("_", " ").split()) for header in headers}
+def find_fields_by_header(headers: Iterable[str]) -> dict[str, str]:
+    """Return the field of each known header, by header. Several headers can have the same field; case is ignored."""
+    named = {
+        header: "_".join(normalise_characters(header).replace("-", " ").replace("_", " ").split()) for header in headers
+    }
     return {header: _FIELDS[name] for header, name in named.items() if name in _FIELDS}
 
 
-def texts_by_field(row: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-    """Return a row's texts by field; where several columns state one, the first that is not blank."""
+def select_texts_by_field(row: Mapping[str, str], field_by_header: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of a row by field.
+
+    If several columns have the same field, the first text that is not blank is used.
+
+    Args:
+        row: The texts by header.
+        field_by_header: The field of each known header.
+    """
     found: dict[str, str] = {}
-    for header, field in known.items():
+    for header, field in field_by_header.items():
         text = row.get(header) or ""
         if text.strip() and field not in found:
             found[field] = text
     return found
 
 
-def ignored_headers(headers: Sequence[str], known: Mapping[str, str]) -> list[str]:
-    """Return the headers without a field, except the ID column."""
-    return [header for header in headers if header not in known and folded(header).strip() != "id"]
+def list_ignored_headers(headers: Sequence[str], field_by_header: Mapping[str, str]) -> list[str]:
+    """Return the headers without a known field, except the header of the ID column."""
+    return [
+        header for header in headers if header not in field_by_header and normalise_characters(header).strip() != "id"
+    ]
 
 
 _FINISH_AXES = frozenset("finish oberflache wood frame".split())
 _PACK_AXES = frozenset("pack quantity qty".split())
 
 
-def features_of(item: StoredVariant) -> MatchFeatures:
-    """Return the features of a variant. Axes distinguish it from its siblings; materials count as description.
+def compute_features(item: StoredVariant) -> MatchFeatures:
+    """Return the features of a stored variant.
 
-    Cartons are ignored, because they describe the parcel.
+    Axes distinguish the variant from its siblings. Materials count as part of the description. Cartons are ignored,
+    because they describe the parcel.
     """
     product, variant = item.product_data, item.variant_data
-    colour, finish, others, pack = _axes(variant)
-    title, axes = _titles(product, variant, others)
-    whole = sum(component.get("quantity", 1) for component in variant.get("components", ()))
-    given = {
+    colour, finish, others, pack = _split_axes(variant)
+    title, axes = _build_titles(product, variant, others)
+    piece_count = sum(component.get("quantity", 1) for component in variant.get("components", ()))
+    texts = {
         "title": title,
         "axes": axes,
         "brand": product.get("brand", ""),
@@ -353,26 +431,26 @@ def features_of(item: StoredVariant) -> MatchFeatures:
         "colour": variant.get("colour", "") or colour,
         "finish": variant.get("finish", "") or finish,
         "pack": pack,
-        "pieces": str(whole) if 1 < whole < MOST else "",
+        "pieces": str(piece_count) if 1 < piece_count < MAX_MEASURE else "",
         "currency": item.currency or "",
     }
-    sides, figures = _sides(variant)
+    sides, figures = _convert_dimensions(variant)
     return replace(
-        read_features(item.variant, given),
+        compute_features_from_texts(item.variant, texts),
         sides=sides,
         figures=figures,
-        weight=_kilograms(variant.get("weight")),
+        weight=_convert_to_kilograms(variant.get("weight")),
         price=item.price / float(10 ** EXPONENTS.get(item.currency, 2))
         if item.price and item.currency is not None
         else None,
     )
 
 
-def _axes(variant: Mapping[str, Any]) -> tuple[str, str, list[str], str]:
-    """Return colour, finish, other axis values, and the pack size."""
+def _split_axes(variant: Mapping[str, Any]) -> tuple[str, str, list[str], str]:
+    """Return the values of a variant's axes: the colour, the finish, all other values, and the pack size."""
     colours, finishes, others, pack = list[str](), list[str](), list[str](), ""
     for name, value in variant.get("axes", {}).items():
-        called = set(folded(name).replace("_", " ").split())
+        called = set(normalise_characters(name).replace("_", " ").split())
         if called & COLOUR_AXES:
             colours.append(value)
         elif called & _FINISH_AXES:
@@ -384,61 +462,80 @@ def _axes(variant: Mapping[str, Any]) -> tuple[str, str, list[str], str]:
     return " ".join(colours), " ".join(finishes), others, pack
 
 
-def _titles(product: Mapping[str, Any], variant: Mapping[str, Any], axes: Iterable[str]) -> tuple[str, str]:
-    """Return the title of product and variant without repetitions, with additional words of the axes."""
+def _build_titles(product: Mapping[str, Any], variant: Mapping[str, Any], axes: Iterable[str]) -> tuple[str, str]:
+    """Return the combined title of a product and its variant, and further texts that distinguish the variant.
+
+    Texts that repeat earlier texts are omitted.
+    """
     title, own = product.get("title", ""), variant.get("title", "")
-    if own and set(words(folded(title))) <= set(words(folded(own))):
+    if own and set(normalise_words(normalise_characters(title))) <= set(normalise_words(normalise_characters(own))):
         title, own = own, ""
     rug = "" if variant.get("dimensions") else variant.get("rug", {}).get("size_text", "")
-    told: list[str] = []
-    return _new_texts((title, own), told), _new_texts((*axes, rug), told)
+    texts_seen: list[str] = []
+    return _join_new_texts((title, own), texts_seen), _join_new_texts((*axes, rug), texts_seen)
 
 
-def _new_texts(texts: Iterable[str], told: list[str]) -> str:
-    """Return the texts that are not contained in `told`, which has the folded texts so far."""
+def _join_new_texts(texts: Iterable[str], texts_seen: list[str]) -> str:
+    """Join the texts, without texts that an earlier text contains.
+
+    Args:
+        texts: The texts in order.
+        texts_seen: The normalised earlier texts, to which the new texts are added.
+    """
     new: list[str] = []
     for text in texts:
-        flat = folded(text)
-        if text and not any(flat in one for one in told):
+        flat = normalise_characters(text)
+        if text and not any(flat in one for one in texts_seen):
             new.append(text)
-            told.append(flat)
+            texts_seen.append(flat)
     return " - ".join(new)
 
 
-def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
-    """Return width, depth and height in centimetres, and as written; a round item is as wide as it is deep."""
-    stated = variant.get("dimensions", {})
-    if round_ := stated.get("diameter"):
-        stated = {"width": round_, "depth": round_, **stated}
-    read = [one if one and one["hundredths_in"] < 100 * MOST else None for one in map(stated.get, _SIDES)]
-    made = [round(one["hundredths_in"] * 0.0254, 2) or None if one else None for one in read]
-    return tuple(made), tuple(bounded(float(one["given"]["value"])) or None if one else None for one in read)
+def _convert_dimensions(variant: Mapping[str, Any]) -> tuple[DimensionValues, DimensionValues]:
+    """Return width, depth and height in centimetres, and the same lengths as numbers in the source's units.
+
+    The diameter of a round item is its width and its depth.
+    """
+    dimensions = variant.get("dimensions", {})
+    if diameter := dimensions.get("diameter"):
+        dimensions = {"width": diameter, "depth": diameter, **dimensions}
+    lengths = [
+        one if one and one["hundredths_in"] < 100 * MAX_MEASURE else None for one in map(dimensions.get, _DIMENSIONS)
+    ]
+    centimetres = [round(one["hundredths_in"] * 0.0254, 2) or None if one else None for one in lengths]
+    return tuple(centimetres), tuple(
+        discard_out_of_range(float(one["given"]["value"])) or None if one else None for one in lengths
+    )
 
 
 _RECOMMENDED = ("msrp", "map")
 
 
 class Price(NamedTuple):
-    """An amount in minor units of a currency; None if unknown."""
+    """An amount in minor units of a currency; both are None if no price is known."""
 
     amount: int | None = None
     currency: str | None = None
 
 
-def going_price(offers: Iterable[tuple[str, Mapping[str, Any]]]) -> Price:
-    """Return the lowest price of active offers, else the lowest recommended price (MSRP, else MAP), from offers' data by ID."""
+def find_lowest_price(offers: Iterable[tuple[str, Mapping[str, Any]]]) -> Price:
+    """Return the lowest price of the offers; if no offer has a price, the lowest recommended price (MSRP, else MAP).
+
+    Args:
+        offers: Active offers as pairs of ID and data.
+    """
     data = min(
         offers,
         key=lambda offer: (
-            _amount(offer[1], "price", default=inf),
-            _amount(offer[1], *_RECOMMENDED, default=inf),
+            _find_first_amount(offer[1], "price", default=inf),
+            _find_first_amount(offer[1], *_RECOMMENDED, default=inf),
             offer[0],
         ),
         default=("", dict[str, Any]()),
     )[1]
-    return Price(_amount(data, "price", *_RECOMMENDED), data.get("currency"))
+    return Price(_find_first_amount(data, "price", *_RECOMMENDED), data.get("currency"))
 
 
-def _amount(data: Mapping[str, Any], *names: str, default: Any = None) -> Any:
-    """Return the first of an offer's prices that is stated."""
+def _find_first_amount(data: Mapping[str, Any], *names: str, default: Any = None) -> Any:
+    """Return the first of the named prices that the offer has, or `default`."""
     return next((data[name] for name in names if data.get(name) is not None), default)

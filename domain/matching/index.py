@@ -1,4 +1,4 @@
-"""The index of items: lookup keys, their frequencies, and the stored form of both."""
+"""The match index: the lookup keys of items, and the items of each source that have a key."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,182 +12,226 @@ from domain.jobs.model import NewJob
 from domain.kernel.tenancy import Tenant
 from domain.matching.features import MatchFeatures
 from domain.matching.scoring import Weights
-from domain.matching.words import LONGEST
+from domain.matching.words import MAX_WORD_CHARS
 
-KEPT = 10
-"""Maximum number of candidates of an item, not counting items that have it as their candidate."""
-VISITED = 1000
-"""Maximum number of list entries that are visited for an item, rarest keys first."""
-_STRONG = 1.5
+MAX_CANDIDATES = 10
+"""Maximum number of candidates from one source for an item."""
+MAX_SCANNED_ENTRIES = 1000
+"""Maximum number of entries of key listings that are read for an item and a source."""
+_CODE_WEIGHT = 1.5
 Id = TypeVar("Id", str, int)
 
 
-def lookup_keys(item: MatchFeatures) -> list[str]:
-    """Return the lookup keys of an item. Codes and GTINs differ from words by their first letters."""
-    made = terms(item)
+def build_lookup_keys(item: MatchFeatures) -> list[str]:
+    """Return the keys under which the index lists an item: words, codes, the GTIN and rounded lengths.
+
+    The first character states the kind of a key: `#` for codes, `=` for the GTIN, `~` for lengths; words have no sign.
+    """
+    keys = collect_words(item)
     for found in (item.codes, item.stems, item.mentioned, item.joined):
-        made.update(map(code_key, found))
+        keys.update(map(build_code_key, found))
     if item.gtin:
-        made.add("=" + item.gtin)
-    made.update(f"~{round(side)}" for side in item.sides if side)
-    made.update(f"~{round(side)}" for size in item.sizes for side in size)
-    return sorted(made)
+        keys.add("=" + item.gtin)
+    keys.update(f"~{round(side)}" for side in item.sides if side)
+    keys.update(f"~{round(side)}" for size in item.sizes for side in size)
+    return sorted(keys)
 
 
-def terms(item: MatchFeatures) -> set[str]:
-    """Return the distinct words of an item's title and columns."""
+def collect_words(item: MatchFeatures) -> set[str]:
+    """Return the words and quantities of the title, the brand and the colours of an item, without duplicates."""
     return {*item.words, *item.quantities, *item.brand, *item.colours}
 
 
-def code_key(code: str) -> str:
-    """Return the lookup key of a code."""
+def build_code_key(code: str) -> str:
+    """Return the lookup key of a code: the code after the sign `#`."""
     return "#" + code
 
 
-def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: float = 0.0) -> list[Id]:
-    """Return the IDs that occur in most of the lists, best first; a list is its length, its key and its IDs.
+def rank_candidates(
+    listings: Iterable[tuple[int, str, Iterable[Id]]], item_count: int, min_share: float = 0.0
+) -> list[Id]:
+    """Return the IDs of the items that share the most keys with an item, best first; rare keys weigh more.
 
-    Rare keys among `items` weigh more and are visited first. IDs below `share` of the best score are left out.
+    Args:
+        listings: For each key of the item: how many items have the key, the key, and the IDs of these items.
+        item_count: The total number of items.
+        min_share: The minimum score of a result, as a share of the best score.
     """
     scores: dict[Id, float] = {}
-    left = VISITED
-    for count, key, found in sorted(lists, key=itemgetter(0, 1)):
-        left -= count
-        if left < 0:
+    remaining = MAX_SCANNED_ENTRIES
+    for count, key, found in sorted(listings, key=itemgetter(0, 1)):
+        remaining -= count
+        if remaining < 0:
             break
-        worth = log2((items + 2) / (count + 1)) * (_STRONG if key[0] in "#=" else 1.0)
+        weight = log2((item_count + 2) / (count + 1)) * (_CODE_WEIGHT if key[0] in "#=" else 1.0)
         for id in found:
-            scores[id] = scores.get(id, 0.0) + worth
-    kept = list(scores.items())
-    if len(kept) > KEPT:
-        least = sorted(scores.values())[-KEPT]
-        kept = [entry for entry in kept if entry[1] >= least]
-    best = sorted(kept, key=lambda entry: (-entry[1], entry[0]))[:KEPT]
-    return [id for id, score in best if score >= share * best[0][1]] if share else [id for id, _ in best]
+            scores[id] = scores.get(id, 0.0) + weight
+    scored = list(scores.items())
+    if len(scored) > MAX_CANDIDATES:
+        min_score = sorted(scores.values())[-MAX_CANDIDATES]
+        scored = [entry for entry in scored if entry[1] >= min_score]
+    best = sorted(scored, key=lambda entry: (-entry[1], entry[0]))[:MAX_CANDIDATES]
+    return [id for id, score in best if score >= min_share * best[0][1]] if min_share else [id for id, _ in best]
 
 
-LISTED = 400
-"""Maximum items of a source with a listed key; more frequent keys are hubs without a list."""
-ALL = "*"
-"""The key that counts a source's items."""
+MAX_LISTED_ITEMS = 400
+"""Maximum number of items of a source in the listing of a key; more frequent keys have only a count."""
+ALL_ITEMS_KEY = "*"
+"""The key that every item has, under which the items of a source are counted."""
 _BRAND = "@"
-OWN = 1
-_STEM = 2
-COUNTED = frozenset((ALL, _BRAND))
-"""First letters of keys that have counts but no lists."""
+CODE_FLAG = 1
+"""Flag of a key that is one of the item's codes."""
+_STEM_FLAG = 2
+"""Flag of a key that is the stem of one of the item's codes."""
+COUNT_ONLY_PREFIXES = frozenset((ALL_ITEMS_KEY, _BRAND))
+"""First characters of keys for which only the number of items is stored, not the items."""
 
 
 @dataclass(frozen=True, slots=True)
-class Queued:
-    """A variant in the matching queue. `stamp` changes whenever the variant changes.
+class QueuedVariant:
+    """A variant in the match queue.
 
-    `again`: only rivals of its pairs have changed. `since`: when it was queued, if known.
+    Attributes:
+        stamp: The version stamp of the variant, which changes with every change of the variant.
+        only_competitors_changed: Whether the variant is unchanged and was queued only because competing candidates in its
+            pairs have changed.
+        queued_at: When the variant was queued, or None if unknown.
     """
 
     variant: str
     stamp: int
-    again: bool = False
-    since: datetime | None = field(default=None, compare=False)
+    only_competitors_changed: bool = False
+    queued_at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
-    """The number of queued variants, and the age of the oldest in seconds."""
+class MatchingBacklog:
+    """The number of variants in the match queue, and the age in seconds of the oldest entry."""
 
-    variants: int
-    seconds: float
+    variant_count: int
+    max_age_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """A variant in the index. `number` is its short ID within the tenant; `stamp` that of the indexed version."""
+class IndexedItem:
+    """A variant in the match index.
+
+    Attributes:
+        stamp: The version stamp that the variant had when it was indexed.
+        number: The number of the variant in the tenant's index, a shorter form of its ID.
+    """
 
     variant: str
     product: str
     source: str
     stamp: int
-    facts: MatchFeatures
+    features: MatchFeatures
     number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """The number of items of a source with a key, and their numbers; None if there are too many or the key is only counted.
+class KeyListing:
+    """The items of one source that have one lookup key.
 
-    For a code's key, also the numbers of items with it as their code and as the stem of one.
+    Attributes:
+        item_count: How many items have the key.
+        numbers: The numbers of these items; None if there are too many, or if only the count is stored.
+        code_count: How many items have the key as one of their codes.
+        stem_count: How many items have the key as the stem of one of their codes.
     """
 
-    items: int
+    item_count: int
     numbers: Sequence[int] | None = None
-    codes: int = 0
-    stems: int = 0
+    code_count: int = 0
+    stem_count: int = 0
 
 
 @dataclass(slots=True)
 class KeyChange:
-    """The change of one key of one source by a batch."""
+    """The change that a batch makes to the listing of one key for one source.
 
-    items: int = 0
-    added: list[int] = field(default_factory=list)
-    removed: list[int] = field(default_factory=list)
-    codes: int = 0
-    stems: int = 0
+    Attributes:
+        item_difference: The change of the number of items.
+        added_numbers: The numbers of the items that gain the key.
+        removed_numbers: The numbers of the items that lose the key.
+        code_difference: The change of the number of items that have the key as a code.
+        stem_difference: The change of the number of items that have the key as the stem of a code.
+    """
+
+    item_difference: int = 0
+    added_numbers: list[int] = field(default_factory=list)
+    removed_numbers: list[int] = field(default_factory=list)
+    code_difference: int = 0
+    stem_difference: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MatchModel:
-    """Learned weights, with the tenant's number of items at that time."""
+    """Weights learned from a tenant's items, with the number of items and the time at which they were learned."""
 
-    items: int
+    item_count: int
     weights: Weights
     learnt_at: datetime
 
 
-def counted_keys(item: MatchFeatures) -> list[str]:
-    """Return the keys that are only counted: every item's, and its brand's."""
-    return [ALL, brand_key(item)] if item.brand else [ALL]
+def build_count_only_keys(item: MatchFeatures) -> list[str]:
+    """Return the keys of an item for which only the number of items is stored, not the items.
+
+    These are the key that all items share, and the key of the item's brand.
+    """
+    return [ALL_ITEMS_KEY, build_brand_key(item)] if item.brand else [ALL_ITEMS_KEY]
 
 
-def brand_key(item: MatchFeatures) -> str:
-    """Return the key under which items of the brand are counted."""
-    return (_BRAND + " ".join(sorted(item.brand)))[:LONGEST]
+def build_brand_key(item: MatchFeatures) -> str:
+    """Return the key under which the items of the item's brand are counted."""
+    return (_BRAND + " ".join(sorted(item.brand)))[:MAX_WORD_CHARS]
 
 
-def changes(before: Sequence[Item], after: Sequence[Item]) -> dict[tuple[str, str], KeyChange]:
-    """Return the changes of keys by key and source when items are indexed again; unchanged keys are left out."""
-    found: dict[tuple[str, str], KeyChange] = defaultdict(KeyChange)
-    old = {item.number: item for item in before}
+def compute_key_changes(
+    before: Sequence[IndexedItem], after: Sequence[IndexedItem]
+) -> dict[tuple[str, str], KeyChange]:
+    """Return how indexing items again changes the key listings, by key and source.
+
+    Args:
+        before: The index entries before the change.
+        after: The index entries after the change. An item that is not in `before` is new.
+    """
+    changes: dict[tuple[str, str], KeyChange] = defaultdict(KeyChange)
+    item_by_number = {item.number: item for item in before}
     for item in after:
-        was, now = (
-            {(key, one.source): mark for key, mark in key_marks(one.facts).items()} if one else {}
-            for one in (old.get(item.number), item)
+        flags_before, flags_after = (
+            {(key, one.source): key_flags for key, key_flags in compute_key_flags(one.features).items()} if one else {}
+            for one in (item_by_number.get(item.number), item)
         )
-        for sign, marks, others in ((-1, was, now), (1, now, was)):
-            for entry, mark in marks.items():
-                if others.get(entry) == mark:
+        for sign, flags, other_flags in ((-1, flags_before, flags_after), (1, flags_after, flags_before)):
+            for entry, key_flags in flags.items():
+                if other_flags.get(entry) == key_flags:
                     continue
-                change = found[entry]
-                change.items += sign
-                (change.added if sign > 0 else change.removed).append(item.number)
-                change.codes += sign * (mark & OWN)
-                change.stems += sign * (mark >> 1)
-    return dict(found)
+                change = changes[entry]
+                change.item_difference += sign
+                (change.added_numbers if sign > 0 else change.removed_numbers).append(item.number)
+                change.code_difference += sign * (key_flags & CODE_FLAG)
+                change.stem_difference += sign * (key_flags >> 1)
+    return dict(changes)
 
 
-def key_marks(item: MatchFeatures) -> dict[str, int]:
-    """Return an item's keys with marks for codes: its own code (1), the stem of one (2), or both (3)."""
-    marks = dict.fromkeys((*lookup_keys(item), *counted_keys(item)), 0)
+def compute_key_flags(item: MatchFeatures) -> dict[str, int]:
+    """Return the keys of an item with the sum of their flags: 1 for a code of the item, 2 for the stem of a code."""
+    flags = dict.fromkeys((*build_lookup_keys(item), *build_count_only_keys(item)), 0)
     for code in item.codes:
-        marks[code_key(code)] = OWN
+        flags[build_code_key(code)] = CODE_FLAG
     for stem in item.stems:
-        marks[code_key(stem)] |= _STEM
-    return marks
+        flags[build_code_key(stem)] |= _STEM_FLAG
+    return flags
 
 
-MATCH = "matching.match"
-LANE = "match"
+MATCHING_JOB = "matching.match"
+MATCHING_LANE = "match"
 
 
-def matching(tenant: Tenant) -> NewJob:
-    """Return the job that matches the queue. One is open at a time, and also takes variants queued while it runs."""
-    return NewJob(MATCH, LANE, tenant, {}, key=LANE)
+def create_matching_job(tenant: Tenant) -> NewJob:
+    """Return the job that matches the queued variants of a tenant.
+
+    A tenant has at most one open job, which also processes variants that are queued while the job runs.
+    """
+    return NewJob(MATCHING_JOB, MATCHING_LANE, tenant, {}, key=MATCHING_LANE)

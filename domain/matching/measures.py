@@ -1,4 +1,4 @@
-"""Sizes in titles and columns in centimetres, and their comparison."""
+"""Parsing of lengths in titles and cells to centimetres, and comparison of lengths."""
 
 import re
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from domain.ingestion.values.quantities import parse_length
 
 Size = tuple[float, ...]
-"""The sides of one size in centimetres, in the written order."""
-MOST = 10**7
-"""Upper bound of measures, weights and counts of items; larger numbers are ignored."""
+"""The dimensions (width, depth, height) of one size in centimetres, in the written order."""
+MAX_MEASURE = 10**7
+"""Upper limit for lengths, weights and counts; greater numbers are ignored."""
 _CM = {
     **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeter", "centimeters"), 1.0),
     **dict.fromkeys(("mm", "millimeter", "millimeters"), 0.1),
@@ -24,25 +24,26 @@ _HEAD = re.compile(r"(?:[wdhl]\s?)?(?=\d)")
 _WHOLE = re.compile(r"\d++")
 _WRITTEN = re.compile(_NUMBER)
 _MEASURED = re.compile(rf"\s*+{_UNIT}")
-_SIDEWAYS = re.compile(r"\s*+[wdhl]\b")
+_DIMENSION_LETTER = re.compile(r"\s*+[wdhl]\b")
 _JOINT = re.compile(r"\s*+[x/]\s*+")
 _CLOSE = re.compile(rf"\s*+(?P<unit>{_UNIT})(?![a-z0-9])")
 _SPLIT = re.compile(r"(?<!\s)\s*x\s*|(?<=[\d\"'m])-(?=\d)(?!\d+/)|/(?=\d{2,})(?!\d+/)|(?<!\s)\s*/\s+")
 _VALUE = re.compile(rf"({_NUMBER})\s*({_UNIT})?")
 _BOUNDED = re.compile(r"\d{1,7}(?:[ -]\d{1,7}/\d{1,7}|/\d{1,7}|[.,]\d+)?")
 _MIXED = re.compile(r"(\d+)[ -](\d+)/(\d+)|(\d+)/(\d+)")
-_SIZES = 8
+_MAX_SIZES = 8
 """Maximum number of sizes of one text."""
-_PIECES = 8
-"""Maximum number of sides of one size."""
+_MAX_DIMENSIONS = 8
+"""Maximum number of dimensions of one size."""
 _TOLERANCE = 0.045
-_SLACK = 1.6
+_TOLERANCE_CM = 1.6
 
 
-def figure(text: str) -> float | None:
-    """Return a written number: `28 3/4`, `28-3/4`, `5.5`; `153/4`, where a blank was lost, is 15 3/4.
+def parse_fraction(text: str) -> float | None:
+    """Parse a number with decimals or a fraction, such as `5.5`, `28 3/4` or `28-3/4`; return None for any other text.
 
-    Return None for other texts, and for numbers with more integer digits than MOST.
+    If the space before a fraction is missing, it is inferred: `153/4` is 15 3/4. At most seven digits may precede the
+    decimal mark.
     """
     text = text.strip()
     if not _BOUNDED.fullmatch(text):
@@ -59,136 +60,163 @@ def figure(text: str) -> float | None:
     return int(above[:-tail] or 0) + int(above[-tail:]) / below
 
 
-def bounded(value: float | None, most: float = MOST) -> float | None:
-    """Return the value if it is below `most`, otherwise None."""
-    return value if value is not None and 0 <= value < most else None
+def discard_out_of_range(value: float | None, upper_limit: float = MAX_MEASURE) -> float | None:
+    """Return the value if it is at least 0 and less than `upper_limit`, else None."""
+    return value if value is not None and 0 <= value < upper_limit else None
 
 
-def sizes(text: str) -> tuple[tuple[Size, ...], str]:
-    """Return the sizes that a folded title states, and the title without them."""
-    if not _HINT.search(text):
-        return (), text
+def extract_sizes(title: str) -> tuple[tuple[Size, ...], str]:
+    """Return the sizes in a normalised title (`normalise_characters`), and the title without these sizes."""
+    if not _HINT.search(title):
+        return (), title
     found: list[Size] = []
-    kept: list[str] = []
+    rest: list[str] = []
     at = last = 0
     seen: set[int] = set()
-    while start := _START.search(text, at):
-        closed = _closed(text, start.start(), seen)
-        if closed is None:
+    while start := _START.search(title, at):
+        unit = _find_closing_unit(title, start.start(), seen)
+        if unit is None:
             at = start.start() + 1
             continue
-        at = closed.end()
-        made = _sides(text[start.start() : closed.start()], closed["unit"])
-        if made is not None:
-            found.append(made)
-            kept += (text[last : start.start()], " ")
+        at = unit.end()
+        dimensions = _parse_dimensions(title[start.start() : unit.start()], unit["unit"])
+        if dimensions is not None:
+            found.append(dimensions)
+            rest += (title[last : start.start()], " ")
             last = at
-    return tuple(found[:_SIZES]), "".join((*kept, text[last:]))
+    return tuple(found[:_MAX_SIZES]), "".join((*rest, title[last:]))
 
 
-def _closed(text: str, start: int, seen: set[int]) -> re.Match[str] | None:
-    """Return the unit that ends the sides from `start` on, separated by `x` or `/`, from the first reading that has one.
+def _find_closing_unit(text: str, start: int, tried_ends: set[int]) -> re.Match[str] | None:
+    """Return the match of the unit that ends a size, or None if no size begins at `start`.
 
-    `seen` has the ends of sides that were tried; the rest does not depend on how an end was reached, so the time is linear.
+    The dimensions of a size are separated by `x` or `/`. The first interpretation that ends with a unit is used.
+
+    Args:
+        text: The normalised title.
+        start: The position where the first dimension begins.
+        tried_ends: Possible ends of dimensions that were already examined; new ones are added, so that each is examined
+            once.
     """
-    open_ = _ends(text, start)[::-1]
-    while open_:
-        end = open_.pop()
-        if end in seen:
+    pending = _find_dimension_ends(text, start)[::-1]
+    while pending:
+        end = pending.pop()
+        if end in tried_ends:
             continue
-        seen.add(end)
+        tried_ends.add(end)
         if closed := _CLOSE.match(text, end):
             return closed
         if joint := _JOINT.match(text, end):
-            open_ += _ends(text, joint.end())[::-1]
+            pending += _find_dimension_ends(text, joint.end())[::-1]
     return None
 
 
-def _ends(text: str, at: int) -> list[int]:
-    """Return where a side that begins at `at` may end, the longest reading first: `w 5-6 1/2 in. d`."""
-    head = _HEAD.match(text, at)
+def _find_dimension_ends(text: str, start: int) -> list[int]:
+    """Return the positions where a dimension that begins at `start` can end, the longest number first.
+
+    A dimension can be a range of two numbers: `w 5-6 1/2 in. d`.
+    """
+    head = _HEAD.match(text, start)
     if head is None:
         return []
-    made: list[int] = []
-    for first in _numbers(text, head.end()):
-        if text[first : first + 1] == "-":
-            made += [end for second in _numbers(text, first + 1) for end in _tails(text, second)]
-        made += _tails(text, first)
-    return made
+    ends: list[int] = []
+    for first_end in _find_number_ends(text, head.end()):
+        if text[first_end : first_end + 1] == "-":
+            ends += [
+                end
+                for second_end in _find_number_ends(text, first_end + 1)
+                for end in _find_suffix_ends(text, second_end)
+            ]
+        ends += _find_suffix_ends(text, first_end)
+    return ends
 
 
-def _numbers(text: str, at: int) -> list[int]:
-    """Return where a number that begins at `at` may end: with its fraction or decimals, and without."""
-    written, whole = _WRITTEN.match(text, at), _WHOLE.match(text, at)
+def _find_number_ends(text: str, start: int) -> list[int]:
+    """Return the positions where a number that begins at `start` can end, the longest number first.
+
+    A number with decimals or a fraction can end after them, or already after its whole part.
+    """
+    written, whole = _WRITTEN.match(text, start), _WHOLE.match(text, start)
     if written is None or whole is None:
         return []
     return [written.end()] if written.end() == whole.end() else [written.end(), whole.end()]
 
 
-def _tails(text: str, at: int) -> list[int]:
-    """Return where what follows a side's number may end: a unit, and a letter for its direction; either may be missing."""
-    made: list[int] = []
-    for begun in (measured.end(), at) if (measured := _MEASURED.match(text, at)) else (at,):
-        if sideways := _SIDEWAYS.match(text, begun):
-            made.append(sideways.end())
-        made.append(begun)
-    return made
+def _find_suffix_ends(text: str, position: int) -> list[int]:
+    """Return the positions where the suffix of a number can end: an optional unit and an optional letter (`W`)."""
+    ends: list[int] = []
+    for start in (unit.end(), position) if (unit := _MEASURED.match(text, position)) else (position,):
+        if letter := _DIMENSION_LETTER.match(text, start):
+            ends.append(letter.end())
+        ends.append(start)
+    return ends
 
 
-def _sides(text: str, unit: str) -> Size | None:
+def _parse_dimensions(text: str, unit: str) -> Size | None:
+    """Return the dimensions of a size in centimetres; None if one is not a positive number or there are too many."""
     pieces = [piece for piece in _SPLIT.split(text) if piece]
-    if len(pieces) > _PIECES:
+    if len(pieces) > _MAX_DIMENSIONS:
         return None
     if unit == "'" and len(pieces) == 1:
-        unit = '"'  # a single figure with one prime mostly means inches whose second prime was lost
-    made: list[float] = []
+        unit = '"'  # a single figure with one prime usually means inches without their second prime
+    lengths: list[float] = []
     for piece in pieces:
         match = _VALUE.match(piece.strip(" wdhl"))
-        value = figure(match[1]) if match else None
+        value = parse_fraction(match[1]) if match else None
         if match is None or value is None:
             return None
-        made.append(round(value * _CM[(match[2] or unit).strip()], 2))
-    return tuple(made) if made and all(side > 0 for side in made) else None
+        lengths.append(round(value * _CM[(match[2] or unit).strip()], 2))
+    return tuple(lengths) if lengths and all(length > 0 for length in lengths) else None
 
 
-def length(text: str, unit: str) -> tuple[float, float] | None:
-    """Return a column's length in centimetres and its bare figure; None if it has none."""
-    text = text.strip()
-    if not text:
+def parse_length_cell(cell: str, column_unit: str) -> tuple[float, float] | None:
+    """Return the length in a cell, in centimetres and as the number written; None if the text is not a length.
+
+    Args:
+        cell: The text of the cell.
+        column_unit: The unit of the column, or an empty string.
+    """
+    cell = cell.strip()
+    if not cell:
         return None
     try:
-        value = float(text)
+        value = float(cell)
     except ValueError:
-        read = parse_length(text, unit or None).value
-        if read is None or read["hundredths_in"] >= MOST * 100:
+        parsed = parse_length(cell, column_unit or None).value
+        if parsed is None or parsed["hundredths_in"] >= MAX_MEASURE * 100:
             return None
-        return round(read["hundredths_in"] * 0.0254, 2), float(read["given"]["value"])
-    factor = _CM.get(unit.strip().lower() or "cm", 1.0)
-    return (round(value * factor, 2), value) if 0 < value < MOST else None
+        return round(parsed["hundredths_in"] * 0.0254, 2), float(parsed["given"]["value"])
+    factor = _CM.get(column_unit.strip().lower() or "cm", 1.0)
+    return (round(value * factor, 2), value) if 0 < value < MAX_MEASURE else None
 
 
-def close(one: float, other: float) -> bool:
-    """Return whether two lengths agree as well as rounding between units allows."""
-    return abs(one - other) <= max(0.7, 0.012 * max(one, other))
+def are_lengths_nearly_equal(first_cm: float, second_cm: float) -> bool:
+    """Return whether two lengths in centimetres agree, apart from rounding in the conversion of units."""
+    return abs(first_cm - second_cm) <= max(0.7, 0.012 * max(first_cm, second_cm))
 
 
-def beyond(one: float, other: float) -> bool:
-    """Return whether two lengths differ by more than any rounding: over 4.5% and over 1.6 cm."""
-    return abs(one - other) > max(_SLACK, _TOLERANCE * max(one, other))
+def are_lengths_clearly_different(first_cm: float, second_cm: float) -> bool:
+    """Return whether two lengths in centimetres differ by more than rounding explains: by over 4.5% and 1.6 cm."""
+    return abs(first_cm - second_cm) > max(_TOLERANCE_CM, _TOLERANCE * max(first_cm, second_cm))
 
 
-def same_size(one: Sequence[Size], other: Sequence[Size]) -> bool | None:
-    """Return whether two titles' sizes agree in any order of the sides; None if they have no like ones to compare."""
+def have_same_size(left_sizes: Sequence[Size], right_sizes: Sequence[Size]) -> bool | None:
+    """Return whether any size of one title agrees with any size of the other; None if no two sizes are comparable.
+
+    The order of the dimensions does not matter.
+    """
     best: bool | None = None
-    for left in one:
-        for right in other:
+    for left in left_sizes:
+        for right in right_sizes:
             if len(left) == len(right):
-                fits = not any(beyond(a, b) for a, b in zip(sorted(left), sorted(right), strict=True))
+                fits = not any(
+                    are_lengths_clearly_different(a, b) for a, b in zip(sorted(left), sorted(right), strict=True)
+                )
             else:
                 short, long = sorted((left, right), key=len)
                 if len(short) == 1 and len(long) > 1:
                     continue
-                fits = all(any(not beyond(a, b) for b in long) for a in short)
+                fits = all(any(not are_lengths_clearly_different(a, b) for b in long) for a in short)
             if fits:
                 return True
             best = False

@@ -1,4 +1,7 @@
-"""The plan of a merge or its undoing: the resulting merges of variants and products, and their size limits."""
+"""Plan of merges to make and to undo among the products of complete merge groups.
+
+Merges of variants can imply merges of products.
+"""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,294 +9,402 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 
-from domain.catalogue.overlay import Extent, Families, TiedProducts, survivor
+from domain.catalogue.merged_statements import ClusterUnion, MergeGroupSize, ProductCluster, choose_survivor
 from domain.kernel.bounds import VARIANTS
 from domain.kernel.ids import new_id
-from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus, PairStatus, key_of
+from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus, PairStatus, build_pair_key
 
-FAMILY = "family"
-"""The conflict of a pair that would exceed the automatic limit of a family."""
+GROUP_SIZE_CONFLICT = "family"
+"""The conflict of a pair whose merge would create a merge group larger than AUTOMATIC_LIMIT.
 
-
-BY_ITSELF = Extent(64, 1_024)
-"""The maximum size of families merged by rules and the judge."""
-BY_HAND = Extent(256, 4 * VARIANTS)
-"""The maximum size of any family: two of the largest products can be merged."""
+The value is stored and part of the API.
+"""
 
 
-_ALONE = (DecidedBy.RULES, DecidedBy.JUDGE)
+AUTOMATIC_LIMIT = MergeGroupSize(64, 1_024)
+"""The maximum size of a merge group that rules or the judge may create."""
+MANUAL_LIMIT = MergeGroupSize(256, 4 * VARIANTS)
+"""The maximum size of a merge group that people and agents may create; two products with the most variants fit in."""
 
 
-OF_PRODUCTS = "Their variants are the same items."
+_AUTOMATIC = (DecidedBy.RULES, DecidedBy.JUDGE)
+
+
+PRODUCT_MERGE_REASON = "The variants of both products are the same items."
 
 
 class CannotMerge(Exception):
-    """The two variants cannot be merged; the message gives the reason."""
+    """Error for two variants that cannot be merged; the message states the reason."""
 
 
-class TooMany(CannotMerge):
-    """The merge would exceed the size limit of a family."""
+class ClusterTooLarge(CannotMerge):
+    """Error for a merge that would exceed the size limit of a merge group."""
 
 
-class StillNeeded(Exception):
-    """The merge cannot be undone before another one that depends on it."""
+class MergeStillNeeded(Exception):
+    """Error for a merge that cannot be undone, because a later merge depends on it.
 
-    def __init__(self, merge: str, later: str) -> None:
-        super().__init__(f"The merge {later} rests on {merge}: undo {later} first.")
-        self.later = later
+    Attributes:
+        later_merge: The ID of the later merge.
+    """
+
+    def __init__(self, merge: str, later_merge: str) -> None:
+        super().__init__(f"The merge {later_merge} depends on {merge}. Undo {later_merge} first.")
+        self.later_merge = later_merge
 
 
 class MergePlan:
-    """The plan of several merges and undone merges of a cluster, one after the other.
+    """The plan of merges to make and to undo among the products of complete merge groups.
 
     Attributes:
-        tied: The products; `tied.merged` follows the plan.
-        applied: The merges that count by now, by what they merged.
-        pairs: The known pairs by their variants: what was dismissed, or contradicts, is not made one through a third item.
-        made: New merges to store.
-        undone: Merges that count no more.
-        kept: Merges that rest on others than before.
-        again: Undone merges that count once more.
+        cluster: The products of the merge groups; `cluster.survivor_by_id` already contains the planned merges.
+        now: The time of the planned merges.
+        applied: The applied merges by the ID of the merged object.
+        pairs: The known pairs of the variants, added by `add_pairs`, by the IDs of their two variants.
+        new_merges: The new merges, to be stored.
+        undone: The merges that the plan undoes.
+        changed_merges: The applied merges whose dependencies change.
+        reapplied: The undone merges that the plan applies again.
     """
 
-    def __init__(self, tied: TiedProducts, applied: Sequence[Merge], now: datetime) -> None:
-        self.tied, self.now = tied, now
+    def __init__(self, cluster: ProductCluster, applied: Sequence[Merge], now: datetime) -> None:
+        self.cluster, self.now = cluster, now
         self.applied = {merge.merged: merge for merge in applied}
         self.pairs: dict[tuple[str, str], MatchPair] = {}
-        self.made, self.undone, self.kept, self.again = (list[Merge]() for _ in range(4))
-        self._before = dict(tied.merged)
-        self._owners = tied.owners()
-        self._variants = {one.id: one for product in tied.products.values() for one in product.variants}
+        self.new_merges, self.undone, self.changed_merges, self.reapplied = (list[Merge]() for _ in range(4))
+        self._before = dict(cluster.survivor_by_id)
+        self._owners = cluster.map_products_by_variant()
+        self._variants = {one.id: one for product in cluster.products.values() for one in product.variants}
 
     @cached_property
     def _members(self) -> dict[str, list[str]]:
-        """Return all products and variants by the ID under which they are shown."""
-        return self.tied.members((*self.tied.products, *self._variants))
+        """The IDs of all products and variants, by the ID under which they are shown."""
+        return self.cluster.group_by_representative((*self.cluster.products, *self._variants))
 
-    def know(self, pairs: Iterable[MatchPair]) -> None:
-        """Add pairs whose dismissals and conflicts joining must respect."""
+    def add_pairs(self, pairs: Iterable[MatchPair]) -> None:
+        """Add known pairs of the variants as constraints on the planned merges.
+
+        Merges of other pairs must not indirectly merge a dismissed pair. Rules and the judge must not indirectly merge
+        held pairs or pairs with conflicts either.
+        """
         self.pairs |= {(pair.left, pair.right): pair for pair in pairs}
 
-    def touched(self) -> tuple[TiedProducts, TiedProducts]:
-        """Return the families affected by the plan, before and after it."""
-        changed = {id for merge in (*self.made, *self.undone, *self.again) for id in (merge.survivor, merge.merged)}
-        families = Families(self.tied)
-        touched = {families.top(self._owners.get(id, id)) for id in changed}
-        ids = [id for id in self.tied.products if families.top(id) in touched]
-        return replace(self.tied, merged=self._before).only(ids), self.tied.only(ids)
+    def find_affected_groups(self) -> tuple[ProductCluster, ProductCluster]:
+        """Return the merge groups that the plan affects, before and after the plan."""
+        changed = {
+            id for merge in (*self.new_merges, *self.undone, *self.reapplied) for id in (merge.survivor, merge.merged)
+        }
+        groups = ClusterUnion(self.cluster)
+        touched = {groups.find_group(self._owners.get(id, id)) for id in changed}
+        ids = [id for id in self.cluster.products if groups.find_group(id) in touched]
+        return replace(self.cluster, survivor_by_id=self._before).restrict_to(ids), self.cluster.restrict_to(ids)
 
-    def knows(self, variant: str) -> bool:
-        """Return whether the variant belongs to a product of the cluster."""
+    def contains_variant(self, variant: str) -> bool:
+        """Return whether the plan contains the variant."""
         return variant in self._variants
 
-    def members(self, variant: str) -> list[str]:
-        """Return all variants shown under the same ID as the variant."""
-        return self._members.get(self.tied.root(variant), [variant])
+    def list_members(self, variant: str) -> list[str]:
+        """Return the IDs of all variants that are shown under the same ID as the given variant."""
+        return self._members.get(self.cluster.find_representative(variant), [variant])
 
-    def sources(self, variant: str) -> set[str]:
-        """Return the sources of all variants shown under the same ID as the variant."""
-        return {self._variants[id].source for id in self.members(variant)}
+    def collect_sources(self, variant: str) -> set[str]:
+        """Return the IDs of the sources of all variants that are shown under the same ID as the given variant."""
+        return {self._variants[id].source for id in self.list_members(variant)}
 
-    def join(self, pair: MatchPair, by: DecidedBy, reason: str | None) -> Merge:
-        """Merge the pair's variants, and their products if that follows. Raises CannotMerge."""
+    def merge_pair(self, pair: MatchPair, decider: DecidedBy, reason: str | None) -> Merge:
+        """Merge the variants of a pair, and their products if the merged variants imply this.
+
+        Args:
+            pair: The pair.
+            decider: The kind of actor that decided.
+            reason: The reason to record.
+
+        Raises:
+            CannotMerge: The variants cannot be merged.
+        """
         if missing := [id for id in (pair.left, pair.right) if id not in self._variants]:
             raise CannotMerge(f"The variant {missing[0]} no longer exists.")
-        left, right = self.tied.root(pair.left), self.tied.root(pair.right)
+        left, right = self.cluster.find_representative(pair.left), self.cluster.find_representative(pair.right)
         if left == right:
             raise CannotMerge("The variants are already merged.")
-        if shared := self.sources(left) & self.sources(right):
-            raise CannotMerge(f"Both are merged with items of the source {min(shared)}, which keeps these apart.")
-        self._refuse_parted(pair, left, right, by)
-        self._refuse_many(pair, by)
-        stays, goes = survivor(self.tied, self._variants[left], self._variants[right])
-        rests_on = (*self._path(pair.left), *self._path(pair.right))
+        if shared := self.collect_sources(left) & self.collect_sources(right):
+            raise CannotMerge(
+                f"The variants are merged with different items of the source {min(shared)}. Undo one of these merges first."
+            )
+        self._check_separations(pair, left, right, decider)
+        self._check_size(pair, decider)
+        survivor, merged = choose_survivor(self.cluster, self._variants[left], self._variants[right])
+        rests_on = (*self._list_merges_to_root(pair.left), *self._list_merges_to_root(pair.right))
         merge = Merge(
-            new_id("mrg"), MergeStatus.APPLIED, MergeKind.VARIANT, stays, goes, by, self.now, pair.id, reason, rests_on
+            new_id("mrg"),
+            MergeStatus.APPLIED,
+            MergeKind.VARIANT,
+            survivor,
+            merged,
+            decider,
+            self.now,
+            pair.id,
+            reason,
+            rests_on,
         )
         self._apply(merge)
-        homes = self._owners[stays], self._owners[goes]
-        one, other = map(self.tied.root, homes)
-        if one != other and (ends := self._ends(one, other)):
-            self._merge_products(ends, homes, by)
-        self._families.join(*homes)
+        source_products = self._owners[survivor], self._owners[merged]
+        one, other = map(self.cluster.find_representative, source_products)
+        if one != other and (product_ids := self._find_implied_merge(one, other)):
+            self._merge_products(product_ids, source_products, decider)
+        self._merge_groups.unite(*source_products)
         return merge
 
-    def _refuse_parted(self, pair: MatchPair, left: str, right: str, by: DecidedBy) -> None:
-        """Refuse to join variants of a dismissed pair; for rules and the judge, also those of a pair with conflicts."""
-        ends = itertools.product(self.members(left), self.members(right))
-        found = [self.pairs[key] for one, other in ends if (key := key_of(one, other)) in self.pairs]
-        for parted in found:
-            if parted.status == PairStatus.DISMISSED:
-                raise CannotMerge(
-                    f"The pair {parted.id}, which this would make one as well, was dismissed: reopen it first."
-                )
-            if by in _ALONE and parted.id != pair.id and (parted.conflicts or parted.held):
-                raise CannotMerge(f"The pair {parted.id}, which this would make one as well, needs a person's word.")
+    def _check_separations(self, pair: MatchPair, left: str, right: str, decider: DecidedBy) -> None:
+        """Raise CannotMerge if the merge would combine two variants that must stay separate.
 
-    def _refuse_many(self, pair: MatchPair, by: DecidedBy) -> None:
-        """Refuse a family that is too large to be updated as a whole."""
-        come = self._families.together(self._owners[pair.left], self._owners[pair.right])
-        bound = BY_ITSELF if by in _ALONE else BY_HAND
-        if come.products > bound.products or come.variants > bound.variants:
-            raise TooMany(
-                f"This would tie {come.products} products with {come.variants} variants together; "
-                f"{bound.products} with {bound.variants} are the most."
+        The variants of a dismissed pair must stay separate. Rules and the judge must also keep the
+        variants of held pairs, and of other pairs with conflicts, separate.
+
+        Args:
+            pair: The pair to merge.
+            left: The ID under which the left variant is shown.
+            right: The ID under which the right variant is shown.
+            decider: The kind of actor that decided.
+        """
+        variant_pairs = itertools.product(self.list_members(left), self.list_members(right))
+        existing_pairs = [
+            self.pairs[key] for one, other in variant_pairs if (key := build_pair_key(one, other)) in self.pairs
+        ]
+        for other_pair in existing_pairs:
+            if other_pair.status == PairStatus.DISMISSED:
+                raise CannotMerge(
+                    f"This merge would include the dismissed pair {other_pair.id}. Reopen that pair first."
+                )
+            if decider in _AUTOMATIC and other_pair.id != pair.id and (other_pair.conflicts or other_pair.held):
+                raise CannotMerge(f"This merge would include the pair {other_pair.id}, which a person must decide.")
+
+    def _check_size(self, pair: MatchPair, decider: DecidedBy) -> None:
+        """Raise ClusterTooLarge if the merge would create a merge group that exceeds the size limit."""
+        combined = self._merge_groups.compute_combined_size(self._owners[pair.left], self._owners[pair.right])
+        limit = AUTOMATIC_LIMIT if decider in _AUTOMATIC else MANUAL_LIMIT
+        if combined.products > limit.products or combined.variants > limit.variants:
+            raise ClusterTooLarge(
+                f"The merge would combine {combined.products} products with {combined.variants} variants. At most {limit.products} "
+                f"products with {limit.variants} variants are allowed."
             )
 
     @cached_property
-    def _families(self) -> Families:
-        return Families(self.tied)
+    def _merge_groups(self) -> ClusterUnion:
+        """The merge groups, including the merges of this plan."""
+        return ClusterUnion(self.cluster)
 
-    def _merge_products(self, ends: tuple[str, str], homes: tuple[str, str], by: DecidedBy) -> None:
-        """Merge one product into another; `homes` are the products of the variants that imply it."""
-        between = [own.id for own in self._between(*ends)]
-        rests_on = dict.fromkeys((*between, *self._path(homes[0]), *self._path(homes[1])))
+    def _merge_products(
+        self, product_ids: tuple[str, str], source_products: tuple[str, str], decider: DecidedBy
+    ) -> None:
+        """Merge one product into another.
+
+        Args:
+            product_ids: The IDs of the surviving and the merged product.
+            source_products: The IDs of the products to which the sources assign the two variants that imply the merge.
+            decider: The kind of actor that decided.
+        """
+        between = [own.id for own in self._find_variant_merges(*product_ids)]
+        rests_on = dict.fromkeys(
+            (*between, *self._list_merges_to_root(source_products[0]), *self._list_merges_to_root(source_products[1]))
+        )
         self._apply(
             Merge(
-                new_id("mrg"), MergeStatus.APPLIED, MergeKind.PRODUCT, *ends, by, self.now,
-                None, OF_PRODUCTS, tuple(rests_on),
+                new_id("mrg"), MergeStatus.APPLIED, MergeKind.PRODUCT, *product_ids, decider, self.now,
+                None, PRODUCT_MERGE_REASON, tuple(rests_on),
             )
         )  # fmt: skip
 
-    def _join_empty(self) -> None:
-        """Merge products without visible variants into the products that show their variants."""
-        for id in sorted(self.tied.products):
-            if id in self.tied.merged or self._shows(id):
+    def _merge_products_with_only_merged_variants(self) -> None:
+        """Merge each product that has only merged variants into the product that shows these variants."""
+        for id in sorted(self.cluster.products):
+            if id in self.cluster.survivor_by_id or not self._has_only_merged_variants(id):
                 continue
-            gone = min(one.id for part in self._members[id] for one in self.tied.products[part].variants)
-            homes = self._owners[self.tied.root(gone)], self._owners[gone]
-            self._merge_products((self.tied.root(homes[0]), id), homes, self.applied[gone].decided_by)
+            merged_variant = min(one.id for part in self._members[id] for one in self.cluster.products[part].variants)
+            source_products = (
+                self._owners[self.cluster.find_representative(merged_variant)],
+                self._owners[merged_variant],
+            )
+            self._merge_products(
+                (self.cluster.find_representative(source_products[0]), id),
+                source_products,
+                self.applied[merged_variant].decided_by,
+            )
 
-    def _ends(self, one: str, other: str) -> tuple[str, str] | None:
-        """Return the survivor and the merged product, if the products' variants imply a merge; else None.
+    def _find_implied_merge(self, first: str, second: str) -> tuple[str, str] | None:
+        """Return the IDs of the surviving and the merged product if their variants imply a merge, else None.
 
-        A product without visible variants is merged. Otherwise all variants of one must be among the other's and make up
-        at least half of them, and no source may have products in both.
+        A product whose variants are all merged, at least one of them with a variant of the other product, is merged.
+        Otherwise the variants of the smaller product must all be among those of the larger one and make up at least half
+        of them, and no source may have products in both.
         """
-        for stays, goes in ((one, other), (other, one)):
-            if not self._shows(goes) and self._parts(goes) & self._parts(stays):
-                return stays, goes
-        parts = self._parts(one), self._parts(other)
-        least, most = sorted(map(len, parts))
+        for survivor, merged in ((first, second), (second, first)):
+            if self._has_only_merged_variants(merged) and self._find_visible_variants(
+                merged
+            ) & self._find_visible_variants(survivor):
+                return survivor, merged
+        parts = self._find_visible_variants(first), self._find_visible_variants(second)
+        smaller, larger = sorted(map(len, parts))
         shared = len(parts[0] & parts[1])
-        left, right = ({self.tied.products[id].source for id in self._members[product]} for product in (one, other))
-        if left.isdisjoint(right) and shared == least and 2 * shared >= most:
-            return survivor(self.tied, self.tied.products[one], self.tied.products[other])
+        left, right = (
+            {self.cluster.products[id].source for id in self._members[product]} for product in (first, second)
+        )
+        if left.isdisjoint(right) and shared == smaller and 2 * shared >= larger:
+            return choose_survivor(self.cluster, self.cluster.products[first], self.cluster.products[second])
         return None
 
-    def _between(self, one: str, other: str) -> list[Merge]:
-        """Return the merges of variants between the two products."""
-        sides = {one, other}
-        both = sorted(self._parts(one) & self._parts(other))
-        near = [self.applied[id] for root in both for id in self._members[root] if id in self.applied]
-        root, owners = self.tied.root, self._owners
-        return [merge for merge in near if {root(owners[merge.survivor]), root(owners[merge.merged])} == sides]
+    def _find_variant_merges(self, first: str, second: str) -> list[Merge]:
+        """Return the applied merges of a variant of one product with a variant of the other."""
+        sides = {first, second}
+        both = sorted(self._find_visible_variants(first) & self._find_visible_variants(second))
+        applied = [self.applied[id] for root in both for id in self._members[root] if id in self.applied]
+        root, owners = self.cluster.find_representative, self._owners
+        return [merge for merge in applied if {root(owners[merge.survivor]), root(owners[merge.merged])} == sides]
 
-    def _parts(self, product: str) -> set[str]:
-        """Return the IDs under which all variants of the product are shown."""
-        return {self.tied.root(one.id) for id in self._members[product] for one in self.tied.products[id].variants}
+    def _find_visible_variants(self, product: str) -> set[str]:
+        """Return the IDs under which the variants of the product are shown."""
+        return {
+            self.cluster.find_representative(one.id)
+            for id in self._members[product]
+            for one in self.cluster.products[id].variants
+        }
 
-    def _shows(self, product: str) -> bool:
-        """Return whether a variant of the product is shown itself, or the product never had one."""
-        merged = self.tied.merged
-        variants = [one.id for id in self._members[product] for one in self.tied.products[id].variants]
-        return not variants or any(id not in merged for id in variants)
+    def _has_only_merged_variants(self, product: str) -> bool:
+        """Return whether the product has variants, and each of them is shown under the ID of another variant.
 
-    def _path(self, id: str) -> Iterator[str]:
-        """Yield the merges that lead from an object to the ID under which it is shown."""
-        while id in self.tied.merged:
+        The variants of products that are merged into the product count as well.
+        """
+        merged = self.cluster.survivor_by_id
+        variants = [one.id for id in self._members[product] for one in self.cluster.products[id].variants]
+        return bool(variants) and all(id in merged for id in variants)
+
+    def _list_merges_to_root(self, id: str) -> Iterator[str]:
+        """Yield the IDs of the merges that lead from an object to the object under whose ID it is shown."""
+        while id in self.cluster.survivor_by_id:
             yield self.applied[id].id
-            id = self.tied.merged[id]
+            id = self.cluster.survivor_by_id[id]
 
     def _apply(self, merge: Merge) -> None:
+        """Add a new merge to the plan."""
         self._members[merge.survivor] += self._members.pop(merge.merged)
-        self.made.append(merge)
+        self.new_merges.append(merge)
         self.applied[merge.merged] = merge
-        self.tied.merged[merge.merged] = merge.survivor
+        self.cluster.survivor_by_id[merge.merged] = merge.survivor
 
-    def undo(self, merge: Merge) -> None:
-        """Undo a merge with those that only follow from it; products left empty are merged again. Raises StillNeeded."""
-        self._part(merge)
-        going = [merge]
+    def undo_merge(self, merge: Merge) -> None:
+        """Undo a merge, and the merges that result only from it.
+
+        A product whose variants are all still merged into another product stays merged with it. Raises MergeStillNeeded
+        if another merge depends on the undone merge.
+        """
+        self._remove(merge)
+        undone = [merge]
         if merge.kind == MergeKind.PRODUCT:
-            going += self._between(self.tied.root(merge.survivor), merge.merged)
-        for own in going[1:]:
-            self._part(own)
-        ids = {own.id for own in going}
+            undone += self._find_variant_merges(self.cluster.find_representative(merge.survivor), merge.merged)
+        for own in undone[1:]:
+            self._remove(own)
+        ids = {own.id for own in undone}
         for own in [*self.applied.values()]:
             if not ids.isdisjoint(own.rests_on):
-                self._without(own, ids, merge)
-        self._join_empty()
+                self._undo_dependent(own, ids, merge)
+        self._merge_products_with_only_merged_variants()
 
-    def settle(self) -> None:
-        """Undo merges of products without shared variants, after sources have moved variants."""
+    def undo_unsupported_merges(self) -> None:
+        """Undo merges of products that no longer share variants because their sources have moved variants."""
         for merge in [*self.applied.values()]:
-            if merge.kind == MergeKind.PRODUCT and merge.merged in self.applied and self._share_nothing(merge):
-                self._part(merge)
-        self._join_empty()
+            if merge.kind == MergeKind.PRODUCT and merge.merged in self.applied and self._lacks_shared_variants(merge):
+                self._remove(merge)
+        self._merge_products_with_only_merged_variants()
 
-    def _share_nothing(self, merge: Merge) -> bool:
-        """Return whether neither product would show a variant of the other without this merge."""
-        below, beside = set[str](), set[str]()
-        for id in self._members[self.tied.root(merge.survivor)]:
-            shown_as = {self.tied.root(one.id) for one in self.tied.products[id].variants}
-            (below if self._under(id, merge.merged) else beside).update(shown_as)
-        return below.isdisjoint(beside)
+    def _lacks_shared_variants(self, merge: Merge) -> bool:
+        """Return whether the two products of a merge would share no variant if the merge were undone."""
+        merged_side, surviving_side = set[str](), set[str]()
+        for id in self._members[self.cluster.find_representative(merge.survivor)]:
+            shown_as = {self.cluster.find_representative(one.id) for one in self.cluster.products[id].variants}
+            (merged_side if self._is_merged_into(id, merge.merged) else surviving_side).update(shown_as)
+        return merged_side.isdisjoint(surviving_side)
 
-    def _under(self, id: str, product: str) -> bool:
-        """Return whether a product is shown under another, or would be if that were not merged itself."""
-        while id != product and id in self.tied.merged:
-            id = self.tied.merged[id]
-        return id == product
+    def _is_merged_into(self, id: str, target: str) -> bool:
+        """Return whether a product is the target, or is merged into the target directly or indirectly."""
+        while id != target and id in self.cluster.survivor_by_id:
+            id = self.cluster.survivor_by_id[id]
+        return id == target
 
-    def put_back(self, going: Sequence[Merge], coming: Sequence[Merge], rests_on: Mapping[str, Sequence[str]]) -> None:
-        """Deactivate some merges and reactivate undone ones unchanged; `rests_on` has the dependencies of remaining merges, by ID.
+    def switch_merges(
+        self, undone: Sequence[Merge], reapplied: Sequence[Merge], dependencies_by_merge: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Undo some merges, and apply some undone merges again.
 
-        Raises StillNeeded if another merge depends on a deactivated one; CannotMerge if a reactivated one no longer fits.
+        Args:
+            undone: The merges to undo.
+            reapplied: The undone merges to apply again.
+            dependencies_by_merge: The IDs of the merges on which each changed merge depends afterwards, by the ID of the
+                changed merge.
+
+        Raises:
+            MergeStillNeeded: Another merge depends on a merge in `undone`.
+            CannotMerge: A merge in `reapplied` can no longer be applied.
         """
-        ids = {merge.id for merge in going}
-        for merge in going:
-            self._part(self.applied[merge.merged])
+        ids = {merge.id for merge in undone}
+        for merge in undone:
+            self._remove(self.applied[merge.merged])
         for own in [*self.applied.values()]:
-            if own.id in rests_on:
-                self._restore(replace(own, rests_on=tuple(rests_on[own.id])), self.kept)
+            if own.id in dependencies_by_merge:
+                self._add_again(replace(own, rests_on=tuple(dependencies_by_merge[own.id])), self.changed_merges)
             elif needed := ids.intersection(own.rests_on):
-                raise StillNeeded(min(needed), own.id)
-        for merge in sorted(coming, key=lambda one: one.id):
-            self._count_again(merge)
-        for merge in self.again:
-            members = self.members(merge.survivor)
-            if merge.kind == MergeKind.VARIANT and len(members) > len(self.sources(merge.survivor)):
-                raise CannotMerge(f"Of what the merge {merge.id} had be one, two are of one source by now.")
+                raise MergeStillNeeded(min(needed), own.id)
+        for merge in sorted(reapplied, key=lambda one: one.id):
+            self._reapply(merge)
+        for merge in self.reapplied:
+            members = self.list_members(merge.survivor)
+            if merge.kind == MergeKind.VARIANT and len(members) > len(self.collect_sources(merge.survivor)):
+                raise CannotMerge(
+                    f"Applying the merge {merge.id} again would join two items of one source. "
+                    f"Undo the other merges of these items first."
+                )
 
-    def _count_again(self, merge: Merge) -> None:
-        known = self._owners if merge.kind == MergeKind.VARIANT else self.tied.products
+    def _reapply(self, merge: Merge) -> None:
+        """Apply an undone merge again. Raises CannotMerge if its items are missing or merged elsewhere."""
+        known = self._owners if merge.kind == MergeKind.VARIANT else self.cluster.products
         if merge.survivor not in known or merge.merged not in known:
-            raise CannotMerge(f"What the merge {merge.id} had be one is gone.")
-        if merge.merged in self.applied or self.tied.root(merge.survivor) == merge.merged:
-            raise CannotMerge(f"{merge.merged} is merged otherwise by now.")
-        self._restore(replace(merge, status=MergeStatus.APPLIED, undone_at=None), self.again)
+            raise CannotMerge(f"An item of the merge {merge.id} no longer exists.")
+        if merge.merged in self.applied or self.cluster.find_representative(merge.survivor) == merge.merged:
+            raise CannotMerge(f"{merge.merged} is now merged elsewhere. Undo that merge first.")
+        self._add_again(replace(merge, status=MergeStatus.APPLIED, undone_at=None), self.reapplied)
 
-    def _restore(self, merge: Merge, changed: list[Merge]) -> None:
-        """Reactivate a merge that was removed from the plan, as changed in `changed`."""
+    def _add_again(self, merge: Merge, changed: list[Merge]) -> None:
+        """Add a merge to the plan again after its removal, and append it to the list `changed`."""
         changed.append(merge)
         self.applied[merge.merged] = merge
-        self.tied.merged[merge.merged] = merge.survivor
+        self.cluster.survivor_by_id[merge.merged] = merge.survivor
         vars(self).pop("_members", None)
 
-    def _without(self, merge: Merge, ids: set[str], undoing: Merge) -> None:
-        """Undo a product merge that rests on separated variants, unless other variants support it. Raises StillNeeded for any other dependent merge."""
-        if merge.kind == MergeKind.VARIANT or (undoing.id in merge.rests_on and undoing.kind == MergeKind.PRODUCT):
-            raise StillNeeded(undoing.id, merge.id)
-        self._part(merge)
-        if self._ends(self.tied.root(merge.survivor), merge.merged):
-            self.undone.pop()
-            self._restore(replace(merge, rests_on=tuple(id for id in merge.rests_on if id not in ids)), self.kept)
-        elif later := next((own for own in self.applied.values() if merge.id in own.rests_on), None):
-            raise StillNeeded(undoing.id, later.id)
+    def _undo_dependent(self, merge: Merge, undone_ids: set[str], requested_merge: Merge) -> None:
+        """Undo a product merge that depends on undone merges, unless other variants still imply the product merge.
 
-    def _part(self, merge: Merge) -> None:
-        """Remove a merge from the plan."""
+        Args:
+            merge: The dependent merge.
+            undone_ids: The IDs of the undone merges.
+            requested_merge: The merge that the caller wants to undo.
+
+        Raises:
+            MergeStillNeeded: The dependent merge cannot be undone automatically.
+        """
+        if merge.kind == MergeKind.VARIANT or (
+            requested_merge.id in merge.rests_on and requested_merge.kind == MergeKind.PRODUCT
+        ):
+            raise MergeStillNeeded(requested_merge.id, merge.id)
+        self._remove(merge)
+        if self._find_implied_merge(self.cluster.find_representative(merge.survivor), merge.merged):
+            self.undone.pop()
+            self._add_again(
+                replace(merge, rests_on=tuple(id for id in merge.rests_on if id not in undone_ids)), self.changed_merges
+            )
+        elif later := next((own for own in self.applied.values() if merge.id in own.rests_on), None):
+            raise MergeStillNeeded(requested_merge.id, later.id)
+
+    def _remove(self, merge: Merge) -> None:
+        """Remove a merge from the applied merges and record it as undone."""
         self.undone.append(replace(merge, status=MergeStatus.UNDONE, undone_at=self.now))
-        del self.applied[merge.merged], self.tied.merged[merge.merged]
+        del self.applied[merge.merged], self.cluster.survivor_by_id[merge.merged]
         vars(self).pop("_members", None)

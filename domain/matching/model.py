@@ -1,23 +1,27 @@
-"""Match pairs, merges, and the settings of the judge."""
+"""Match pairs, merges, and the settings of the judge (the job that sends open pairs to a language model)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict
 
-from domain.audit.model import Audited
+from domain.audit.model import AuditedFields
 from domain.kernel.enums import StoredEnum
 
-MERGED_AT = 0.995
+AUTO_MERGE_PROBABILITY = 0.995
 """Minimum probability at which rules merge a pair without conflict (docs/conventions.md#match-pairs)."""
-OFFERED_AT = 0.5
-"""Minimum probability at which a pair is offered."""
-SETTINGS = "judge"
+MIN_STORED_PROBABILITY = 0.5
+"""Minimum probability at which a pair is stored and shown to people."""
+JUDGE_SETTINGS_ID = "judge"
 """The ID of a tenant's single row of judge settings."""
 
 
 class PairStatus(StoredEnum):
-    """The status of a pair. `superseded`: one of its items was merged elsewhere, changed so that they differ, or was removed."""
+    """The status of a match pair.
+
+    A pair is `superseded` if one of its items was merged elsewhere, has changed so that the pair no longer matches, or
+    was removed.
+    """
 
     OPEN = "open"
     MERGED = "merged"
@@ -26,7 +30,7 @@ class PairStatus(StoredEnum):
 
 
 class DecidedBy(StoredEnum):
-    """The actor that merged two items."""
+    """The kind of actor that decided about a match pair or a merge."""
 
     RULES = "rules"
     JUDGE = "judge"
@@ -35,21 +39,25 @@ class DecidedBy(StoredEnum):
 
 
 class MergeKind(StoredEnum):
-    """The kind of merged objects."""
+    """The kind of the objects that a merge combines: products or variants."""
 
     PRODUCT = "product"
     VARIANT = "variant"
 
 
 class MergeStatus(StoredEnum):
-    """The status of a merge."""
+    """The status of a merge: applied, or undone later."""
 
     APPLIED = "applied"
     UNDONE = "undone"
 
 
-class Outcome(StoredEnum):
-    """The outcome of a judgement."""
+class JudgementOutcome(StoredEnum):
+    """The result of a judgement.
+
+    The pair was merged, dismissed or left open; or the model refused the request (`refused`) or answered incorrectly
+    (`failed`).
+    """
 
     MERGED = "merged"
     DISMISSED = "dismissed"
@@ -60,7 +68,16 @@ class Outcome(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class PairEvidence:
-    """One component of a pair's log2 odds: the comparison, its level (`name` in words), and both values."""
+    """One component of the log2 odds of a pair.
+
+    Attributes:
+        comparison: The name of the comparison, or `calibration`, `rivals` (competing candidates) or `conflicts`.
+        level: The number of the comparison's level; 0 for components without levels.
+        weight: The contribution to the log2 odds.
+        name: The name of the level, or the explanation of the component.
+        left: The compared value of the left item.
+        right: The compared value of the right item.
+    """
 
     comparison: str
     level: int
@@ -71,8 +88,14 @@ class PairEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """A reason of a judgement: literal quotes from both items' data about one field."""
+class QuotedReason:
+    """One reason in a judgement: a field, and a literal quote from this field of each of the two items.
+
+    Attributes:
+        field: The name of the field.
+        subject_quote: The quote from the left item, which the model knows as `subject`.
+        candidate_quote: The quote from the right item, which the model knows as `candidate`.
+    """
 
     field: str
     subject_quote: str
@@ -81,24 +104,37 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The answer of a model about a pair, and its outcome; `confidence` from 0 to 1, `choice` is `same`, `different` or `unsure`."""
+    """The answer of a language model about a pair, with its outcome.
+
+    Attributes:
+        choice: `same`, `different` or `unsure`; None without a valid answer.
+        confidence: The model's confidence from 0 to 1, or None.
+        note: The explanation by the model, or the reason why there is no valid answer.
+    """
 
     id: str
     model: str
-    outcome: Outcome
+    outcome: JudgementOutcome
     judged_at: datetime
     choice: str | None = None
     confidence: float | None = None
-    reasons: tuple[Quote, ...] = ()
+    reasons: tuple[QuotedReason, ...] = ()
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MatchPair:
-    """Two variants of different sources that may be the same item; `left` has the smaller id.
+    """Two variants of different sources that may be the same item.
 
-    `prior` and the weights of the evidence add up to the log2 odds that `probability` stands for. `merge` is the merge of
-    the variants while the pair is merged. `held`: a person took its merge back, so that rules and the judge leave it alone.
+    Attributes:
+        left: The smaller of the two variant IDs.
+        left_product: The ID of the product of the left variant.
+        right: The greater of the two variant IDs.
+        right_product: The ID of the product of the right variant.
+        prior: The prior log2 odds; the prior and the weights of the evidence add up to the log2 odds of `probability`.
+        conflicts: The names of contradictory features.
+        merge: The ID of the merge of the variants while the pair is merged.
+        held: Whether a person undid the merge or dismissal, so that only a person may decide about the pair.
     """
 
     id: str
@@ -118,14 +154,17 @@ class MatchPair:
     held: bool = False
 
     @property
-    def merges_by_rules(self) -> bool:
-        """Return whether rules may merge the pair: it is certain, and nobody has undone its merge."""
+    def can_merge_by_rules(self) -> bool:
+        """True if rules may merge the pair: it is certain (`is_certain`) and not held."""
         return is_certain(self.probability, self.conflicts) and not self.held
 
 
 @dataclass(frozen=True, slots=True)
 class PairFilter:
-    """The filter of a list of pairs; all that are set must match. `variant` and `product` match either side."""
+    """The conditions of a list of pairs; None means any.
+
+    `variant` and `product` match pairs that contain them on either side.
+    """
 
     status: str | None = None
     variant: str | None = None
@@ -136,8 +175,14 @@ class PairFilter:
 class Merge:
     """A merge of two products or variants: `merged` is shown as `survivor`.
 
-    A merge of variants was made of `pair`; a merge of products of the merges of their variants. `rests_on` are earlier merges without
-    which it would not be: to undo one of them, one of variants must be undone before, one of products is undone with it.
+    A merge of variants results from a pair, a merge of products from the merges of their variants.
+
+    Attributes:
+        survivor: The ID of the product or variant that is shown for both.
+        merged: The ID of the product or variant that is no longer shown.
+        pair: The ID of the pair from which a merge of variants results.
+        rests_on: The IDs of the earlier merges on which this merge depends. Before one of them can be undone, a
+            dependent merge of variants must be undone; a dependent merge of products is undone automatically.
     """
 
     id: str
@@ -155,7 +200,10 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class MergeFilter:
-    """The filter of a list of merges; `survivor` and `merged` are IDs of products or variants."""
+    """The conditions of a list of merges; None means any.
+
+    `survivor` and `merged` are IDs of products or variants.
+    """
 
     status: str | None = None
     kind: str | None = None
@@ -166,12 +214,17 @@ class MergeFilter:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """Settings of the judge: whether a model judges pairs, its minimum confidences and its budget.
+    """A tenant's settings of the judge.
 
-    The budget is in millionths of a dollar a day (UTC). `model` is None for the one that the service is set to.
+    Attributes:
+        enabled: Whether a model judges open pairs.
+        model: The name of the model, or None for the service's default model.
+        auto_merge_at: The minimum confidence for an automatic merge.
+        auto_dismiss_at: The minimum confidence for an automatic dismissal.
+        daily_budget_micros: The budget for a day (UTC) in millionths of a dollar.
     """
 
-    id: str = SETTINGS
+    id: str = JUDGE_SETTINGS_ID
     enabled: bool = False
     model: str | None = None
     auto_merge_at: float = 0.95
@@ -183,7 +236,7 @@ class JudgeSettings:
 
 
 class JudgeSettingsChange(TypedDict, total=False):
-    """Changes of judge settings; omitted fields stay."""
+    """Changes of judge settings; omitted fields stay unchanged."""
 
     enabled: bool
     model: str | None
@@ -194,7 +247,7 @@ class JudgeSettingsChange(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """The score of two variants to offer, as in MatchPair."""
+    """Two variants with their score, before they are stored as a MatchPair."""
 
     left: str
     left_product: str
@@ -207,22 +260,24 @@ class ScoredPair:
 
     @property
     def is_certain(self) -> bool:
-        """Return whether the pair needs no decision by a person."""
+        """True if no person needs to decide about the pair: the function `is_certain` accepts its score."""
         return is_certain(self.probability, self.conflicts)
 
 
-PAIR_AUDITED = Audited("match_pair", ("status", "merge", "held"))
-MERGE_AUDITED = Audited("merge", ("status", "kind", "survivor", "merged", "pair", "decided_by", "reason", "rests_on"))
-SETTINGS_AUDITED = Audited(
+AUDITED_PAIR_FIELDS = AuditedFields("match_pair", ("status", "merge", "held"))
+AUDITED_MERGE_FIELDS = AuditedFields(
+    "merge", ("status", "kind", "survivor", "merged", "pair", "decided_by", "reason", "rests_on")
+)
+AUDITED_SETTINGS_FIELDS = AuditedFields(
     "judge_settings", ("enabled", "model", "auto_merge_at", "auto_dismiss_at", "daily_budget_micros")
 )
 
 
 def is_certain(probability: float, conflicts: Sequence[str]) -> bool:
-    """Return whether a pair is the same item beyond what anybody need be asked about."""
-    return probability >= MERGED_AT and not conflicts
+    """Return whether a pair needs no review: it has at least AUTO_MERGE_PROBABILITY, and no conflicts."""
+    return probability >= AUTO_MERGE_PROBABILITY and not conflicts
 
 
-def key_of(one: str, other: str) -> tuple[str, str]:
-    """Return the two IDs of a pair in ascending order."""
-    return (one, other) if one < other else (other, one)
+def build_pair_key(first_id: str, second_id: str) -> tuple[str, str]:
+    """Return the two variant IDs of a pair in ascending order, as the key of the pair."""
+    return (first_id, second_id) if first_id < second_id else (second_id, first_id)

@@ -1,110 +1,130 @@
-"""Stores of the match index, pairs and merges."""
+"""Ports to the stored match index, match pairs and merges."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from domain.kernel.paging import Page, PageRequest
 from domain.matching.features import StoredVariant
-from domain.matching.index import Backlog, Item, KeyChange, Listed, MatchModel, Queued
+from domain.matching.index import IndexedItem, KeyChange, KeyListing, MatchingBacklog, MatchModel, QueuedVariant
 from domain.matching.model import MatchPair, Merge, MergeFilter, PairFilter
 from ports.unit_of_work import Store
 
 
-class MatchBacklog(Protocol):
-    """The matching backlog of all tenants."""
+class MatchBacklogReader(Protocol):
+    """Port that measures the matching backlog of all tenants."""
 
-    async def backlog(self) -> Backlog:
-        """Return the backlog of variants to be matched."""
+    async def measure_backlog(self) -> MatchingBacklog:
+        """Return the number of variants that wait to be matched, over all tenants, and their greatest age."""
         ...
 
 
 class MatchIndexStore(Protocol):
-    """The match index within a tenant's transaction. One job per tenant writes at a time; runs only queue variants."""
+    """The match index, and the queue of variants to match, within a tenant's transaction.
 
-    async def stale(self, after: str, limit: int) -> Sequence[Queued]:
-        """Return queued variants whose current version is not indexed, by ID after `after`."""
+    Only one job per tenant writes the index at a time. Runs only add variants to the queue.
+    """
+
+    async def list_unindexed(self, after_id: str, limit: int) -> Sequence[QueuedVariant]:
+        """Return up to `limit` queued variants whose current version is not indexed yet.
+
+        The variants are ordered by ID; their IDs are greater than `after_id`.
+        """
         ...
 
-    async def waiting(self, after: str, limit: int) -> Sequence[Queued]:
-        """Return queued variants whose current version is indexed, by ID after `after`."""
+    async def list_matchable(self, after_id: str, limit: int) -> Sequence[QueuedVariant]:
+        """Return up to `limit` queued variants whose current version is indexed, so that they can be matched.
+
+        The variants are ordered by ID; their IDs are greater than `after_id`.
+        """
         ...
 
-    async def idle(self) -> bool:
+    async def is_queue_empty(self) -> bool:
         """Return whether the queue is empty."""
         ...
 
-    async def stored(self, variants: Sequence[str]) -> Sequence[StoredVariant]:
-        """Return the stored data of variants, by ID; the price is the lowest price of an offer, else the recommended price."""
+    async def load_variants(self, variants: Sequence[str]) -> Sequence[StoredVariant]:
+        """Return the stored data of the variants, ordered by ID.
+
+        The price is the lowest price of an offer; if no offer has a price, the lowest recommended price.
+        """
         ...
 
-    async def of_variants(self, variants: Sequence[str]) -> Sequence[Item]:
-        """Return those of the variants that are indexed, by ID."""
+    async def find_items_of_variants(self, variants: Sequence[str]) -> Sequence[IndexedItem]:
+        """Return the index entries of the variants, ordered by ID; variants that are not indexed are omitted."""
         ...
 
-    async def numbered(self, numbers: Sequence[int]) -> Sequence[Item]:
-        """Return the items with these numbers, unordered."""
+    async def find_items_by_number(self, numbers: Sequence[int]) -> Sequence[IndexedItem]:
+        """Return the index entries with these numbers, in any order."""
         ...
 
-    async def numbers(self, count: int) -> range:
-        """Return a range of numbers that are not in use."""
+    async def find_free_numbers(self, count: int) -> range:
+        """Return `count` consecutive numbers that no index entry uses.
+
+        With a count of 0, the range is empty and starts at the next free number.
+        """
         ...
 
-    async def listed(self, keys: Sequence[str]) -> Mapping[str, Mapping[str, Listed]]:
-        """Return the items of the keys, by key and source; keys without items are left out."""
+    async def find_listings(self, keys: Sequence[str]) -> Mapping[str, Mapping[str, KeyListing]]:
+        """Return the listings of the keys, by key and source; keys without items are omitted."""
         ...
 
-    async def index(self, items: Sequence[Item], changes: Mapping[tuple[str, str], KeyChange]) -> None:
-        """Replace indexed items, and apply the changes of keys and sources."""
+    async def store_items(self, items: Sequence[IndexedItem], changes: Mapping[tuple[str, str], KeyChange]) -> None:
+        """Store index entries, replacing earlier versions, and apply changes of key listings by key and source."""
         ...
 
-    async def matched(self, variants: Sequence[Queued]) -> None:
-        """Remove variants from the queue, unless they have changed since."""
+    async def dequeue(self, variants: Sequence[QueuedVariant]) -> None:
+        """Remove the variants from the queue, except variants that have changed since they were read."""
         ...
 
     async def requeue(self, variants: Sequence[str]) -> None:
-        """Queue indexed items again; those already queued stay unchanged."""
+        """Add indexed variants to the queue; variants that are already queued stay unchanged."""
         ...
 
-    async def requeue_all(self) -> int:
-        """Queue every indexed item again after weights were learned; return how many were not queued."""
+    async def delete_model_and_requeue(self) -> int:
+        """Delete the learned weights and queue every indexed variant; return the number of variants added to the queue."""
         ...
 
-    async def model(self) -> MatchModel | None:
-        """Return the learned weights."""
+    async def find_model(self) -> MatchModel | None:
+        """Return the tenant's learned weights; None if there are none or they do not fit the current comparisons."""
         ...
 
-    async def keep_model(self, model: MatchModel) -> None:
-        """Replace the learned weights."""
+    async def store_model(self, model: MatchModel) -> None:
+        """Store learned weights, replacing the previous ones."""
         ...
 
 
 class PairStore(Store[MatchPair], Protocol):
-    """Pairs within a tenant's transaction. Any two variants have at most one pair."""
+    """Match pairs within a tenant's transaction. Any two variants have at most one pair."""
 
-    async def matching(self, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
-        """Return a page of the pairs that match the filter, newest first."""
+    async def list_pairs(self, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
+        """Return a page of the match pairs that meet the conditions, newest first."""
         ...
 
-    async def of_variants(self, variants: Sequence[str], *, lock: bool = False) -> Sequence[MatchPair]:
-        """Return every pair with one of the variants on either side, by ID."""
+    async def find_pairs_of_variants(self, variants: Sequence[str], *, lock: bool = False) -> Sequence[MatchPair]:
+        """Return every pair that contains one of the variants on either side, ordered by ID.
+
+        Args:
+            variants: The IDs of the variants.
+            lock: Whether to lock the pairs until the end of the transaction.
+        """
         ...
 
-    async def open_of(self, variants: Sequence[str]) -> Sequence[MatchPair]:
-        """Return the open pairs of the variants, locked."""
+    async def lock_open_pairs(self, variants: Sequence[str]) -> Sequence[MatchPair]:
+        """Lock the open pairs that contain one of the variants until the end of the transaction, and return them."""
         ...
 
-    async def unjudged(self, limit: int) -> Sequence[MatchPair]:
-        """Return open pairs that are neither held nor judged, most probable first."""
+    async def list_unjudged(self, limit: int) -> Sequence[MatchPair]:
+        """Return up to `limit` open pairs that are neither held nor judged, in descending order of probability."""
         ...
 
 
 class MergeStore(Store[Merge], Protocol):
-    """Merges within a tenant's transaction. An object has at most one active merge."""
+    """Merges within a tenant's transaction. A product or variant has at most one applied merge into another."""
 
-    async def matching(self, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
-        """Return a page of the merges that match the filter, newest first."""
+    async def list_merges(self, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
+        """Return a page of the merges that meet the conditions, newest first."""
         ...
 
-    async def applied(self, ids: Sequence[str]) -> Sequence[Merge]:
-        """Return the applied merges that merge any of these products or variants into another, by ID."""
+    async def find_applied_merges(self, ids: Sequence[str]) -> Sequence[Merge]:
+        """Return the applied merges whose merged product or variant is among the IDs, ordered by ID."""
         ...

@@ -1,315 +1,459 @@
-"""Probabilities of pairs: learned weights, calibration, rivals, conflicts, and the evidence of each pair."""
+"""Scores: probabilities that two items are the same, from weights, competing candidates and conflicts, and their evidence."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp2, fsum, inf, log2
 
-from domain.matching.comparisons import COMPARISONS, Different, Levels, colours_differ, shades_apart
+from domain.matching.comparisons import (
+    COMPARISONS,
+    FirstConflictLevel,
+    Levels,
+    have_different_colours,
+    have_different_known_colours,
+)
 from domain.matching.features import MatchFeatures
 from domain.matching.model import PairEvidence
-from domain.matching.words import ACCESSORIES, FINISHES, alike, data
+from domain.matching.words import ACCESSORY_WORDS, FINISHES, are_similar_words, load_table
 
-Table = tuple[tuple[float, ...], ...]
-Groups = Sequence[Sequence[Levels]]
-"""The levels of each asked item's candidates."""
-_STRENGTH = 60.0
-_ROUNDS = 12
-_MOST = 9.0
-_SURE = 0.95
-SAMPLE = 1500
-"""Number of items, of each of two sides, from whose candidates weights are learned."""
-FEWEST = 30
-"""Minimum number of candidate groups from which weights can be learned."""
+LevelTable = tuple[tuple[float, ...], ...]
+"""A row for each comparison, with a number for each level."""
+LevelGroups = Sequence[Sequence[Levels]]
+"""One group for each item: the levels of the item's candidates."""
+_PSEUDO_COUNT = 60.0
+_EM_ROUNDS = 12
+_MAX_BITS = 9.0
+_MAX_MATCH_SHARE = 0.95
+SAMPLE_SIZE = 1500
+"""Number of items, sampled from each of two sources, from whose candidates the weights are learned."""
+MIN_GROUPS = 30
+"""Minimum number of groups of candidates from which weights can be learned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The prior log2 odds of a candidate, and log2(m/u) of every level of every comparison."""
+    """The weights from which the score of a pair is computed.
+
+    Attributes:
+        prior: The prior log2 odds that a candidate is a match.
+        m: The probability of each level among matches, by comparison.
+        u: The probability of each level among other candidates, by comparison.
+        bits: The weight of each level, log2(m/u), by comparison.
+    """
 
     prior: float
-    m: Table
-    u: Table
-    bits: Table
+    m: LevelTable
+    u: LevelTable
+    bits: LevelTable
 
     @property
-    def fits(self) -> bool:
-        """Return whether there is a weight for each level that comparisons have by now; weights that were learnt by an older release may lack some."""
-        each = [len(comparison.levels) for comparison in COMPARISONS]
+    def has_all_levels(self) -> bool:
+        """True if each level of each comparison has a weight; weights from an older release can lack some."""
+        each = [len(comparison.level_names) for comparison in COMPARISONS]
         return all([len(row) for row in table] == each for table in (self.m, self.u, self.bits))
 
-    def total(self, levels: Levels) -> float:
-        """Return the sum of prior and weights: log2 odds before rivals, calibration and conflicts."""
+    def sum_weights(self, levels: Levels) -> float:
+        """Return the sum of the prior and the weights of the levels of a pair, in log2 odds.
+
+        Competing candidates, calibration and conflicts are not included.
+        """
         return self.prior + sum(row[level] for row, level in zip(self.bits, levels, strict=True))
 
 
-def weights(prior: float, m: Table, u: Table) -> Weights:
-    """Return weights of the shares m and u of each level (level 0 weighs nothing)."""
-    return Weights(prior, m, u, tuple(_bits(at, m[at], u[at]) for at in range(len(COMPARISONS))))
+def build_weights(prior: float, m: LevelTable, u: LevelTable) -> Weights:
+    """Return the weights that follow from the probabilities of the levels; level 0 (missing) has the weight 0.
+
+    Args:
+        prior: The prior log2 odds that a candidate is a match.
+        m: The probability of each level among matches, by comparison.
+        u: The probability of each level among other candidates, by comparison.
+    """
+    return Weights(prior, m, u, tuple(_compute_level_weights(at, m[at], u[at]) for at in range(len(COMPARISONS))))
 
 
-def _bits(at: int, m: Sequence[float], u: Sequence[float]) -> tuple[float, ...]:
-    made = [max(-_MOST, min(_MOST, log2(x / y))) for x, y in zip(m, u, strict=True)]
-    made[0] = 0.0
-    if COMPARISONS[at].ordered:
-        made[1:] = _falling(made[1:], [x + y for x, y in zip(m[1:], u[1:], strict=True)])
-    return tuple(made)
+def _compute_level_weights(comparison_index: int, m: Sequence[float], u: Sequence[float]) -> tuple[float, ...]:
+    """Return the weight of each level of a comparison, log2(m/u), limited to 9 bits in either direction.
+
+    Args:
+        comparison_index: The index of the comparison in COMPARISONS.
+        m: The probability of each level among matches.
+        u: The probability of each level among other candidates.
+    """
+    weights = [max(-_MAX_BITS, min(_MAX_BITS, log2(matched / other))) for matched, other in zip(m, u, strict=True)]
+    weights[0] = 0.0
+    if COMPARISONS[comparison_index].is_ordered:
+        weights[1:] = _make_non_increasing(
+            weights[1:], [matched + other for matched, other in zip(m[1:], u[1:], strict=True)]
+        )
+    return tuple(weights)
 
 
-def _falling(values: Sequence[float], shares: Sequence[float]) -> list[float]:
-    """Return the values with neighbours that rise levelled out to their mean, weighed by how common they are."""
+def _make_non_increasing(values: Sequence[float], frequencies: Sequence[float]) -> list[float]:
+    """Replace adjacent values that rise by their weighted mean, so that the sequence never increases.
+
+    Args:
+        values: The values in order.
+        frequencies: The weight of each value in a mean.
+    """
     runs: list[list[float]] = []
-    for value, share in zip(values, shares, strict=True):
-        runs.append([value, share, 1])
+    for value, frequency in zip(values, frequencies, strict=True):
+        runs.append([value, frequency, 1])
         while len(runs) > 1 and runs[-1][0] > runs[-2][0]:
-            last, before = runs.pop(), runs.pop()
-            whole = last[1] + before[1]
-            runs.append([(last[0] * last[1] + before[0] * before[1]) / whole, whole, last[2] + before[2]])
+            last, previous = runs.pop(), runs.pop()
+            total = last[1] + previous[1]
+            runs.append([(last[0] * last[1] + previous[0] * previous[1]) / total, total, last[2] + previous[2]])
     return [run[0] for run in runs for _ in range(int(run[2]))]
 
 
-def learn(left: Groups, right: Groups, start: Weights) -> Weights:
-    """Return weights that fit the candidates of items of both sides (EM), starting at `start` and held near it where little is seen.
+def fit_weights(left: LevelGroups, right: LevelGroups, initial: Weights) -> Weights:
+    """Return weights that are fitted to candidates by expectation maximisation (EM).
 
-    A group's candidates are rivals: at most one of them is taken to be the match, and how many groups have one is
-    learnt for each side.
+    A group has the candidates of one item, of which at most one is the match. The share of groups with a match is
+    learned for each side.
+
+    Args:
+        left: The groups of the items of the left side.
+        right: The groups of the items of the right side.
+        initial: The initial weights; the fitted weights stay near them where data is scarce.
     """
-    found, shares = start, [0.5, 0.5]
-    for _ in range(_ROUNDS):
-        counts = _Counts()
-        shares = [counts.take(groups, found, share) for groups, share in zip((left, right), shares, strict=True)]
-        found = weights(0.0, _shares(counts.matched, start.m), _shares(counts.other, start.u))
-    return weights(_prior((left, right), shares), found.m, found.u)
+    current, shares = initial, [0.5, 0.5]
+    for _ in range(_EM_ROUNDS):
+        counts = _LevelCounts()
+        shares = [
+            counts.add_groups(groups, current, share) for groups, share in zip((left, right), shares, strict=True)
+        ]
+        current = build_weights(
+            0.0,
+            _estimate_level_probabilities(counts.matched, initial.m),
+            _estimate_level_probabilities(counts.other, initial.u),
+        )
+    return build_weights(_compute_prior((left, right), shares), current.m, current.u)
 
 
-class _Counts:
-    """Counts of levels among matches and among other candidates, as shares of pairs."""
+class _LevelCounts:
+    """Expected numbers of pairs with each level of each comparison.
+
+    Attributes:
+        matched: The numbers among matches.
+        other: The numbers among other candidates.
+    """
 
     def __init__(self) -> None:
-        self.matched = [[0.0] * len(c.levels) for c in COMPARISONS]
-        self.other = [[0.0] * len(c.levels) for c in COMPARISONS]
+        self.matched = [[0.0] * len(c.level_names) for c in COMPARISONS]
+        self.other = [[0.0] * len(c.level_names) for c in COMPARISONS]
 
-    def take(self, groups: Groups, found: Weights, share: float) -> float:
-        """Count one side's groups; answers the share of them that have a match, given what was believed of it."""
-        each = _believed(share) / (1 - _believed(share)) / _size(groups)
-        have = 0.0
-        single = {
-            levels: 2 ** min(found.total(levels) - found.prior, 60.0)
+    def add_groups(self, groups: LevelGroups, current: Weights, match_share: float) -> float:
+        """Add the groups of one side; return a new estimate of the share of groups with a match.
+
+        Args:
+            groups: For each item of the side, the levels of its candidates.
+            current: The current weights.
+            match_share: The previous estimate.
+        """
+        odds_factor = _limit_share(match_share) / (1 - _limit_share(match_share)) / _compute_mean_group_size(groups)
+        matched_groups = 0.0
+        odds_by_levels = {
+            levels: 2 ** min(current.sum_weights(levels) - current.prior, 60.0)
             for levels in {one for group in groups for one in group}
         }
         for group in groups:
-            odds = [each * single[levels] for levels in group]
-            whole = 1 + fsum(odds)
-            have += 1 - 1 / whole
+            odds = [odds_factor * odds_by_levels[levels] for levels in group]
+            total = 1 + fsum(odds)
+            matched_groups += 1 - 1 / total
             for levels, odd in zip(group, odds, strict=True):
-                part = odd / whole
+                probability = odd / total
                 for at, level in enumerate(levels):
-                    self.matched[at][level] += part
-                    self.other[at][level] += 1 - part
-        return (have + 1) / (len(groups) + 2)
+                    self.matched[at][level] += probability
+                    self.other[at][level] += 1 - probability
+        return (matched_groups + 1) / (len(groups) + 2)
 
 
-def _size(groups: Groups) -> float:
+def _compute_mean_group_size(groups: LevelGroups) -> float:
+    """Return the mean number of candidates in a group."""
     return sum(map(len, groups)) / len(groups)
 
 
-def _believed(share: float) -> float:
-    """Return the share of items with a match, bounded below 1."""
-    return max(0.001, min(_SURE, share))
+def _limit_share(share: float) -> float:
+    """Return the share of items with a match, limited to values from 0.001 to 0.95."""
+    return max(0.001, min(_MAX_MATCH_SHARE, share))
 
 
-def _prior(sides: Sequence[Groups], shares: Sequence[float]) -> float:
-    """Return log2 odds that a candidate matches, against both of its items having no match at all."""
-    matches = fsum(share / _size(groups) for groups, share in zip(sides, shares, strict=True)) / 2
-    return log2(matches / ((1 - _believed(shares[0])) * (1 - _believed(shares[1]))))
+def _compute_prior(sides: Sequence[LevelGroups], shares: Sequence[float]) -> float:
+    """Return the log2 ratio of the probability of a match to the probability that neither item has a match."""
+    matches = fsum(share / _compute_mean_group_size(groups) for groups, share in zip(sides, shares, strict=True)) / 2
+    return log2(matches / ((1 - _limit_share(shares[0])) * (1 - _limit_share(shares[1]))))
 
 
-def _shares(counts: Iterable[Sequence[float]], before: Table) -> Table:
-    """Return the shares of the levels of each comparison, smoothed by the previous shares as pseudo-counts."""
-    made = []
-    for row, prior in zip(counts, before, strict=True):
-        whole = sum(row[1:]) + _STRENGTH
-        made.append((1.0, *((seen + _STRENGTH * p) / whole for seen, p in zip(row[1:], prior[1:], strict=True))))
-    return tuple(made)
+def _estimate_level_probabilities(counts: Iterable[Sequence[float]], previous: LevelTable) -> LevelTable:
+    """Return the probability of each level, by comparison.
+
+    Args:
+        counts: The expected number of pairs with each level, by comparison.
+        previous: The previous probabilities, which are added as pseudo-counts so that rare levels keep a probability.
+    """
+    tables = []
+    for row, prior in zip(counts, previous, strict=True):
+        total = sum(row[1:]) + _PSEUDO_COUNT
+        tables.append((1.0, *((seen + _PSEUDO_COUNT * p) / total for seen, p in zip(row[1:], prior[1:], strict=True))))
+    return tuple(tables)
 
 
-_SHIPPED = data("weights")
-SHIPPED = weights(-1.0, *(tuple((1.0, *_SHIPPED[c.name][side]) for c in COMPARISONS) for side in ("matches", "others")))
-"""Default shares of the levels among matches (m) and among other candidates (u)."""
-SCALE = 0.8
+_SHIPPED = load_table("weights")
+DEFAULT_WEIGHTS = build_weights(
+    -1.0, *(tuple((1.0, *_SHIPPED[c.name][side]) for c in COMPARISONS) for side in ("matches", "others"))
+)
+"""Default weights, used until weights are learned from the tenant's items."""
+CALIBRATION_FACTOR = 0.8
 """Factor applied to the sum of weights, because features are not independent."""
-FORBIDDEN = -0.2
+MAX_CONFLICT_ODDS = -0.2
 """Maximum log2 odds of a pair with a conflict, which is never more probable than not."""
-DOUBTED = 3.0
-"""The same if all its conflicts are often wrong: a person must look at the pair (0.89)."""
-CONTESTED = 0.5
-"""The same for a pair that rules would merge without its one conflict: a person decides (0.59)."""
-CERTAIN = 7.64
-"""Minimum log2 odds at which rules merge a pair without conflict: a probability of 0.995."""
-LEAST = -60.0
-"""Log2 odds below which pairs are not distinguished."""
+MAX_DOUBTFUL_ODDS = 3.0
+"""Maximum log2 odds of a pair whose conflicts are all of a kind that is often an error (probability 0.89)."""
+MAX_CONTESTED_ODDS = 0.5
+"""Maximum log2 odds of a contested pair (`is_contested`), which a person must decide (probability 0.59)."""
+MIN_CERTAIN_LOG2_ODDS = 7.64
+"""Minimum log2 odds at which rules merge a pair without conflicts (probability 0.995)."""
+MIN_ODDS = -60.0
+"""Lower limit of log2 odds; lower values are raised to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """log2 odds of a pair as parts that add up: the sum of prior and weights, then calibration, rivals and conflicts."""
+    """The log2 odds of a pair as the sum of four components.
+
+    Attributes:
+        weights: The sum of the prior and the weights of the levels.
+        calibration: The correction for features that are not independent.
+        competition: The reduction by competing candidates (other candidates of the two items), 0 or less.
+        conflicts: The reduction by conflicts, 0 or less.
+    """
 
     weights: float
     calibration: float
-    rivals: float
+    competition: float
     conflicts: float
 
     @property
     def total(self) -> float:
-        """Return log2 of the odds."""
-        return self.weights + self.calibration + self.rivals + self.conflicts
+        """The log2 odds of the pair: the sum of the components."""
+        return self.weights + self.calibration + self.competition + self.conflicts
 
     @property
     def probability(self) -> float:
-        """Return the probability between 0 and 1."""
-        return probability(self.total)
+        """The probability that the pair is a match, between 0 and 1."""
+        return convert_to_probability(self.total)
 
 
-def probability(odds: float) -> float:
-    """Return the probability of log2 odds."""
-    return 1.0 / (1.0 + exp2(min(-odds, 1000.0)))
+def convert_to_probability(log2_odds: float) -> float:
+    """Return the probability, from 0 to 1, that corresponds to log2 odds."""
+    return 1.0 / (1.0 + exp2(min(-log2_odds, 1000.0)))
 
 
-def calibrated(weights: float) -> float:
-    """Return log2 odds that a sum of prior and weights stands for, rivals aside; it rises with the sum."""
-    return max(LEAST, min(-LEAST, SCALE * weights))
+def calibrate_odds(weight_sum: float) -> float:
+    """Correct the sum of prior and weights for features that are not independent; return log2 odds.
+
+    The result never decreases when the sum increases.
+    """
+    return max(MIN_ODDS, min(-MIN_ODDS, CALIBRATION_FACTOR * weight_sum))
 
 
-def odds(weights: float, rivals: float, most: float = inf) -> Odds:
-    """Return the odds of a pair of which its rivals take so much, and whose conflicts allow it `most`."""
-    own = calibrated(weights)
-    return Odds(weights, own - weights, rivals, min(0.0, most - (own + rivals)))
+def compute_odds(weight_sum: float, competition_reduction: float, max_odds: float = inf) -> Odds:
+    """Return the odds of a pair with their components.
+
+    Args:
+        weight_sum: The sum of the prior and the weights of the levels.
+        competition_reduction: The reduction by competing candidates, 0 or less.
+        max_odds: The maximum log2 odds that the conflicts permit.
+    """
+    calibrated = calibrate_odds(weight_sum)
+    return Odds(
+        weight_sum,
+        calibrated - weight_sum,
+        competition_reduction,
+        min(0.0, max_odds - (calibrated + competition_reduction)),
+    )
 
 
-ROUNDS = 16
-_MOST_ODDS = 60.0
+MAX_COMPETITION_ROUNDS = 16
+"""Maximum number of rounds in which the reductions by competing candidates are refined."""
+_MAX_LOG2_ODDS = 60.0
 Pair = tuple[str, str]
 
 
-def taken(odds: Mapping[Pair, float]) -> dict[Pair, float]:
-    """Return the reduction (0 or less) of each pair's log2 odds by its rivals; `odds` are those of every pair alone."""
-    plain = {pair: 2.0 ** min(own, _MOST_ODDS) for pair, own in odds.items()}
+def compute_competition_reductions(odds_without_competition: Mapping[Pair, float]) -> dict[Pair, float]:
+    """Return the reduction of each pair's log2 odds by competing candidates of its items, 0 or less.
+
+    Args:
+        odds_without_competition: The log2 odds of each pair without this reduction.
+    """
+    odds_by_pair = {pair: 2.0 ** min(pair_odds, _MAX_LOG2_ODDS) for pair, pair_odds in odds_without_competition.items()}
     sides: tuple[dict[str, list[Pair]], dict[str, list[Pair]]] = defaultdict(list), defaultdict(list)
-    for pair in odds:
+    for pair in odds_without_competition:
         for groups, id in zip(sides, pair, strict=True):
             groups[id].append(pair)
-    free = dict.fromkeys(odds, 1.0), dict.fromkeys(odds, 1.0)
-    for _ in range(ROUNDS):
-        # both sides at once, so that the order does not matter
-        before, free = free, (_free(sides[0], plain, free[1]), _free(sides[1], plain, free[0]))
-        if free == before:
+    unmatched = dict.fromkeys(odds_without_competition, 1.0), dict.fromkeys(odds_without_competition, 1.0)
+    for _ in range(MAX_COMPETITION_ROUNDS):
+        # both sides at once, so the order does not matter
+        previous, unmatched = (
+            unmatched,
+            (
+                _compute_unmatched_probabilities(sides[0], odds_by_pair, unmatched[1]),
+                _compute_unmatched_probabilities(sides[1], odds_by_pair, unmatched[0]),
+            ),
+        )
+        if unmatched == previous:
             break
-    return {pair: log2(free[0][pair]) + log2(free[1][pair]) for pair in odds}
+    return {pair: log2(unmatched[0][pair]) + log2(unmatched[1][pair]) for pair in odds_without_competition}
 
 
-def _free(
-    groups: Mapping[str, list[Pair]], odds: Mapping[Pair, float], other: Mapping[Pair, float]
+def _compute_unmatched_probabilities(
+    pairs_by_item: Mapping[str, list[Pair]], odds: Mapping[Pair, float], other_side: Mapping[Pair, float]
 ) -> dict[Pair, float]:
-    """Return for each pair the probability that its item of this side matches no other item."""
+    """Return for each pair the probability that the pair's item on this side matches none of its other candidates.
+
+    Args:
+        pairs_by_item: The pairs of each item of this side.
+        odds: The odds of each pair without competing candidates.
+        other_side: The same probability for the pair's item on the other side.
+    """
     found: dict[Pair, float] = {}
-    for pairs in groups.values():
-        shares = [odds[pair] * other[pair] for pair in pairs]
+    for pairs in pairs_by_item.values():
+        shares = [odds[pair] * other_side[pair] for pair in pairs]
         for at, pair in enumerate(pairs):
             found[pair] = 1.0 / (1.0 + fsum(shares[:at] + shares[at + 1 :]))
     return found
 
 
 CONFLICTS = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "brand", "accessory")
-"""All names that `conflicts` returns."""
-_AT = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
+"""All names that `find_conflicts` can return."""
+_INDEX_BY_NAME = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
 _GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE = (
-    _AT[name] for name in ("gtin", "brand", "colour", "dimensions", "size", "pieces", "price", "code")
+    _INDEX_BY_NAME[name] for name in ("gtin", "brand", "colour", "dimensions", "size", "pieces", "price", "code")
 )
-_ALIKE = range(1, 4)
-"""Levels of prices within 40% of each other."""
-_OWN = (1, 2)
-"""Levels of a shared code that few other items have."""
-_SAME = 1
-_TELLING = -2.0
-"""Weight above which a level is common among matches too."""
-_FOR = "for"
-OFTEN = 3
-"""Minimum number of a side's items with a brand for the side to know the brand."""
-Known = Callable[[MatchFeatures], bool]
-"""Predicate whether both sides know an item's brand."""
+_SIMILAR_PRICE_LEVELS = range(1, 4)
+"""Levels of two prices that differ by at most 40%."""
+_RARE_CODE_LEVELS = (1, 2)
+"""Levels of the code comparison for a shared code that few other items have."""
+_EQUAL_LEVEL = 1
+_MIN_COMMON_BITS = -2.0
+"""Weight in bits above which a level counts as common among matches: over a quarter as frequent as among others."""
+_FOR_WORD = "for"
+MIN_BRAND_ITEMS = 3
+"""Minimum number of items of a brand on each side so that brands can contradict each other."""
+BrandTest = Callable[[MatchFeatures], bool]
+"""Function that returns whether both sides have several items of an item's brand."""
 
 
-def conflicts(a: MatchFeatures, b: MatchFeatures, levels: Levels, known: Known = lambda _: False) -> tuple[str, ...]:
-    """Return the names of contradictory features: gtin, brand, dimensions, size, colour, finish, pieces, accessory.
+def find_conflicts(
+    a: MatchFeatures, b: MatchFeatures, levels: Levels, is_brand_in_both: BrandTest = lambda _: False
+) -> tuple[str, ...]:
+    """Return the names of the features in which two items contradict each other, such as `gtin` or `brand`.
 
-    Brands contradict only where both are `known`: a retailer that writes its own name knows no others' brands, and of an alias
-    one side knows nothing.
+    Args:
+        a: The first item.
+        b: The second item.
+        levels: The levels of the pair.
+        is_brand_in_both: Returns whether both sides have several items of an item's brand. Only then can brands contradict
+            each other, because a retailer may state only its own name, and one side may use another name of the brand.
     """
     found: list[str] = []
-    if levels[_GTIN] == Different.GTIN:
+    if levels[_GTIN] == FirstConflictLevel.GTIN:
         found.append("gtin")
-    if levels[_BRAND] == Different.BRAND and known(a) and known(b):
+    if levels[_BRAND] == FirstConflictLevel.BRAND and is_brand_in_both(a) and is_brand_in_both(b):
         found.append("brand")
-    if levels[_DIMENSIONS] == Different.DIMENSIONS:
+    if levels[_DIMENSIONS] == FirstConflictLevel.DIMENSIONS:
         found.append("dimensions")
-    if levels[_SIZE] == Different.SIZE:
+    if levels[_SIZE] == FirstConflictLevel.SIZE:
         found.append("size")
-    if levels[_COLOUR] >= Different.COLOUR:
-        if shades_apart(a, b):
+    if levels[_COLOUR] >= FirstConflictLevel.COLOUR:
+        if have_different_known_colours(a, b):
             apart = (a.shades ^ b.shades) - a.words - b.words
             found.append("finish" if apart <= FINISHES else "colour")
-        elif colours_differ(a, b):
+        elif have_different_colours(a, b):
             found.append("colour")
-    if levels[_PIECES] >= Different.PIECES:
+    if levels[_PIECES] >= FirstConflictLevel.PIECES:
         found.append("pieces")
-    if _foreign(a, b) or _foreign(b, a):
+    if _is_accessory_of_main_item(a, b) or _is_accessory_of_main_item(b, a):
         found.append("accessory")
     return tuple(found)
 
 
-def most(found: Collection[str], levels: Levels, weights: Weights) -> float:
-    """Return the log2 odds that conflicts leave a pair at most; infinity without any.
+def find_max_odds(conflict_names: Collection[str], levels: Levels, weights: Weights) -> float:
+    """Return the maximum log2 odds of a pair with these conflicts; infinity without conflicts.
 
-    GTINs and brands are often wrong. So is that only one side says how many are sold together, where that is learnt to be left out at
-    will, and a price like that of one piece or a code of the item itself is there to say so.
+    A conflict of GTINs or brands is often an error. A conflict of pack sizes counts as a likely error only if one side
+    states no pack size, the weights show that pack sizes are often omitted, and the price or a code indicates the same
+    item.
+
+    Args:
+        conflict_names: The names of the conflicts.
+        levels: The levels of the pair.
+        weights: The current weights.
     """
-    if not found:
+    if not conflict_names:
         return inf
     doubts = {"gtin", "brand"}
-    backed = levels[_PRICE] in _ALIKE or levels[_CODE] in _OWN or levels[_GTIN] == _SAME
-    if backed and levels[_PIECES] == Different.PIECES and weights.bits[_PIECES][Different.PIECES] > _TELLING:
+    backed = (
+        levels[_PRICE] in _SIMILAR_PRICE_LEVELS or levels[_CODE] in _RARE_CODE_LEVELS or levels[_GTIN] == _EQUAL_LEVEL
+    )
+    if (
+        backed
+        and levels[_PIECES] == FirstConflictLevel.PIECES
+        and weights.bits[_PIECES][FirstConflictLevel.PIECES] > _MIN_COMMON_BITS
+    ):
         doubts.add("pieces")
-    return DOUBTED if doubts.issuperset(found) else FORBIDDEN
+    return MAX_DOUBTFUL_ODDS if doubts.issuperset(conflict_names) else MAX_CONFLICT_ODDS
 
 
-def contested(found: Collection[str], levels: Levels, free: float) -> bool:
-    """Return whether a pair is one for people: rules would merge it but for one fact, which is as often a slip as a difference.
+def is_contested(conflict_names: Collection[str], levels: Levels, odds_without_conflict: float) -> bool:
+    """Return whether rules would merge the pair if its only conflict were an error, so that a person must decide.
 
-    `free` are its log2 odds without the conflict, rivals counted. A code of the item itself has to be behind it: one GTIN is
-    often given to all colours. Packs are never meant.
+    The items must share a code that few other items have; one GTIN is not enough, because it is often used for all
+    colours. Conflicts of pack sizes are excluded.
+
+    Args:
+        conflict_names: The names of the conflicts.
+        levels: The levels of the pair.
+        odds_without_conflict: The log2 odds of the pair, reduced by competing candidates but not by the conflict.
     """
-    return free >= CERTAIN and len(found) == 1 and "pieces" not in found and levels[_CODE] in _OWN
-
-
-def _foreign(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether the accessory `a` has a kind that `b` lacks; an item `for` something is not a main item."""
     return (
-        bool(a.accessory)
-        and _FOR not in b.words
-        and b.words.isdisjoint(ACCESSORIES)
-        and not any(alike(k, w) for k in a.accessory for w in b.words)
+        odds_without_conflict >= MIN_CERTAIN_LOG2_ODDS
+        and len(conflict_names) == 1
+        and "pieces" not in conflict_names
+        and levels[_CODE] in _RARE_CODE_LEVELS
     )
 
 
-WORTH = -8.0
-"""log2 odds below which a candidate is nobody's rival."""
-Compared = dict[Pair, Levels]
-"""Pairs of a left and a right id with their levels."""
+def _is_accessory_of_main_item(a: MatchFeatures, b: MatchFeatures) -> bool:
+    """Return whether `a` is an accessory and `b` is a main item.
+
+    The title of a main item contains neither `for` nor any kind of accessory.
+    """
+    return (
+        bool(a.accessory)
+        and _FOR_WORD not in b.words
+        and b.words.isdisjoint(ACCESSORY_WORDS)
+        and not any(are_similar_words(k, w) for k in a.accessory for w in b.words)
+    )
+
+
+MIN_COMPETING_ODDS = -8.0
+"""Log2 odds below which another candidate of an item does not compete with a pair."""
+LevelsByPair = dict[Pair, Levels]
+"""Levels of compared pairs, by the pair of the left and the right item's ID."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """A pair with its levels, the components of its odds and its conflicts."""
+class ScoredCandidate:
+    """A scored pair of items.
+
+    Attributes:
+        left: The ID of the left item.
+        right: The ID of the right item.
+        levels: The level of each comparison.
+        odds: The log2 odds with their components.
+        conflicts: The names of the conflicts.
+    """
 
     left: str
     right: str
@@ -318,42 +462,67 @@ class Scored:
     conflicts: tuple[str, ...]
 
 
-def scored(
+def score_candidates(
     left: Mapping[str, MatchFeatures],
     right: Mapping[str, MatchFeatures],
-    pairs: Compared,
+    levels_by_pair: LevelsByPair,
     weights: Weights,
-    least: float = WORTH,
+    min_odds: float = MIN_COMPETING_ODDS,
     *,
-    known: Known,
-) -> Iterator[Scored]:
-    """Yield every pair with log2 odds over `least`, in the order of their ids; what rivals take is reckoned over all of these."""
-    sums = {levels: weights.total(levels) for levels in set(pairs.values())}
-    found = {
-        pair: conflicts(left[pair[0]], right[pair[1]], levels, known)
-        for pair, levels in pairs.items()
-        if calibrated(sums[levels]) > least
+    is_brand_in_both: BrandTest,
+) -> Iterator[ScoredCandidate]:
+    """Yield the scored pairs, ordered by their IDs.
+
+    Pairs with log2 odds up to `min_odds` are omitted and do not compete with other pairs.
+
+    Args:
+        left: The items of the left side by ID.
+        right: The items of the right side by ID.
+        levels_by_pair: The levels of the compared pairs.
+        weights: The current weights.
+        min_odds: The lower limit of the log2 odds, before reductions by competing candidates and conflicts.
+        is_brand_in_both: Returns whether both sides have several items of an item's brand.
+    """
+    sums = {levels: weights.sum_weights(levels) for levels in set(levels_by_pair.values())}
+    names_by_pair = {
+        pair: find_conflicts(left[pair[0]], right[pair[1]], levels, is_brand_in_both)
+        for pair, levels in levels_by_pair.items()
+        if calibrate_odds(sums[levels]) > min_odds
     }
-    bound = {pair: most(names, pairs[pair], weights) for pair, names in found.items()}
-    lost = taken({pair: min(calibrated(sums[pairs[pair]]), limit) for pair, limit in bound.items()})
-    for pair, names in sorted(found.items()):
-        levels, limit = pairs[pair], bound[pair]
-        if limit == FORBIDDEN and contested(names, levels, calibrated(sums[levels]) + lost[pair]):
-            limit = CONTESTED
-        yield Scored(*pair, levels, odds(sums[levels], lost[pair], limit), names)
+    limits = {pair: find_max_odds(names, levels_by_pair[pair], weights) for pair, names in names_by_pair.items()}
+    reductions = compute_competition_reductions(
+        {pair: min(calibrate_odds(sums[levels_by_pair[pair]]), limit) for pair, limit in limits.items()}
+    )
+    for pair, names in sorted(names_by_pair.items()):
+        levels, limit = levels_by_pair[pair], limits[pair]
+        if limit == MAX_CONFLICT_ODDS and is_contested(names, levels, calibrate_odds(sums[levels]) + reductions[pair]):
+            limit = MAX_CONTESTED_ODDS
+        yield ScoredCandidate(*pair, levels, compute_odds(sums[levels], reductions[pair], limit), names)
 
 
-def evidence(pair: Scored, left: MatchFeatures, right: MatchFeatures, weights: Weights) -> list[PairEvidence]:
-    """Return the components of a pair's evidence; with `weights.prior` they add up to the log2 odds."""
+def build_evidence(
+    pair: ScoredCandidate, left: MatchFeatures, right: MatchFeatures, weights: Weights
+) -> list[PairEvidence]:
+    """Return the evidence of a pair: one entry for each comparison, and one each for calibration, competing candidates and conflicts.
+
+    The weights of the entries and `weights.prior` add up to the log2 odds of the pair.
+    """
     found = [
-        PairEvidence(made.name, level, row[level], made.levels[level], made.shown(left), made.shown(right))
+        PairEvidence(
+            made.name,
+            level,
+            row[level],
+            made.level_names[level],
+            made.get_evidence_value(left),
+            made.get_evidence_value(right),
+        )
         for made, level, row in zip(COMPARISONS, pair.levels, weights.bits, strict=True)
         if level
     ]
     odds = pair.odds
     found += [
-        PairEvidence("calibration", 0, odds.calibration, "facts that go together"),
-        PairEvidence("rivals", 0, odds.rivals, "other candidates of either item"),
+        PairEvidence("calibration", 0, odds.calibration, "correlated features"),
+        PairEvidence("rivals", 0, odds.competition, "other candidates of either item"),
         PairEvidence("conflicts", 0, odds.conflicts, ", ".join(pair.conflicts)),
     ]
     return found if pair.conflicts else found[:-1]

@@ -1,4 +1,7 @@
-"""Normalised words: folded, without endings, with one name for each concept; the lists of words are in `data`."""
+"""Normalisation of words and item codes for comparison: characters, plurals, synonyms and units.
+
+The lists of words are in the folder `data`.
+"""
 
 import re
 import tomllib
@@ -10,39 +13,46 @@ from typing import Any, Final
 
 from rapidfuzz.distance import OSA, LCSseq
 
-from domain.ingestion.data import load, meanings
-from domain.ingestion.data import words as words_of
+from domain.ingestion.data import invert_table, load_toml, load_word_set
 
 
-def data(name: str) -> dict[str, Any]:
-    """Return the tables of a file in `data`."""
-    return tomllib.loads(files("domain.matching").joinpath("data", f"{name}.toml").read_text("utf-8"))
+def load_table(file_stem: str) -> dict[str, Any]:
+    """Return the content of a TOML file in the folder `data`; the name has no extension."""
+    return tomllib.loads(files("domain.matching").joinpath("data", f"{file_stem}.toml").read_text("utf-8"))
 
 
-_TITLES, _UNITS, _COLOURS = data("titles"), data("units"), load("colours")
-SHADES = meanings(_COLOURS["titles"]) | meanings(_COLOURS["names"])
-"""The names of colours, woods, metals and finishes by all their words."""
-COLOURS = words_of("colours", "plain").union(*map(str.split, _COLOURS["titles"] | _COLOURS["names"]))
-COLOUR_AXES, FILLERS, FINISHES = (words_of("colours", name) for name in ("axes", "fillers", "finishes"))
-NAMES = meanings(_TITLES["names"])
-STOP = frozenset(_TITLES["stop"])
-DRESSING = frozenset(_TITLES["dressing"])
-CORPORATE = frozenset(_TITLES["corporate"])
-ACCESSORIES = frozenset(_TITLES["accessories"])
-NUMBERS: Final[Mapping[str, int]] = _TITLES["numbers"]
+_TITLES, _UNITS, _COLOURS = load_table("titles"), load_table("units"), load_toml("colours")
+COLOUR_BY_SYNONYM = invert_table(_COLOURS["titles"]) | invert_table(_COLOURS["names"])
+"""The common name of each word for a colour, wood, metal or finish."""
+COLOURS = load_word_set("colours", "plain").union(*map(str.split, _COLOURS["titles"] | _COLOURS["names"]))
+COLOUR_AXES, COLOUR_FILLERS, FINISHES = (load_word_set("colours", name) for name in ("axes", "fillers", "finishes"))
+WORD_BY_SYNONYM = invert_table(_TITLES["names"])
+"""The word that is compared instead of each synonym, abbreviation and translation."""
+STOP_WORDS = frozenset(_TITLES["stop"])
+"""Words without information, such as articles and prepositions."""
+ADVERTISING_WORDS = frozenset(_TITLES["dressing"])
+"""Advertising words, such as `modern` and `elegant`, which do not distinguish items."""
+COMPANY_WORDS = frozenset(_TITLES["corporate"])
+"""Words that are often omitted from the names of companies, such as `ltd`."""
+ACCESSORY_WORDS = frozenset(_TITLES["accessories"])
+"""Kinds of accessory, such as `cover` and `cushion`."""
+NUMBER_BY_WORD: Final[Mapping[str, int]] = _TITLES["numbers"]
 QUANTITY_UNITS = frozenset(_UNITS["quantities"])
-UNITS = meanings(_UNITS["names"])
-SPACED = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
-"""Units that make one quantity with a number before them, a blank between: a single letter is mostly something else."""
-LONGEST = 200
-"""Maximum characters of a compared word."""
-_ALIKE = 40
-"""Characters of the longest word that may be written otherwise."""
-_CHUNK = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
-_PART = re.compile(r"\d+(?:\.\d+)?(?=[^\W\d_]*(?:[^\w.]|$))|[^\W_]+")
-_COUNTED = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
-_SCALED = 6
-"""Characters of a number that is brought to another unit, at most."""
+UNIT_BY_NAME = invert_table(_UNITS["names"])
+UNITS_AFTER_SPACE = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
+"""Units that form one quantity with a preceding number and a space; ambiguous units are excluded.
+
+These are `in`, `ch`, and all single letters other than `g`, `l` and `v`.
+"""
+MAX_WORD_CHARS = 200
+"""Maximum number of characters of a word that is compared."""
+_MAX_SIMILAR_CHARS = 40
+"""Maximum number of characters of words whose similarity is examined."""
+_COMPOUND = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
+_QUANTITY_OR_WORD = re.compile(r"\d+(?:\.\d+)?(?=[^\W\d_]*(?:[^\w.]|$))|[^\W_]+")
+_NUMBER_WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
+_MAX_CONVERTED_CHARS = 6
+"""Maximum number of characters of a number that is converted to another unit."""
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = str.maketrans({"ø": "o", "æ": "a", "œ": "o", "ß": "ss", "ł": "l", "đ": "d", "þ": "th", "ð": "d"})
 _VOWELS = frozenset("aeiouy")
@@ -50,8 +60,8 @@ _UMLAUTS = re.compile("ae|oe|ue")
 _SIGNS = str.maketrans({"⁄": "/", "×": "x", "”": '"', "“": '"', "″": '"', "′": "'", "–": "-"})
 
 
-def folded(text: str) -> str:
-    """Return the text in lower case without accents, quotes and dashes in their plain forms."""
+def normalise_characters(text: str) -> str:
+    """Return the text in lower case, without accents, and with plain quotes and dashes."""
     text = text.lower()
     if text.isascii():
         return text
@@ -60,85 +70,98 @@ def folded(text: str) -> str:
 
 
 @lru_cache(maxsize=1 << 17)
-def word(text: str) -> str:
-    """Return the comparison form of a folded word: `chairs` and `chr` as `chair`, `boerje` as `borje`, `navy` as `dark blue`."""
-    if found := SHADES.get(text) or NAMES.get(text):
+def normalise_word(word: str) -> str:
+    """Return the standard spelling of a word whose characters are normalised (`normalise_characters`).
+
+    Plurals become singulars, and synonyms get one spelling: `chairs` and `chr` become `chair`, `boerje` becomes
+    `borje`, `navy` becomes `dark blue`.
+    """
+    if found := COLOUR_BY_SYNONYM.get(word) or WORD_BY_SYNONYM.get(word):
         return found
-    if text in COLOURS:
-        return text
-    if text.isdigit():
-        return text.lstrip("0") or "0"
-    bare = text
-    if len(text) > 3 and text.endswith("s") and not text.endswith("ss"):
-        bare = text[:-3] + "y" if text.endswith("ies") and len(text) > 4 else text[:-1]
-        if text.endswith(("ches", "shes", "xes", "sses")):
-            bare = text[:-2]
-        if found := SHADES.get(bare) or NAMES.get(bare):
+    if word in COLOURS:
+        return word
+    if word.isdigit():
+        return word.lstrip("0") or "0"
+    bare = word
+    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        bare = word[:-3] + "y" if word.endswith("ies") and len(word) > 4 else word[:-1]
+        if word.endswith(("ches", "shes", "xes", "sses")):
+            bare = word[:-2]
+        if found := COLOUR_BY_SYNONYM.get(bare) or WORD_BY_SYNONYM.get(bare):
             return found
     return _UMLAUTS.sub(lambda pair: pair[0][0], bare)
 
 
-def chunks(text: str) -> list[str]:
-    """Return the pieces of a folded text as written, with inner punctuation: `dsc-w150`, `2-seat`."""
-    return _CHUNK.findall(text)
+def split_into_compounds(text: str) -> list[str]:
+    """Split a normalised text into words, and keep words with inner punctuation whole, such as `dsc-w150` or `2-seat`."""
+    return _COMPOUND.findall(text)
 
 
-def words(text: str) -> list[str]:
-    """Return the compared words of a folded text in their order."""
-    return [one for found in _WORD.findall(text) for one in word(found[:LONGEST]).split()]
-
-
-@lru_cache(maxsize=1 << 17)
-def code(text: str) -> str:
-    """Return a code without case and punctuation; leading zeros stay."""
-    return "".join(_WORD.findall(folded(text)))
+def normalise_words(text: str) -> list[str]:
+    """Split a normalised text into words, and return their standard spellings (`normalise_word`) in order."""
+    return [one for found in _WORD.findall(text) for one in normalise_word(found[:MAX_WORD_CHARS]).split()]
 
 
 @lru_cache(maxsize=1 << 17)
-def parts(chunk: str) -> tuple[str, ...]:
-    """Return the compared words of one chunk; a number and its unit stay together: `8gb`, `2seat`."""
+def normalise_item_code(code: str) -> str:
+    """Return an item code in lower case without punctuation; leading zeros stay."""
+    return "".join(_WORD.findall(normalise_characters(code)))
+
+
+@lru_cache(maxsize=1 << 17)
+def normalise_compound(compound: str) -> tuple[str, ...]:
+    """Return the standard spellings of the parts of a compound, a word with inner punctuation.
+
+    A number and its unit stay one word: `8gb`, `2seat`.
+    """
     made: list[str] = []
-    for found in _PART.findall(chunk):
-        part = found[:LONGEST]
-        counted = _COUNTED.fullmatch(part)
+    for found in _QUANTITY_OR_WORD.findall(compound):
+        part = found[:MAX_WORD_CHARS]
+        counted = _NUMBER_WITH_UNIT.fullmatch(part)
         if counted and counted[2] in QUANTITY_UNITS:
-            made.append(quantity(counted[1], counted[2]))
+            made.append(join_quantity(counted[1], counted[2]))
         elif part in QUANTITY_UNITS and made and made[-1].replace(".", "").isdigit():
-            made[-1] = quantity(made[-1], part)
+            made[-1] = join_quantity(made[-1], part)
         elif part.replace(".", "").isdigit():
             made.append(part)
         else:
-            made.extend(word(part).split())
+            made.extend(normalise_word(part).split())
     return tuple(made)
 
 
-def quantity(number: str, unit: str) -> str:
-    """Return a number and its unit as one word, whichever of its names the unit goes by: `0.5 kg` and `500 g` as `500g`."""
-    named = UNITS.get(plain := word(unit), plain)
-    if (scale := _UNITS["scales"].get(named)) and len(number) <= _SCALED:
+def join_quantity(number: str, unit: str) -> str:
+    """Return a number and its unit as one word, in a common unit: `0.5 kg` and `500 g` become `500g`."""
+    named = UNIT_BY_NAME.get(plain := normalise_word(unit), plain)
+    if (scale := _UNITS["scales"].get(named)) and len(number) <= _MAX_CONVERTED_CHARS:
         return f"{float(number) * scale['factor']:.0f}{scale['unit']}"
     return (number.rstrip("0").rstrip(".") if "." in number else number) + named
 
 
-def stem(made: str) -> str | None:
-    """Return a code without the letters at its end, which mostly say the colour: `rxv663bk` is `rxv663`; None if too little is left."""
-    bare = made.rstrip("abcdefghijklmnopqrstuvwxyz")
-    if len(made) - len(bare) > 4:
-        bare = made
+def remove_colour_suffix(code: str) -> str | None:
+    """Return a code without its final letters, which usually state the colour: `rxv663` for `rxv663bk`.
+
+    Return None if the rest is too short to identify a model.
+    """
+    bare = code.rstrip("abcdefghijklmnopqrstuvwxyz")
+    if len(code) - len(bare) > 4:
+        bare = code
     return bare if len(bare) >= 4 and sum(map(str.isdigit, bare)) >= 2 else None
 
 
-def number_of(made: str) -> str | None:
-    """Return the one number of six digits or more within a code, which brands write with and without letters around it."""
-    bare = made.strip("abcdefghijklmnopqrstuvwxyz")
-    return bare if len(bare) >= 6 and bare.isdigit() and len(made) - len(bare) <= 7 else None
+def extract_model_number(code: str) -> str | None:
+    """Return the number in a code of one number and a few letters, or None if the number has fewer than six digits.
+
+    Brands write such codes with and without the letters.
+    """
+    bare = code.strip("abcdefghijklmnopqrstuvwxyz")
+    return bare if len(bare) >= 6 and bare.isdigit() and len(code) - len(bare) <= 7 else None
 
 
 @lru_cache(maxsize=1 << 18)
-def alike(one: str, other: str) -> bool:
-    """Return whether two different words are likely one: an abbreviation, the beginning, or one slip of the keys."""
-    short, long = (one, other) if len(one) <= len(other) else (other, one)
-    if not short or len(long) > _ALIKE or short[0].isdigit() or long[0].isdigit():
+def are_similar_words(first: str, second: str) -> bool:
+    """Return whether one of two different words probably is an abbreviation, a prefix or a misspelling of the other."""
+    short, long = (first, second) if len(first) <= len(second) else (second, first)
+    if not short or len(long) > _MAX_SIMILAR_CHARS or short[0].isdigit() or long[0].isdigit():
         return False
     if short[0] != long[0] and short[-1] != long[-1]:
         return False

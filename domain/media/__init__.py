@@ -1,1 +1,1 @@
-"""Images of products: fetched independently of runs, stored once by content, shown in documents."""
+"""Images of products, which are fetched by separate jobs, stored once per content, and added to documents."""

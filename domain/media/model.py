@@ -1,4 +1,4 @@
-"""Stored images, the addresses they are fetched from, and the times of further requests."""
+"""Stored images, the URLs from which images are fetched, and the times of further requests."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from hashlib import blake2b
 from urllib.parse import urlsplit
 
 LINK_LIFETIME = timedelta(minutes=15)
-"""Lifetime of a download link."""
-TRIES = 6
-"""Maximum number of attempts to fetch an address."""
-FRESH = timedelta(days=7)
-"""Time for which a fetched address is not requested again."""
-NO_ROOM_FOR = timedelta(hours=1)
-"""Waiting time of a host's images if the plan has no storage left."""
+"""Lifetime of a download link of an image."""
+MAX_FAILED_FETCHES = 6
+"""Maximum number of consecutive failed attempts to fetch an image URL."""
+REFETCH_AFTER = timedelta(days=7)
+"""Time after which a fetched image URL is requested again."""
+QUOTA_RETRY_DELAY = timedelta(hours=1)
+"""Delay of all images of a host after the storage quota was exhausted."""
 _FIRST_DELAY = timedelta(minutes=5)
 _LONGEST_DELAY = timedelta(hours=6)
-_NO_PICTURES = frozenset(("video", "document"))
-_HEADS = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF87a", "GIF"), (b"GIF89a", "GIF"))
+_NON_IMAGE_ROLES = frozenset(("video", "document"))
+_FORMATS_BY_HEAD = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF87a", "GIF"), (b"GIF89a", "GIF"))
 HEAD_BYTES = 12
-"""Bytes at the beginning of a file that determine its format."""
+"""Number of bytes at the beginning of a file that determine the image format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendition:
-    """A smaller WebP of a stored image, with its own object; width and height in pixels."""
+    """A smaller version of a stored image, as a WebP file; width and height in pixels."""
 
     key: str
     bytes: int
@@ -34,9 +34,13 @@ class Rendition:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A stored WebP: `content` is the digest of its bytes, `key` its object's; width and height in pixels.
+    """A stored image, as a WebP file; width and height in pixels.
 
-    `renditions` are smaller versions, the smallest first; they are created and deleted with the image.
+    Attributes:
+        content: Digest of the WebP file's bytes, by which equal images are recognised.
+        key: Key of the file in the object store.
+        bytes: Size of the file.
+        renditions: Smaller versions, smallest first; they are created and deleted with the image.
     """
 
     id: str
@@ -50,15 +54,25 @@ class Image:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys of all its objects."""
+        """The keys of the image and its renditions in the object store."""
         return self.key, *(rendition.key for rendition in self.renditions)
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """The address of an image; `run` named it last. Validators of its last response make the next request conditional."""
+class ImageUrl:
+    """A URL of an image that a product contains, with the state of the downloads.
 
-    address: str
+    Attributes:
+        url_digest: Digest of the URL, which serves as ID.
+        host: Host of the URL, with the port if the URL has one.
+        run: ID of the run whose feed last contained the URL.
+        tries: Number of consecutive failed attempts.
+        image: ID of the stored image, or None.
+        etag: ETag of the last response, for a conditional request.
+        last_modified: Last-Modified header of the last response, for a conditional request.
+    """
+
+    url_digest: str
     url: str
     host: str
     run: str
@@ -69,19 +83,21 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedMedia:
-    """The media of a product and its variants: URL and role."""
+class ProductMedia:
+    """The media of a product and its variants: `items` are pairs of URL and role, such as `hero` or `video`."""
 
     product: str
     items: tuple[tuple[str, str | None], ...]
 
-    def pictures(self) -> frozenset[str]:
-        """Return the URLs that may lead to an image."""
-        return frozenset(url for url, role in self.items if role not in _NO_PICTURES and host_of(url) is not None)
+    def find_image_urls(self) -> frozenset[str]:
+        """Return the HTTP URLs among the media that can be images, by their role."""
+        return frozenset(
+            url for url, role in self.items if role not in _NON_IMAGE_ROLES and parse_host(url) is not None
+        )
 
 
-def host_of(url: str) -> str | None:
-    """Return the host of an HTTP URL with its port, in lower case; None for any other URL."""
+def parse_host(url: str) -> str | None:
+    """Return the host of an HTTP URL in lower case, with the port if the URL has one; None for any other URL."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -92,34 +108,46 @@ def host_of(url: str) -> str | None:
     return host if port is None else f"{host}:{port}"
 
 
-def origin_of(url: str) -> str:
-    """Return scheme, host and port of a URL as written, in lower case (`https://img.example/`)."""
+def parse_origin(url: str) -> str:
+    """Return the origin (scheme, host and port) of a URL in lower case, such as `https://img.example/`."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/".lower()
 
 
-def address_of(url: str) -> str:
-    """Return the digest that identifies a URL, because URLs can be longer than keys."""
+def compute_url_digest(url: str) -> str:
+    """Return the digest that identifies a URL in the store."""
+    # URLs can be too long for keys.
     return blake2b(url.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def addresses_of(urls: Iterable[str], run: str) -> list[Address]:
-    """Return the distinct addresses of the URLs, in locking order."""
-    found = (Address(address_of(url), url, host, run) for url in set(urls) if (host := host_of(url)) is not None)
-    return sorted(found, key=lambda one: one.address)
+def build_image_urls(urls: Iterable[str], run: str) -> list[ImageUrl]:
+    """Return an `ImageUrl` for each distinct HTTP URL, sorted by digest.
+
+    `run` is the ID of the run whose feed contains the URLs.
+    """
+    found = (
+        ImageUrl(compute_url_digest(url), url, host, run) for url in set(urls) if (host := parse_host(url)) is not None
+    )
+    return sorted(found, key=lambda image_url: image_url.url_digest)
 
 
-def delay(tries: int) -> timedelta | None:
-    """Return the waiting time after `tries` failures (from 1); None if the address is given up."""
-    return None if tries >= TRIES else min(_LONGEST_DELAY, _FIRST_DELAY * 4 ** (tries - 1))
+def compute_retry_delay(failures: int) -> timedelta | None:
+    """Return the time until the next attempt after `failures` consecutive failures (at least 1).
+
+    None for no further attempt.
+    """
+    return None if failures >= MAX_FAILED_FETCHES else min(_LONGEST_DELAY, _FIRST_DELAY * 4 ** (failures - 1))
 
 
-DELAYS = tuple(wait for tries in range(1, TRIES) if (wait := delay(tries)))
-"""Waiting times after the first failure, the second and so on; after the last the address is given up."""
+RETRY_DELAYS = tuple(wait for tries in range(1, MAX_FAILED_FETCHES) if (wait := compute_retry_delay(tries)))
+"""Times until the next attempt after one failure, two, and so on; after more failures, there is no further attempt."""
 
 
-def format_of(head: bytes) -> str | None:
-    """Return the image format that the first HEAD_BYTES of a file prove, by its name in decoders; None for unsupported formats."""
+def detect_format(head: bytes) -> str | None:
+    """Return the image format that the first HEAD_BYTES of a file indicate, such as `PNG`.
+
+    None if it is not supported.
+    """
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WEBP"
-    return next((name for magic, name in _HEADS if head.startswith(magic)), None)
+    return next((name for magic, name in _FORMATS_BY_HEAD if head.startswith(magic)), None)

@@ -1,4 +1,4 @@
-"""Stores and services for images: addresses to fetch, stored images, and their display in documents."""
+"""Ports of images: storage of URLs and images, download and conversion."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,111 +6,147 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from domain.media.model import Address, Image, NamedMedia
+from domain.media.model import Image, ImageUrl, ProductMedia
 
 
 class MediaStore(Protocol):
-    """Images within a tenant's transaction."""
+    """Storage of images and of the URLs of images, in a tenant's transaction.
 
-    async def image(self, id: str) -> Image | None:
-        """Return a stored image that a product names."""
+    URLs are identified by their digests (`compute_url_digest`), which the column `address` contains.
+    """
+
+    async def get_image(self, id: str) -> Image | None:
+        """Return the stored image with that ID if a product contains it, or None."""
         ...
 
-    async def named(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[NamedMedia]:
-        """Return the media of the source's products that changed since a time, newest first, starting after `before` (None: from the newest)."""
-        ...
+    async def list_media(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[ProductMedia]:
+        """Return the media of the source's products that changed since a time, in descending order of product IDs.
 
-    async def register(
-        self, uses: Mapping[str, Collection[str]], addresses: Sequence[Address], stale: datetime
-    ) -> Sequence[str]:
-        """Replace the addresses that products use; return the keys of objects to free.
-
-        New addresses and those last fetched before `stale` are due at once. An address that no product uses is deleted,
-        as is an image without an address.
+        Only products with lower IDs than `before` are returned; None starts with the highest.
         """
         ...
 
-    async def due(self, host: str, limit: int) -> Sequence[Address]:
-        """Return the host's due addresses, the longest due first."""
+    async def replace_image_urls(
+        self,
+        url_digests_by_product: Mapping[str, Collection[str]],
+        image_urls: Sequence[ImageUrl],
+        fetched_before: datetime,
+    ) -> Sequence[str]:
+        """Replace the image URLs that products contain; return the keys of objects to delete from the object store.
+
+        New URLs, and URLs that were last fetched before `fetched_before`, become due for download. URLs that no product contains any more,
+        and images without a URL, are deleted.
+
+        Args:
+            url_digests_by_product: The digests of the image URLs of each product, by product ID.
+            image_urls: The URLs with these digests.
+            fetched_before: Time such that URLs that were last fetched earlier are fetched again.
+        """
         ...
 
-    async def next_due(self, host: str) -> datetime | None:
-        """Return the time when the host's next address falls due, or None."""
+    async def list_due(self, host: str, limit: int) -> Sequence[ImageUrl]:
+        """Return up to `limit` of the host's image URLs that are due for download, longest due first."""
         ...
 
-    async def by_content(self, content: str) -> Image | None:
-        """Return the image with this content, locked against deletion until the transaction ends."""
+    async def find_next_due(self, host: str) -> datetime | None:
+        """Return when the next download from the host is due, or None."""
+        ...
+
+    async def lock_by_content(self, content: str) -> Image | None:
+        """Lock and return the image whose WebP file has the digest `content`, or None.
+
+        The image cannot be deleted until the transaction ends.
+        """
         ...
 
     async def add(self, image: Image) -> bool:
-        """Store an image; return False if one with the same content exists."""
+        """Store an image; return False if an image with the same content is stored."""
         ...
 
-    async def found(self, address: Address, image: str) -> Sequence[str]:
-        """Record that the address leads to the image, and queue the documents that name it; return the keys of objects to free.
+    async def record_image(self, image_url: ImageUrl, image: str) -> Sequence[str]:
+        """Record that the URL returned the image with the ID `image`; return the keys of objects to delete.
 
-        Nothing happens if the address has been deleted.
+        Products that contain the URL get a new document later. Nothing happens if the URL was deleted.
         """
         ...
 
-    async def knows(self, address: str) -> bool:
-        """Return whether the address is still used; it is locked until the transaction ends."""
+    async def lock_image_url(self, url_digest: str) -> bool:
+        """Lock the URL with the digest `url_digest`, so that it cannot be deleted meanwhile; return whether it is still stored."""
         ...
 
-    async def unchanged(self, address: str) -> None:
-        """Record that the content of the address has not changed."""
+    async def record_unchanged(self, address: str) -> None:
+        """Record that a fetch found the image unchanged at the URL with the digest `address`."""
         ...
 
-    async def failed(self, address: str, tries: int, failure: str, again: datetime | None) -> None:
-        """Record the `tries`-th failure of the address; `again` is the time of the next try, or None to give up."""
+    async def record_failure(self, address: str, tries: int, failure: str, next_attempt_at: datetime | None) -> None:
+        """Record a failed fetch.
+
+        Args:
+            address: The digest of the URL.
+            tries: Number of consecutive failures, including this one.
+            failure: The reason.
+            next_attempt_at: Time of the next attempt; None for no further attempt.
+        """
         ...
 
-    async def origin_failed(
+    async def record_origin_failure(
         self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
     ) -> Mapping[str, int]:
-        """Record a failure of every due address of the host below `origin`, and delay each by its number of failures.
+        """Record a failed fetch for all due image URLs of the host that start with `origin`.
 
-        Addresses beyond `delays` are given up; return their number by run.
+        Returns the numbers of URLs without a further attempt, by run.
+
+        Args:
+            host: The host.
+            origin: Scheme, host and port, such as `https://img.example/`.
+            failure: The reason.
+            delays: Times until the next attempt after one failure, two, and so on; after more, there is no further
+                attempt.
         """
         ...
 
     async def postpone(self, host: str, until: datetime) -> None:
-        """Delay all addresses of the host until the time."""
+        """Postpone all fetches from the host until the time."""
         ...
 
-    async def show(self, limit: int) -> int:
-        """Rebuild up to `limit` documents whose images changed; return their number.
+    async def rebuild_documents(self, limit: int) -> int:
+        """Rebuild the documents of up to `limit` products whose images changed; return their number.
 
-        Products locked by others are skipped and stay pending.
+        Products that other transactions have locked are skipped, and remain queued.
         """
         ...
 
-    async def unshown(self) -> bool:
-        """Return whether documents must be rebuilt."""
+    async def has_pending_documents(self) -> bool:
+        """Return whether products wait for a new document because their images changed."""
         ...
 
 
 class ImageRefused(Exception):
-    """The image cannot be accepted; the message gives the reason and may be shown."""
+    """The file is not an acceptable image, for the reason in the message, which may be shown."""
 
 
 class ImageUnreachable(Exception):
-    """The image could not be fetched; the message gives the reason and may be shown.
+    """The image could not be fetched, for the reason in the message, which may be shown.
 
-    `pressed`: the host throttles requests; `refused`: the address is forbidden; `absent`: the origin
-    (`https://host:port/`) does not respond at all.
+    Attributes:
+        is_throttled: Whether the host throttles requests (status 429 or 503).
+        is_forbidden: Whether requests to the URL are not permitted, for example because its host has a private IP address.
+        unreachable_origin: The origin (such as `https://host:port/`) if no server responds there; else None.
     """
 
     def __init__(
-        self, message: str, *, pressed: bool = False, refused: bool = False, absent: str | None = None
+        self, message: str, *, is_throttled: bool = False, refused: bool = False, unreachable_origin: str | None = None
     ) -> None:
         super().__init__(message)
-        self.pressed, self.refused, self.absent = pressed, refused, absent
+        self.is_throttled, self.is_forbidden, self.unreachable_origin = is_throttled, refused, unreachable_origin
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedImage:
-    """The bytes of a response, at most IMAGE_BYTES, and the validators for the next request."""
+    """A downloaded image file.
+
+    `etag` and `last_modified` are headers of the response, for a later conditional request.
+    """
 
     path: Path
     etag: str | None = None
@@ -119,7 +155,7 @@ class FetchedImage:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFile:
-    """A WebP file: its size in bytes, width and height in pixels."""
+    """A WebP file: size in bytes, width and height in pixels."""
 
     path: Path
     bytes: int
@@ -129,7 +165,13 @@ class ConvertedFile:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedImage:
-    """A converted image: its file, the digest of the file's bytes, and smaller versions, the smallest first."""
+    """A converted image.
+
+    Attributes:
+        file: The largest version.
+        content: Digest of the largest version's bytes, by which equal images are recognised.
+        renditions: Smaller versions, smallest first.
+    """
 
     file: ConvertedFile
     content: str
@@ -137,28 +179,31 @@ class ConvertedImage:
 
     @property
     def files(self) -> tuple[ConvertedFile, ...]:
-        """All files, the image's own first."""
+        """All files of the image: the largest version, then the smaller ones."""
         return self.file, *self.renditions
 
 
 class ImageFetcher(Protocol):
-    """Client for images that requests vetted addresses only."""
+    """HTTP client for images, which connects to permitted IP addresses only."""
 
     async def fetch(self, url: str, path: Path, etag: str | None, last_modified: str | None) -> FetchedImage | None:
-        """Download an image to `path`; return None if it has not changed. Raises ImageUnreachable, ImageRefused."""
+        """Download an image to `path`, or return None if the server responds that it has not changed.
+
+        `etag` and `last_modified` are headers of the last response. Raises ImageUnreachable, ImageRefused.
+        """
         ...
 
 
 class ImageConverter(Protocol):
-    """Image decoder in a separate process with limited memory and time."""
+    """Conversion of images in a separate process with limits on memory and time."""
 
     async def convert(self, source: Path, target: Path) -> ConvertedImage:
-        """Convert the first picture of a JPEG, PNG, GIF or WebP file to a WebP file at `target`, with smaller ones beside it.
+        """Convert a JPEG, PNG, GIF or WebP file to a WebP file at `target`, and to smaller WebP files beside it.
 
-        No file is larger than the picture. Raises ImageRefused.
+        Of an animation, only the first picture is converted. No picture is enlarged. Raises ImageRefused.
         """
         ...
 
     async def close(self) -> None:
-        """Stop all processes."""
+        """Stop all processes that convert images."""
         ...

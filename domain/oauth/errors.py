@@ -1,15 +1,19 @@
-"""OAuth error responses (RFC 6749 §5.2 and extensions), which differ from the API's problems."""
+"""Errors of the OAuth endpoints (RFC 6749 §5.2 and extensions), which have another format than errors of the API."""
 
 STATUSES = {"invalid_client": 401, "server_error": 500, "temporarily_unavailable": 503}
-"""HTTP statuses of error codes other than 400."""
+"""HTTP statuses by error code, for the codes whose status is not 400."""
 
 
 class OAuthError(Exception):
     """An OAuth error.
 
-    `code` is registered; `description` is an ASCII sentence for the app's developer. `location` is the validated
-    address to which the browser is redirected; None shows the error here. `retry_after` is in seconds; `headers` are
-    added to the response.
+    Attributes:
+        code: The OAuth error code, such as `invalid_grant`.
+        description: A sentence in ASCII that tells the developer of the app what is wrong.
+        status: HTTP status of the response.
+        location: The validated URL to redirect the browser to; None if the error must be shown instead.
+        retry_after: Number of seconds after which the request may be repeated.
+        headers: Additional headers of the response.
     """
 
     def __init__(
@@ -29,4 +33,4 @@ class OAuthError(Exception):
 
 
 CHALLENGE = (("WWW-Authenticate", 'Basic realm="Joinery OAuth", charset="UTF-8"'),)
-"""The challenge to a client whose authentication failed (RFC 6749 §5.2)."""
+"""Header of the response to an app whose authentication has failed (RFC 6749 §5.2)."""

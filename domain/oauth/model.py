@@ -1,6 +1,6 @@
-"""Apps, grants, codes and tokens (docs/oauth.md).
+"""OAuth apps, consents, codes and tokens (docs/oauth.md).
 
-Secrets, codes and tokens are stored as keyed hashes only (`digest`); the texts are shown once.
+Of secrets, codes and tokens only the keyed hashes are stored (`digest`); the plaintext is shown once.
 """
 
 from dataclasses import dataclass, replace
@@ -8,22 +8,26 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.access.model import SCOPES
-from domain.audit.model import Audited
+from domain.audit.model import AuditedFields
 
-ACCESS_SECONDS = 600
+ACCESS_TOKEN_SECONDS = 600
+"""Lifetime of an access token."""
 CODE_SECONDS = 60
+"""Lifetime of an authorization code."""
 DEVICE_SECONDS = 600
+"""Time in which a user must approve the sign-in of a device."""
 POLL_SECONDS = 5
-IDLE = timedelta(days=30)
+"""Minimum interval between two polls of a device."""
+REFRESH_TOKEN_LIFETIME = timedelta(days=30)
 """Lifetime of an unused refresh token."""
-ABSOLUTE = timedelta(days=180)
-"""Lifetime of a sign-in regardless of refreshes; a device's is twice as long."""
-GRACE = timedelta(seconds=10)
-"""Period in which a client may repeat a refresh whose response it lost."""
-MOST_APPS = 100
+MAX_FAMILY_LIFETIME = timedelta(days=180)
+"""Maximum lifetime of a token family, however often tokens are refreshed; twice as long for a device."""
+REFRESH_GRACE_PERIOD = timedelta(seconds=10)
+"""Grace period in which a client that did not receive the response to a refresh may repeat the refresh."""
+MAX_APPS = 100
 """Maximum number of apps of one organisation."""
-UNUSED = timedelta(days=30)
-"""Time without a sign-in after which a self-registered app is deleted."""
+UNUSED_APP_LIFETIME = timedelta(days=30)
+"""Time without a sign-in after which an app that registered itself is deleted."""
 
 AUTHORIZATION_CODE = "authorization_code"
 REFRESH_TOKEN = "refresh_token"  # noqa: S105  the name of a grant
@@ -36,14 +40,14 @@ SECRET_PREFIX = "svc_client_"  # noqa: S105  how such a secret begins
 CODE_PREFIX = "svc_code_"
 DEVICE_PREFIX = "svc_device_"
 USER_CODE_PREFIX = "svc_user_code_"
-"""Prefix of a user code before hashing, which separates it from other secrets."""
+"""Prefix added to a user code before hashing, so that its hash differs from those of other secrets."""
 
 DEFAULT_SCOPES = frozenset({"products:read", "sources:read", "org:read"})
-"""Scopes of an app that neither requests nor registers any."""
+"""Scopes that a request gets if neither the request nor the app's registration names any."""
 
 
 class AppKind(StrEnum):
-    """Kinds of apps, which determine whether they can keep a secret and which grants they may use."""
+    """Kinds of apps. The kind determines whether an app has a client secret, and which grant types it may use."""
 
     WEB = "web"
     SINGLE_PAGE = "single_page"
@@ -51,21 +55,21 @@ class AppKind(StrEnum):
     MACHINE = "machine"
 
     @property
-    def confidential(self) -> bool:
-        """True if the app has a secret."""
+    def is_confidential(self) -> bool:
+        """True if apps of this kind have a client secret."""
         return self in (AppKind.WEB, AppKind.MACHINE)
 
     @property
     def grants(self) -> frozenset[str]:
-        """The grant types that the app may use."""
+        """The grant types that apps of this kind may use."""
         if self is AppKind.MACHINE:
             return frozenset({CLIENT_CREDENTIALS})
         codes = frozenset({AUTHORIZATION_CODE, REFRESH_TOKEN})
         return codes | {DEVICE_CODE} if self is AppKind.NATIVE else codes
 
 
-class Origin(StrEnum):
-    """How an app was registered: by an organisation, by itself, or by a metadata document at a URL."""
+class AppOrigin(StrEnum):
+    """Ways in which an app is registered: by an organisation, by the app, or by a metadata document at a URL."""
 
     ORGANISATION = "organisation"
     REGISTERED = "registered"
@@ -73,7 +77,7 @@ class Origin(StrEnum):
 
 
 class Audience(StrEnum):
-    """The resource to which a token is restricted (RFC 8707): the API or the MCP endpoint."""
+    """Resources to which a token can be restricted (RFC 8707): the API or the MCP endpoint."""
 
     API = "v1"
     MCP = "mcp"
@@ -81,25 +85,31 @@ class Audience(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An app.
+    """An OAuth app.
 
-    `client_id` is its id, or the https URL of its metadata document. `scopes` are the most it may request,
-    `asked_by_default` those of a request without scopes. `digest` is the keyed hash of its secret, None for a public
-    app. `org` and `made_by` are its creators, None if it was not created here. `used_at` is the last sign-in,
-    `fresh_until` when a document must be fetched again.
+    Attributes:
+        client_id: The ID of the app, or the https URL of the app's metadata document.
+        scopes: The scopes that the app may request.
+        org: The organisation that created the app; None if the app was registered in another way.
+        created_by: The user who created the app.
+        digest: The keyed hash of the client secret; None for a public app.
+        last4: The last four characters of the client secret.
+        home: URL of the app's home page.
+        used_at: Time of the last sign-in; stored only for apps that no organisation created.
+        fresh_until: Time until which the cached metadata document is used.
     """
 
     id: str
     client_id: str
     kind: AppKind
-    origin: Origin
+    origin: AppOrigin
     name: str
     redirect_uris: tuple[str, ...]
     scopes: frozenset[str]
     created_at: datetime
     updated_at: datetime
     org: str | None = None
-    made_by: str | None = None
+    created_by: str | None = None
     digest: bytes | None = None
     last4: str | None = None
     home: str | None = None
@@ -108,20 +118,20 @@ class App:
 
     @property
     def verified(self) -> bool:
-        """True if an organisation here created the app."""
-        return self.origin is Origin.ORGANISATION
+        """True if an organisation of this service created the app, so that the consent page can name who made the app."""
+        return self.origin is AppOrigin.ORGANISATION
 
     @property
-    def asked_by_default(self) -> frozenset[str]:
-        """The scopes of a request without any: all registered ones, unless these are all that exist."""
+    def default_scopes(self) -> frozenset[str]:
+        """The scopes of a request without scopes: the registered scopes, or DEFAULT_SCOPES if all are registered."""
         return self.scopes if self.scopes != SCOPES else DEFAULT_SCOPES
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """Access that a person granted to an app in one organisation.
+class OAuthConsent:
+    """A user's consent that an app may access an organisation.
 
-    At most one is active per app, organisation and person.
+    For each app, organisation and user, at most one consent is active.
     """
 
     id: str
@@ -136,8 +146,14 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Consent:
-    """The grant behind a code or a device's sign-in."""
+class ConsentReference:
+    """Reference to the consent on which a code or a device's sign-in is based.
+
+    Attributes:
+        user: ID of the user who consented.
+        org: ID of the organisation that the app may access.
+        grant: ID of the consent, which the store calls a grant.
+    """
 
     user: str
     org: str
@@ -145,15 +161,19 @@ class Consent:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """An authorization code, usable once and bound to app, redirect URI, challenge (S256), audience and consent.
+class AuthorizationCode:
+    """An authorization code, which can be used once.
 
-    `family` is that of its tokens.
+    Attributes:
+        digest: Keyed hash of the code.
+        app: ID of the app that may use the code.
+        challenge: The PKCE challenge (S256) that the app must meet.
+        family: ID that the token family will have.
     """
 
     digest: bytes
     app: str
-    consent: Consent
+    consent: ConsentReference
     redirect_uri: str
     challenge: str
     scopes: frozenset[str]
@@ -165,10 +185,15 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """All tokens of one sign-in, or of one request of a machine app; they end together.
+class TokenFamily:
+    """All tokens of one sign-in, or of one request of a machine-to-machine app; the tokens are revoked together.
 
-    `user` and `grant` are None for a machine app. `ended` is the reason: `revoked` or `reuse`.
+    Attributes:
+        app: ID of the app.
+        user: The user who signed in; None for a machine-to-machine app.
+        grant: ID of the user's consent, which the store calls a grant; None for a machine-to-machine app.
+        ended_at: When the tokens were revoked, or None.
+        ended: Reason why the tokens were revoked: `revoked` on request, or `reuse` of a code or refresh token.
     """
 
     id: str
@@ -183,7 +208,7 @@ class Family:
 
 
 class TokenKind(StrEnum):
-    """Kinds of tokens."""
+    """Kinds of OAuth tokens."""
 
     ACCESS = "access"
     REFRESH = "refresh"
@@ -191,10 +216,13 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a family.
+    """A token of a token family.
 
-    `parent` is the digest of the refresh token that it was issued for. `used_at` is the first use of a refresh token.
-    `ended_at`: revoked, or replaced when its parent was repeated.
+    Attributes:
+        family: ID of the token family.
+        parent: Digest of the refresh token for which this token was issued.
+        used_at: When a refresh token was first used.
+        ended_at: When the token was revoked, or replaced because the app repeated the refresh with `parent`.
     """
 
     digest: bytes
@@ -210,42 +238,51 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldToken:
-    """A token with its family; `succeeded` says whether a token issued for this refresh token was used already."""
+class TokenWithFamily:
+    """A stored token with its token family.
+
+    `has_used_successor` is whether a token that was issued for this refresh token has been used.
+    """
 
     token: Token
-    family: Family
-    succeeded: bool = False
+    family: TokenFamily
+    has_used_successor: bool = False
 
-    def in_force(self, now: datetime) -> bool:
-        """Return whether the token is active at that moment."""
+    def is_active(self, now: datetime) -> bool:
+        """Return whether the token and its family are neither revoked nor expired at `now`."""
         over = self.token.ended_at or self.family.ended_at
         return over is None and now < min(self.token.expires_at, self.family.expires_at)
 
-    def may_refresh(self, now: datetime) -> bool:
-        """Return whether the token may be refreshed: it is unused, or the client repeats a refresh right away.
+    def can_be_refreshed(self, now: datetime) -> bool:
+        """Return whether the refresh token can be used: it is unused, or the app repeats the first use.
 
-        A repetition is accepted within GRACE and while no token of the first refresh was used. Its tokens replace the
-        first ones, so that there is one line of descent only, and use of a replaced token reveals a theft.
+        A repetition is accepted within REFRESH_GRACE_PERIOD, while no token of the first refresh was used.
         """
-        if not self.in_force(now):
+        # The new tokens replace those of the first refresh, so that the use of a replaced token reveals a theft.
+        if not self.is_active(now):
             return False
         used = self.token.used_at
-        return used is None or (now - used <= GRACE and not self.succeeded)
+        return used is None or (now - used <= REFRESH_GRACE_PERIOD and not self.has_used_successor)
 
     def is_reuse(self, now: datetime) -> bool:
-        """Return whether presenting the refresh token is a reuse, after which the family must end (RFC 9700 §4.14)."""
+        """Return whether using the refresh token at `now` is a reuse, which suggests a theft (RFC 9700 §4.14)."""
         if self.family.ended_at is not None:
             return False
-        return self.token.ended_at is not None or (self.token.used_at is not None and not self.may_refresh(now))
+        return self.token.ended_at is not None or (self.token.used_at is not None and not self.can_be_refreshed(now))
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceRequest:
     """A device authorization request.
 
-    `approved` is the person's decision, None until then. `interval` is the minimum of seconds between two polls; it
-    grows if the device polls faster (RFC 8628 §3.5).
+    Attributes:
+        digest: Keyed hash of the device code, with which the device polls.
+        user_code: Keyed hash of the user code (not the code), which the user enters in a browser.
+        family: ID that the token family will have.
+        interval: Minimum seconds between two polls; increased whenever the device polls faster (RFC 8628 §3.5).
+        polled_at: Time of the last poll.
+        approved: Whether the user approved the request; None until the user decides.
+        consent: The user's consent; None unless approved.
     """
 
     digest: bytes
@@ -259,37 +296,37 @@ class Device:
     interval: int = POLL_SECONDS
     polled_at: datetime | None = None
     approved: bool | None = None
-    consent: Consent | None = None
+    consent: ConsentReference | None = None
     used_at: datetime | None = None
 
-    def too_soon(self, now: datetime) -> bool:
-        """Return whether the device polls faster than its interval, with a tolerance of one second."""
+    def is_polling_too_fast(self, now: datetime) -> bool:
+        """Return whether a poll at `now` comes too soon after the last one; one second of tolerance is allowed."""
         return self.polled_at is not None and now < self.polled_at + timedelta(seconds=self.interval - 1)
 
-    def polled(self, now: datetime) -> "Device":
-        """Return the request after another poll."""
-        longer = 5 if self.too_soon(now) else 0
+    def with_poll(self, now: datetime) -> "DeviceRequest":
+        """Return a copy with a poll at `now` recorded; `interval` is 5 seconds longer if the poll came too soon."""
+        longer = 5 if self.is_polling_too_fast(now) else 0
         return replace(self, polled_at=now, interval=self.interval + longer)
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """An access token as a credential (domain.access.model.Credential), valid from any address."""
+    """An access token as a credential (domain.access.model.Credential); empty `networks` mean any network."""
 
     expires_at: datetime | None
     revoked_at: datetime | None
     networks: tuple[str, ...] = ()
 
 
-APP = Audited("oauth_app", ("name", "kind", "redirect_uris", "scopes", "last4"))
-GRANT = Audited("oauth_grant", ("app", "app_name", "user", "scopes", "revoked_at"))
+AUDITED_APP_FIELDS = AuditedFields("oauth_app", ("name", "kind", "redirect_uris", "scopes", "last4"))
+AUDITED_CONSENT_FIELDS = AuditedFields("oauth_grant", ("app", "app_name", "user", "scopes", "revoked_at"))
 
 
-def scopes_of(text: str) -> frozenset[str]:
-    """Return the scopes of a space-separated list (RFC 6749 §3.3)."""
+def parse_scopes(text: str) -> frozenset[str]:
+    """Parse a space-separated text of scopes (RFC 6749 §3.3)."""
     return frozenset(text.split())
 
 
-def scope_text(scopes: frozenset[str]) -> str:
-    """Format scopes as a space-separated list in alphabetical order."""
+def format_scopes(scopes: frozenset[str]) -> str:
+    """Format scopes as a space-separated text in alphabetical order."""
     return " ".join(sorted(scopes))

@@ -1,191 +1,238 @@
-"""Storage of apps, grants and tokens, and the protocol rules of OAuth."""
+"""Ports of OAuth: storage of apps, consents and tokens, and the rules of the protocol."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from domain.oauth.asking import Call, DeviceStart, Granted, Known, Metadata, Wish
-from domain.oauth.model import App, Code, Device, Family, Grant, HeldToken, Token
+from domain.oauth.model import App, AuthorizationCode, DeviceRequest, OAuthConsent, Token, TokenFamily, TokenWithFamily
+from domain.oauth.requests import (
+    AuthorizationRequest,
+    ClientMetadata,
+    DeviceAuthorization,
+    OAuthRequest,
+    ReferencedRows,
+    TokenGrant,
+)
 
 
-class TokenDigest(Protocol):
-    """Keyed hash under which tokens are stored."""
+class TokenHasher(Protocol):
+    """Function that computes the keyed hash under which a token is stored."""
 
     def __call__(self, token: str, /) -> bytes:
-        """Return the hash."""
+        """Return the keyed hash of the token."""
         ...
 
 
 class AppStore(Protocol):
-    """The organisation's apps, and its members' grants to any app, in a tenant's transaction. They have no mode."""
+    """Storage of an organisation's apps, and of its members' consents to any app, in a tenant's transaction.
+
+    Both modes of the organisation have the same apps and consents.
+    """
 
     async def add(self, app: App) -> None:
         """Store a new app."""
         ...
 
     async def get(self, id: str) -> App | None:
-        """Return an app, or None."""
+        """Return the organisation's app with that ID, or None."""
         ...
 
-    async def all(self) -> Sequence[App]:
-        """Return all apps, oldest first."""
+    async def list_apps(self) -> Sequence[App]:
+        """Return all apps of the organisation, oldest first."""
         ...
 
     async def save(self, app: App) -> None:
-        """Store the changed app."""
+        """Store the changed properties of an app."""
         ...
 
     async def remove(self, id: str) -> bool:
-        """Delete an app, which invalidates its tokens; return False if there is none."""
+        """Delete an app, which invalidates its tokens; return False if the organisation has no such app."""
         ...
 
-    async def grants(self, user: str | None = None) -> Sequence[Grant]:
-        """Return the active grants, of one person or of all, oldest first."""
+    async def list_consents(self, user: str | None = None) -> Sequence[OAuthConsent]:
+        """Return the active consents of one user, or of all members if `user` is None, oldest first."""
         ...
 
-    async def grant(self, app: str, user: str) -> Grant | None:
-        """Return the person's active grant to that app, or None."""
+    async def find_consent(self, app: str, user: str) -> OAuthConsent | None:
+        """Return the user's active consent to the app, or None."""
         ...
 
-    async def put_grant(self, grant: Grant) -> None:
-        """Store a new or changed grant."""
+    async def save_consent(self, consent: OAuthConsent) -> None:
+        """Store a new or changed consent."""
         ...
 
 
 class TokenStore(Protocol):
-    """Apps by client id, codes and tokens, across tenants."""
+    """Storage of apps by client ID, and of the codes and tokens of all tenants."""
 
-    async def app(self, client_id: str) -> App | None:
-        """Return the app with that client id, whoever created it."""
+    async def find_app(self, client_id: str) -> App | None:
+        """Return the app with that client ID, created by an organisation or registered dynamically; None if unknown."""
         ...
 
-    async def app_of(self, id: str) -> App | None:
-        """Return the app with that id."""
+    async def get_app(self, id: str) -> App | None:
+        """Return the app with that ID, or None."""
         ...
 
-    async def keep_app(self, app: App) -> App:
-        """Store an app that no organisation created, under its `client_id`; return it with any earlier id."""
-        ...
+    async def save_app(self, app: App) -> App:
+        """Store an app that no organisation created, and return it.
 
-    async def add_code(self, code: Code) -> None:
-        """Store a new code."""
-        ...
-
-    async def code(self, digest: bytes) -> Code | None:
-        """Return a code, used or not."""
-        ...
-
-    async def token(self, digest: bytes) -> HeldToken | None:
-        """Return a token of any kind, active or not."""
-        ...
-
-    async def redeem(self, code: Code, family: Family, tokens: Collection[Token]) -> bool:
-        """Use the code and store its tokens atomically; return False, with nothing stored, if it was used before."""
-        ...
-
-    async def rotate(self, held: HeldToken, tokens: Collection[Token], now: datetime) -> bool:
-        """Mark the refresh token as used, store its new tokens and end earlier ones, atomically.
-
-        Returns False, with nothing stored, if the token has changed since it was read.
+        A stored app with the same `client_id` is updated, and retains its ID.
         """
         ...
 
-    async def issue(self, family: Family, tokens: Collection[Token]) -> None:
-        """Store a family with its first tokens."""
+    async def add_code(self, code: AuthorizationCode) -> None:
+        """Store a new authorization code."""
         ...
 
-    async def end(self, family: str, why: str, now: datetime) -> bool:
-        """End all tokens of a family; return False if it had ended, or does not exist."""
+    async def find_code(self, digest: bytes) -> AuthorizationCode | None:
+        """Return the authorization code with that keyed hash, also if it was used, or None."""
         ...
 
-    async def end_token(self, digest: bytes, now: datetime) -> None:
-        """End one token."""
+    async def find_token(self, digest: bytes) -> TokenWithFamily | None:
+        """Return the access or refresh token with that keyed hash, also if it is revoked or expired.
+
+        None if unknown.
+        """
         ...
 
-    async def add_device(self, device: Device) -> bool:
-        """Store a device's request; return False if its user code is taken."""
+    async def redeem_code(self, code: AuthorizationCode, family: TokenFamily, tokens: Collection[Token]) -> bool:
+        """Mark the authorization code as used and store the tokens issued for it, atomically.
+
+        Returns False, and stores nothing, if the code was used before.
+        """
         ...
 
-    async def device(self, digest: bytes) -> Device | None:
-        """Return the request with that device code."""
+    async def redeem_refresh_token(self, stored: TokenWithFamily, tokens: Collection[Token], now: datetime) -> bool:
+        """Mark the refresh token as used and store the tokens issued for it, atomically.
+
+        Tokens that an earlier use of the same refresh token returned are revoked. Returns False, and stores nothing, if
+        the stored token has changed since `stored` was read.
+        """
         ...
 
-    async def device_of_user_code(self, digest: bytes, now: datetime) -> Device | None:
-        """Return the unexpired request with that user code."""
+    async def add_family(self, family: TokenFamily, tokens: Collection[Token]) -> None:
+        """Store a token family with its first tokens."""
         ...
 
-    async def save_poll(self, device: Device) -> None:
-        """Store the time of the last poll and the interval."""
+    async def revoke_family(self, family: str, reason: str, now: datetime) -> bool:
+        """Revoke all tokens of a token family; `reason` is the reason, `revoked` or `reuse`.
+
+        Returns False if the family was already revoked or does not exist.
+        """
         ...
 
-    async def decide(self, device: Device) -> bool:
-        """Store the person's decision; return False if there is one already."""
+    async def revoke_token(self, digest: bytes, now: datetime) -> None:
+        """Revoke one token; the other tokens of its family remain valid."""
         ...
 
-    async def take(self, device: Device, family: Family, tokens: Collection[Token], now: datetime) -> bool:
-        """Mark an approved request as used and store its tokens atomically; return False if it was used before."""
+    async def add_device(self, device: DeviceRequest) -> bool:
+        """Store a device authorization request; return False if its user code is taken."""
         ...
 
-    async def used(self, app: App, now: datetime) -> None:
-        """Record a sign-in to an app that no organisation created."""
+    async def find_device(self, digest: bytes) -> DeviceRequest | None:
+        """Return the device authorization request whose device code has that keyed hash, or None."""
         ...
 
-    async def purge(self, now: datetime, unused_since: datetime) -> int:
-        """Delete what has expired, and self-registered apps unused since then; return the number of rows."""
+    async def find_device_by_user_code(self, digest: bytes, now: datetime) -> DeviceRequest | None:
+        """Return the unexpired device authorization request whose user code has that keyed hash, or None."""
+        ...
+
+    async def save_poll(self, device: DeviceRequest) -> None:
+        """Store the time of the device's last poll, and the minimum interval between its polls."""
+        ...
+
+    async def save_decision(self, device: DeviceRequest) -> bool:
+        """Store the user's decision on a device authorization request; return False if a decision is stored already."""
+        ...
+
+    async def redeem_device(
+        self, device: DeviceRequest, family: TokenFamily, tokens: Collection[Token], now: datetime
+    ) -> bool:
+        """Mark an approved device authorization request as used and store the tokens issued for it, atomically.
+
+        Returns False, and stores nothing, if the request was used before.
+        """
+        ...
+
+    async def record_sign_in(self, app: App, now: datetime) -> None:
+        """Store `now` as the last sign-in to an app that no organisation created."""
+        ...
+
+    async def delete_expired(self, now: datetime, unused_since: datetime) -> int:
+        """Delete codes, token families and device requests that expired before `now`, and unused dynamically registered apps.
+
+        An app is unused without a sign-in since `unused_since`. Returns the number of deleted rows.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """Redirect URI with the response parameters, and the code in it; None with a refusal."""
+    """A redirect URI with the parameters of the response (`location`), and the code in it; None for a refusal."""
 
     location: str
     code: str | None
 
 
-class GrantRules(Protocol):
-    """Protocol rules of OAuth: validation of requests against stored rows, and responses.
+class OAuthProtocol(Protocol):
+    """Rules of the OAuth protocol: validation of requests against stored rows, and contents of responses.
 
-    Stores nothing. All methods raise OAuthError for refusals.
+    The methods store nothing, and raise OAuthError to refuse a request. The parameter `oauth_request` is the
+    request, `rows` are the stored rows that the request refers to.
     """
 
-    def claimed(self, call: Call) -> str | None:
-        """Return the `client_id` that the request claims."""
+    def get_client_id(self, oauth_request: OAuthRequest) -> str | None:
+        """Return the `client_id` that the request contains, without verifying it, or None."""
         ...
 
-    def wish(self, call: Call, known: Known) -> Wish:
-        """Validate an authorization request. An error's `location` is set once the redirect URI is validated."""
+    def validate_authorization(self, oauth_request: OAuthRequest, rows: ReferencedRows) -> AuthorizationRequest:
+        """Validate an authorization request.
+
+        Errors after the validation of the redirect URI have a `location`, to which the browser is redirected.
+        """
         ...
 
-    def agreed(self, call: Call, known: Known, user: str) -> Redirect:
-        """Return the redirect of an approved authorization request."""
+    def approve(self, oauth_request: OAuthRequest, rows: ReferencedRows, user: str) -> Redirect:
+        """Create a code for an authorization request that the user has approved.
+
+        Return the redirect that contains the code.
+        """
         ...
 
-    def denied(self, call: Call, known: Known, code: str = "access_denied") -> Redirect:
-        """Return the redirect of a request that was denied or could not be shown."""
+    def deny(self, oauth_request: OAuthRequest, rows: ReferencedRows, error_code: str = "access_denied") -> Redirect:
+        """Return the redirect that reports an error to the app, instead of a code.
+
+        `error_code` is `access_denied` if the user denied the request. It is `login_required` or `interaction_required`
+        if the user must act first, but the request permits no page (`prompt=none`).
+        """
         ...
 
-    def token(self, call: Call, known: Known) -> Granted:
-        """Return the tokens of a token request."""
+    def grant_tokens(self, oauth_request: OAuthRequest, rows: ReferencedRows) -> TokenGrant:
+        """Validate a token request; return the tokens to issue."""
         ...
 
-    def device(self, call: Call, known: Known) -> DeviceStart:
-        """Return the response to a device authorization request."""
+    def authorise_device(self, oauth_request: OAuthRequest, rows: ReferencedRows) -> DeviceAuthorization:
+        """Validate a device authorization request; return the new codes and the response."""
         ...
 
-    def presented(self, call: Call, known: Known, endpoint: str) -> Mapping[str, Any]:
-        """Return the response of `revocation` or `introspection`. The app is authenticated and must own the token."""
+    def answer_revocation_or_introspection(
+        self, oauth_request: OAuthRequest, rows: ReferencedRows, endpoint: str
+    ) -> Mapping[str, Any]:
+        """Authenticate the app in a revocation or introspection request; return the response.
+
+        A token of another app counts as unknown. `endpoint` is `revocation` or `introspection`.
+        """
         ...
 
-    def registered(self, metadata: Mapping[str, Any]) -> Metadata:
+    def validate_metadata(self, metadata: Mapping[str, Any]) -> ClientMetadata:
         """Validate the metadata of an app that registers itself."""
         ...
 
-    def described(self, url: str, document: Mapping[str, Any]) -> Metadata:
-        """Validate the metadata document at an app's `client_id`."""
+    def validate_document(self, url: str, document: Mapping[str, Any]) -> ClientMetadata:
+        """Validate the metadata document that was fetched from `url`, the `client_id` of an app."""
         ...
 
-    def server(self) -> Mapping[str, Any]:
+    def describe_server(self) -> Mapping[str, Any]:
         """Return the authorization server metadata (RFC 8414)."""
         ...

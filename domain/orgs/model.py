@@ -4,23 +4,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from domain.kernel.mail_addresses import address_key
+from domain.kernel.mail_addresses import normalise_mail_address
 
-KINDS = ("retailer", "vendor")
+ORGANISATION_KINDS = ("retailer", "vendor")
 OWNER = "owner"
 MANAGERS = frozenset({OWNER, "admin"})
-"""Roles that manage members and credentials of the organisation."""
-INVITATION_LASTS = timedelta(days=7)
-OPEN_INVITATIONS = 100
+"""Roles whose members may manage the members and credentials of the organisation."""
+INVITATION_LIFETIME = timedelta(days=7)
+MAX_OPEN_INVITATIONS = 100
 """Maximum number of open invitations of an organisation."""
 FEATURES = frozenset({"bulk_exports", "fat_webhooks", "assistant", "stream"})
-AVAILABLE = frozenset({"bulk_exports", "fat_webhooks", "stream"})
-"""Features that exist. A plan may contain others in advance, which are not shown."""
+"""Features that a plan can include."""
+IMPLEMENTED_FEATURES = frozenset({"bulk_exports", "fat_webhooks", "stream"})
+"""Features that are implemented. Other features of a plan are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Meter:
-    """What a plan includes of one meter a month: `included`, then `amount` minor units for each further `per`."""
+class MeterAllowance:
+    """A plan's monthly allowance of one meter, and the price of further use.
+
+    Attributes:
+        included: Quantity of the meter that the plan's price includes.
+        per: Quantity that is charged at once beyond `included`, such as 1000 records.
+        amount: Price of each such quantity, in minor units of the plan's currency.
+    """
 
     included: int
     per: int
@@ -29,7 +36,16 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan, defined as data by the operator. `monthly` is in minor units of `currency`."""
+    """A plan, which the operator defines.
+
+    Attributes:
+        tier: Level of the rate limits: `standard`, `high` or `max`.
+        monthly: The price per month, in minor units of `currency`.
+        features: Included features, also those that are not implemented yet.
+        meters: Allowances by name of the meter.
+        delivery_days: Days for which webhook deliveries are stored.
+        request_log_days: Days for which request logs are stored.
+    """
 
     code: str
     name: str
@@ -37,17 +53,17 @@ class Plan:
     currency: str
     monthly: int
     features: frozenset[str]
-    meters: Mapping[str, Meter]
+    meters: Mapping[str, MeterAllowance]
     delivery_days: int = 30
     request_log_days: int = 30
 
     @property
-    def available(self) -> frozenset[str]:
-        """The plan's features that exist."""
-        return self.features & AVAILABLE
+    def implemented_features(self) -> frozenset[str]:
+        """The plan's features that are implemented."""
+        return self.features & IMPLEMENTED_FEATURES
 
-    def included(self, meter: str) -> int | None:
-        """Return the included amount of the meter; None if the plan does not limit it."""
+    def find_included_amount(self, meter: str) -> int | None:
+        """Return the amount of the meter that the plan includes, or None if the plan does not limit the meter."""
         found = self.meters.get(meter)
         return found.included if found else None
 
@@ -56,8 +72,10 @@ class Plan:
 class Organisation:
     """An organisation.
 
-    `catalogues` are the ids of its own catalogue (`cat_…`): (live, test). `api_version` is None until the first request
-    pins it (docs/conventions.md#versions).
+    Attributes:
+        kind: `retailer` or `vendor`.
+        api_version: The pinned API version; None until the first request (docs/conventions.md#versions).
+        catalogues: IDs of the organisation's catalogues in live mode and in test mode.
     """
 
     id: str
@@ -68,14 +86,14 @@ class Organisation:
     catalogues: tuple[str, str]
     created_at: datetime
 
-    def catalogue(self, livemode: bool) -> str:
-        """Return the id of the organisation's own catalogue in that mode."""
+    def get_catalogue_id(self, livemode: bool) -> str:
+        """Return the ID of the organisation's catalogue in live mode or test mode."""
         return self.catalogues[0 if livemode else 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user's membership of an organisation, with its role."""
+    """A user's membership of an organisation, with the user's role."""
 
     user: str
     org: str
@@ -84,14 +102,14 @@ class Member:
     created_at: datetime
 
     @property
-    def manages(self) -> bool:
-        """True if the member may manage members and keys."""
+    def is_manager(self) -> bool:
+        """True if the member may manage the members and API keys of the organisation."""
         return self.role in MANAGERS
 
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """An invitation sent to an address. `digest` is the keyed hash of the secret in the link."""
+    """An invitation sent to an email address; `digest` is the keyed hash of the secret in the mailed link."""
 
     id: str
     org: str
@@ -106,8 +124,8 @@ class Invitation:
 
     @property
     def email_key(self) -> str:
-        """The address in the form for comparison."""
-        return address_key(self.email)
+        """The invited email address, normalised for comparison."""
+        return normalise_mail_address(self.email)
 
     def is_open(self, now: datetime) -> bool:
         """Return whether the invitation can still be accepted."""
@@ -115,8 +133,8 @@ class Invitation:
 
 
 @dataclass(frozen=True, slots=True)
-class Invited:
-    """An open invitation and its organisation."""
+class InvitationDetails:
+    """An invitation and the organisation that it is for."""
 
     invitation: Invitation
     organisation: Organisation

@@ -1,26 +1,26 @@
-"""Storage of organisations, members and plans."""
+"""Ports for organisations, members and plans."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from domain.kernel.paging import Page, PageRequest
-from domain.orgs.model import Invitation, Invited, Member, Organisation, Plan
+from domain.orgs.model import Invitation, InvitationDetails, Member, Organisation, Plan
 
 
 class OrgStore(Protocol):
-    """The tenant's own organisation, in its transaction."""
+    """Storage of the tenant's organisation with its members and invitations, in a tenant's transaction."""
 
-    async def own(self) -> Organisation:
+    async def get_organisation(self) -> Organisation:
         """Return the tenant's organisation."""
         ...
 
-    async def change(self, name: str, api_version: str | None) -> None:
-        """Set the organisation's name and pinned version."""
+    async def save_settings(self, name: str, api_version: str | None) -> None:
+        """Set the organisation's name and API version."""
         ...
 
     async def add_member(self, member: Member) -> None:
-        """Add a member. Raises Conflict if the address is a member already."""
+        """Add a member. Raises Conflict if there is a member with the same address."""
         ...
 
     async def member(self, email: str) -> Member | None:
@@ -28,13 +28,13 @@ class OrgStore(Protocol):
         ...
 
     async def members(self, page_request: PageRequest) -> Page[Member]:
-        """Return a page of members, longest known first; the key is the user's id."""
+        """Return a page of members, longest membership first; the page's key is a user ID."""
         ...
 
-    async def hold_members(self, users: Collection[str]) -> Mapping[str, Member]:
-        """Lock and return those members and every owner, by user.
+    async def lock_members(self, users: Collection[str]) -> Mapping[str, Member]:
+        """Lock and return the members with these user IDs and all owners, by user ID.
 
-        Other transactions cannot change them until this one ends.
+        Other transactions cannot change these memberships until the transaction ends.
         """
         ...
 
@@ -46,7 +46,7 @@ class OrgStore(Protocol):
         """Remove a member."""
         ...
 
-    async def invite(self, invitation: Invitation) -> None:
+    async def add_invitation(self, invitation: Invitation) -> None:
         """Store a new invitation."""
         ...
 
@@ -54,72 +54,78 @@ class OrgStore(Protocol):
         """Return a page of open invitations, newest first."""
         ...
 
-    async def invitation(self, id: str) -> Invitation | None:
-        """Lock and return an invitation, or None."""
+    async def lock_invitation(self, id: str) -> Invitation | None:
+        """Lock the invitation with that ID until the transaction ends, and return it; None if there is none."""
         ...
 
-    async def settle_invitation(
+    async def close_invitation(
         self, id: str, *, accepted_at: datetime | None = None, revoked_at: datetime | None = None
     ) -> None:
-        """Mark the invitation as accepted or revoked."""
+        """Store when the invitation was accepted or revoked, so that it is no longer open."""
         ...
 
     async def plans(self) -> Sequence[Plan]:
-        """Return every plan on offer, cheapest first."""
+        """Return all available plans, cheapest first."""
         ...
 
 
 class Memberships(Protocol):
-    """Memberships of people, across tenants."""
+    """Users' memberships in all organisations."""
 
-    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
-        """Return a page of the user's organisations, by id."""
+    async def list_organisations(self, user: str, page_request: PageRequest) -> Page[Organisation]:
+        """Return a page of the user's organisations, in order of IDs."""
         ...
 
-    async def invited(self, digest: bytes) -> Invited | None:
-        """Return the invitation with that keyed hash and its organisation, also when it has ended."""
+    async def find_invitation(self, digest: bytes) -> InvitationDetails | None:
+        """Return the invitation whose secret has that keyed hash, and its organisation; None if there is none.
+
+        Invitations that are no longer open are returned as well.
+        """
         ...
 
-    async def forget_invitations(self, before: datetime) -> int:
-        """Delete invitations that ended before then; return their number."""
+    async def delete_invitations(self, before: datetime) -> int:
+        """Delete invitations that were accepted, revoked or expired before `before`; return their number."""
         ...
 
 
 class OrgRegistry(Protocol):
-    """All organisations, for operators."""
+    """Storage of all organisations, for operators."""
 
     async def create(self, organisation: Organisation) -> None:
         """Store a new organisation."""
         ...
 
     async def find(self, id_or_name: str) -> Organisation | None:
-        """Return an organisation by id, or by its exact name if that is unique."""
+        """Return the organisation with that ID, or the only one with exactly that name; None if there is none."""
         ...
 
-    async def named(self, name: str) -> Sequence[Organisation]:
-        """Return the organisations with exactly that name, or all for an empty name, oldest first."""
+    async def list_by_name(self, name: str) -> Sequence[Organisation]:
+        """Return the organisations with exactly that name, oldest first; an empty name returns all."""
         ...
 
     async def change_plan(self, id: str, plan: Plan) -> None:
-        """Set an organisation's plan; an unknown organisation is ignored."""
+        """Set an organisation's plan; nothing happens if it does not exist."""
         ...
 
     async def plan(self, code: str) -> Plan | None:
-        """Return a plan, or None."""
+        """Return the plan with that code, or None."""
         ...
 
 
 class Erasure(Protocol):
-    """Deletion of an organisation, across tenants, for operators."""
+    """Deletion of an organisation, for operators."""
 
-    async def close(self, org: str) -> None:
+    async def revoke_access(self, org: str) -> None:
         """Delete the organisation's credentials and members, so that nobody can act for it."""
         ...
 
-    async def erase(self, org: str) -> Mapping[str, int]:
-        """Delete all its rows except its own, and references in others' rows; return the numbers by table."""
+    async def delete_data(self, org: str) -> Mapping[str, int]:
+        """Delete the data of an organisation and references to the data, except the organisation's row.
+
+        Returns the numbers of deleted rows by table.
+        """
         ...
 
-    async def forget(self, org: str) -> None:
-        """Delete the organisation's row, once nothing else is left."""
+    async def delete_organisation(self, org: str) -> None:
+        """Delete the row of an organisation whose data is deleted."""
         ...

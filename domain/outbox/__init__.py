@@ -1,1 +1,1 @@
-"""Outgoing mail to people, stored first and sent afterwards."""
+"""Outgoing mail to users, which is stored first and sent afterwards."""

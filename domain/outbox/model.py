@@ -1,23 +1,31 @@
-"""Outgoing messages and their retries (docs/people.md#mail)."""
+"""Outgoing email messages and their retries (docs/people.md#mail)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-GIVEN_UP_AFTER = timedelta(days=3)
-"""Age after which a message is no longer sent, because its link has expired."""
-LEASE = timedelta(minutes=5)
-"""Duration of the sender's exclusive claim on a message."""
-FIRST_PAUSE = timedelta(seconds=30)
-LONGEST_PAUSE = timedelta(hours=1)
-LONGEST_FAILURE = 300
+MAX_AGE = timedelta(days=3)
+"""Age after which an unsent message fails, because the link in it has expired."""
+CLAIM_TIME = timedelta(minutes=5)
+"""Time for which a message is claimed by the process that sends it."""
+MIN_RETRY_DELAY = timedelta(seconds=30)
+"""Delay after the first failed attempt; it doubles after each further one."""
+MAX_RETRY_DELAY = timedelta(hours=1)
+"""Maximum delay between two attempts."""
+MAX_FAILURE_CHARS = 300
+"""Maximum characters of a stored failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """An outgoing message.
+    """An outgoing email message.
 
-    `sealed` is its sealed text, which may contain a secret; empty once it was sent. `next_at` is the next attempt, None
-    once it is sent or given up; `failure` is the last error.
+    Attributes:
+        to: Email address of the recipient.
+        purpose: Purpose as one word, such as `set_password`.
+        sealed: The encrypted text; empty after the message was sent.
+        next_at: When the next attempt is due; None after the message was sent or has failed.
+        attempts: Number of attempts so far.
+        failure: Reason for which the last attempt failed; empty if none has failed.
     """
 
     id: str
@@ -32,12 +40,12 @@ class OutgoingMessage:
     failure: str = ""
 
 
-def pause(attempts: int) -> timedelta:
-    """Return the delay after that many failed attempts: 30 s, 1 min, 2 min … an hour."""
-    doubled: int = 2 ** min(attempts - 1, 10)
-    return min(FIRST_PAUSE * doubled, LONGEST_PAUSE)
+def compute_retry_delay(attempts: int) -> timedelta:
+    """Return the delay after `attempts` failed attempts: 30 s, 1 min, 2 min and so on, up to an hour."""
+    factor: int = 2 ** min(attempts - 1, 10)
+    return min(MIN_RETRY_DELAY * factor, MAX_RETRY_DELAY)
 
 
-def one_line(text: str) -> str:
-    """Return the text without line breaks, so that it cannot inject headers."""
+def join_lines(text: str) -> str:
+    """Return the text as a single line, so that it cannot add headers to a message."""
     return " ".join(text.split())

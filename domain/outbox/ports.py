@@ -1,4 +1,4 @@
-"""Delivery of mail to a server, and storage of outgoing messages."""
+"""Ports of outgoing mail: a mail server, and storage of messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from domain.outbox.model import OutgoingMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A plain-text message to one address. `id` determines its Message-ID, the same at each attempt."""
+class MailMessage:
+    """A plain-text email message to one address. All attempts have the Message-ID that follows from `id`."""
 
     id: str
     to: str
@@ -19,49 +19,53 @@ class Letter:
 
 
 class MailUnsent(Exception):
-    """The message was not accepted; another attempt may succeed."""
+    """Error for a message that was not sent; unless the error is a MailRefused, a later attempt may succeed."""
 
 
 class MailRefused(MailUnsent):
-    """The server refused the message permanently."""
+    """Error for a message that the mail server refused permanently."""
 
 
 class Mailer(Protocol):
-    """A mail server."""
+    """Client of a mail server."""
 
-    async def send(self, letter: Letter) -> None:
-        """Send a message. Raises MailUnsent, MailRefused; their texts contain no secret."""
+    async def send(self, message: MailMessage) -> None:
+        """Send a message. Raises MailUnsent or MailRefused, whose texts contain no secret."""
         ...
 
 
 class Outbox(Protocol):
-    """Outgoing messages; each call is its own transaction."""
+    """Storage of outgoing messages; each call is its own transaction."""
 
     async def add(self, message: OutgoingMessage) -> None:
         """Store a new message."""
         ...
 
-    async def latest(self, limit: int) -> Sequence[OutgoingMessage]:
-        """Return the newest messages first."""
+    async def list_latest(self, limit: int) -> Sequence[OutgoingMessage]:
+        """Return up to `limit` messages, newest first."""
         ...
 
-    async def claim(
-        self, now: datetime, until: datetime, not_before: datetime, limit: int
+    async def claim_due(
+        self, now: datetime, until: datetime, created_after: datetime, limit: int
     ) -> Sequence[OutgoingMessage]:
-        """Claim due messages `until` then, longest due first, each with its number of attempts raised.
+        """Claim due messages, increment their numbers of attempts, and return them, earliest due first.
 
-        Those created before `not_before` are ignored.
+        Args:
+            now: The current time.
+            until: When the claim ends.
+            created_after: Messages that were created earlier are ignored.
+            limit: Maximum number of messages.
         """
         ...
 
-    async def sent(self, id: str, now: datetime) -> None:
+    async def record_sent(self, id: str, now: datetime) -> None:
         """Mark the message as sent and delete its text."""
         ...
 
-    async def failed(self, id: str, failure: str, next_at: datetime | None) -> None:
-        """Record a failed attempt, with the next one or None."""
+    async def record_failure(self, id: str, failure: str, next_at: datetime | None) -> None:
+        """Record a failed attempt, and when the next attempt is due (None: never)."""
         ...
 
-    async def forget(self, before: datetime) -> int:
-        """Delete messages created before then; return their number."""
+    async def delete_created_before(self, before: datetime) -> int:
+        """Delete messages created before `before`; return their number."""
         ...

@@ -1,4 +1,4 @@
-"""Sending of mail: use cases add messages to the outbox; the leading scheduler sends them with retries."""
+"""Use cases of outgoing mail: adding messages to the outbox, and sending them with retries."""
 
 import logging
 from collections.abc import Sequence
@@ -6,18 +6,23 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from domain.kernel.ids import new_id
-from domain.outbox.model import GIVEN_UP_AFTER, LEASE, LONGEST_FAILURE, OutgoingMessage, one_line, pause
-from domain.outbox.ports import Letter, Mailer, MailRefused, MailUnsent, Outbox
+from domain.outbox.model import CLAIM_TIME, MAX_AGE, MAX_FAILURE_CHARS, OutgoingMessage, compute_retry_delay, join_lines
+from domain.outbox.ports import Mailer, MailMessage, MailRefused, MailUnsent, Outbox
 from domain.secrets.ports import Vault
 from ports.clock import Clock
 
-BATCH = 20
+BATCH_SIZE = 20
+"""Maximum number of messages that are sent at a time."""
 _LOG = logging.getLogger("joinery.outbox")
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMail:
-    """The outbox. Without a `mailer` messages remain in it for the operator to read."""
+    """Use cases of outgoing mail.
+
+    Attributes:
+        mailer: Client of the mail server; None if messages remain in the outbox for the operator.
+    """
 
     outbox: Outbox
     vault: Vault
@@ -25,52 +30,52 @@ class OutgoingMail:
     mailer: Mailer | None = None
 
     @property
-    def sends(self) -> bool:
-        """True if messages are sent, or remain for the operator."""
+    def sends_messages(self) -> bool:
+        """True if messages are sent by a mail server; False if they remain in the outbox for the operator."""
         return self.mailer is not None
 
-    async def queue(self, to: str, subject: str, body: str, purpose: str) -> OutgoingMessage:
-        """Queue a message. `body` is plain text; `purpose` a word such as `set_password`."""
+    async def add_message(self, to: str, subject: str, body: str, purpose: str) -> OutgoingMessage:
+        """Add a plain-text message to the outbox and return it; `purpose` is a word such as `set_password`."""
         id_, now = new_id("mail"), self.clock.now()
-        sealed = self.vault.seal({"body": body}, id_)
-        message = OutgoingMessage(id_, one_line(to), one_line(subject), purpose, sealed, now, now)
+        sealed = self.vault.encrypt({"body": body}, id_)
+        message = OutgoingMessage(id_, join_lines(to), join_lines(subject), purpose, sealed, now, now)
         await self.outbox.add(message)
         return message
 
-    async def latest(self, limit: int = 50) -> Sequence[OutgoingMessage]:
-        """Return the newest messages first."""
-        return await self.outbox.latest(limit)
+    async def list_latest(self, limit: int = 50) -> Sequence[OutgoingMessage]:
+        """Return up to `limit` messages, newest first."""
+        return await self.outbox.list_latest(limit)
 
-    def text(self, message: OutgoingMessage) -> str:
-        """Return the message's text; empty once it was sent."""
+    def decrypt_text(self, message: OutgoingMessage) -> str:
+        """Return the decrypted text of the message; empty after the message was sent."""
         if not message.sealed:
             return ""
-        return str(self.vault.open(message.sealed, message.id)["body"])
+        return str(self.vault.decrypt(message.sealed, message.id)["body"])
 
     async def send_due(self) -> int:
-        """Send due messages; return the number sent."""
+        """Send the messages that are due; return how many were sent."""
         if self.mailer is None:
             return 0
         sent = 0
         now = self.clock.now()
-        for message in await self.outbox.claim(now, now + LEASE, now - GIVEN_UP_AFTER, BATCH):
+        for message in await self.outbox.claim_due(now, now + CLAIM_TIME, now - MAX_AGE, BATCH_SIZE):
             sent += await self._send(self.mailer, message)
         return sent
 
-    async def forget(self, before: datetime) -> int:
-        """Delete messages created before then; return their number."""
-        return await self.outbox.forget(before)
+    async def delete_created_before(self, before: datetime) -> int:
+        """Delete messages created before `before`; return their number."""
+        return await self.outbox.delete_created_before(before)
 
     async def _send(self, mailer: Mailer, message: OutgoingMessage) -> bool:
-        """Send a message and record the outcome; return whether it was accepted."""
+        """Send a message and record the result; return whether the server accepted it."""
         try:
-            await mailer.send(Letter(message.id, message.to, message.subject, self.text(message)))
+            await mailer.send(MailMessage(message.id, message.to, message.subject, self.decrypt_text(message)))
         except (MailUnsent, ValueError) as error:
-            final = isinstance(error, MailRefused | ValueError)
-            again = None if final else self.clock.now() + pause(message.attempts)
-            failure = "Its text cannot be opened." if isinstance(error, ValueError) else str(error)
+            is_final = isinstance(error, MailRefused | ValueError)
+            next_at = None if is_final else self.clock.now() + compute_retry_delay(message.attempts)
+            failure = "The text of the message cannot be decrypted." if isinstance(error, ValueError) else str(error)
             _LOG.warning("message %s was not sent (attempt %d): %s", message.id, message.attempts, failure)
-            await self.outbox.failed(message.id, failure[:LONGEST_FAILURE], again)
+            await self.outbox.record_failure(message.id, failure[:MAX_FAILURE_CHARS], next_at)
             return False
-        await self.outbox.sent(message.id, self.clock.now())
+        await self.outbox.record_sent(message.id, self.clock.now())
         return True

@@ -1,1 +1,1 @@
-"""People, their credentials and their sessions, independent of organisations."""
+"""Users, their credentials and their sessions, independent of organisations."""

@@ -1,23 +1,27 @@
-"""Factors beside passwords: one-time codes, recovery codes and passkeys."""
+"""Authentication factors other than passwords: one-time codes, recovery codes and passkeys."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-RECOVERY_CODES = 10
-CODE_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Without characters that are easily confused."""
-CODE_LENGTH = 10
-CHALLENGE_LASTS = timedelta(minutes=5)
-MOST_PASSKEYS = 20
-LONGEST_PASSKEY_NAME = 60
+RECOVERY_CODE_COUNT = 10
+"""Number of recovery codes of a user."""
+RECOVERY_CODE_CHARS = "abcdefghjkmnpqrstuvwxyz23456789"
+"""Characters of recovery codes, without those that are easily confused."""
+RECOVERY_CODE_LENGTH = 10
+CHALLENGE_LIFETIME = timedelta(minutes=5)
+"""Time in which a browser must respond to a passkey challenge."""
+MAX_PASSKEYS = 20
+MAX_PASSKEY_NAME_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """An app for one-time codes (RFC 6238).
+    """A user's authenticator app, which shows one-time codes (RFC 6238).
 
-    `sealed` is the shared secret, `last_step` the last step used. `confirmed_at` is None until a first code was
-    entered.
+    Attributes:
+        sealed: The encrypted secret that the app shares with the service.
+        confirmed_at: When the user entered a first code from the app; None before.
+        last_step: The newest 30-second time step of which a code was used; older codes are refused.
     """
 
     user: str
@@ -30,7 +34,12 @@ class Authenticator:
 class Passkey:
     """A passkey (WebAuthn level 3).
 
-    `public_key` is in COSE format; `sign_count` is the device's last count, 0 for devices that do not count.
+    Attributes:
+        credential: The credential ID (WebAuthn) that the device assigned.
+        public_key: The public key in COSE format.
+        sign_count: Number of signatures that the device has reported; 0 for devices that do not count.
+        name: The name that the user chose.
+        backed_up: Whether the device copies the passkey to a backup.
     """
 
     id: str
@@ -44,11 +53,11 @@ class Passkey:
     used_at: datetime | None = None
 
 
-def shown_code(text: str) -> str:
-    """Format a recovery code in two halves."""
-    return f"{text[: CODE_LENGTH // 2]}-{text[CODE_LENGTH // 2 :]}"
+def format_recovery_code(text: str) -> str:
+    """Format a recovery code as two halves with a hyphen between them."""
+    return f"{text[: RECOVERY_CODE_LENGTH // 2]}-{text[RECOVERY_CODE_LENGTH // 2 :]}"
 
 
-def typed_code(text: str) -> str:
-    """Return a typed code in the form for comparison."""
+def normalise_code(text: str) -> str:
+    """Normalise an entered one-time code or recovery code: letters in lower case and digits only."""
     return "".join(char for char in text.casefold() if char.isalnum())

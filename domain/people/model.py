@@ -1,58 +1,66 @@
-"""People, sessions, one-time links and security events (docs/people.md)."""
+"""Users, sessions, one-time links and security events (docs/people.md)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.access.model import Principal
-from domain.kernel.mail_addresses import address_key
+from domain.kernel.mail_addresses import normalise_mail_address
 
-LIFETIME = timedelta(days=30)
-"""Maximum lifetime of a session."""
-IDLE = timedelta(days=7)
-"""Maximum idle time of a session."""
-SUDO = timedelta(minutes=15)
-"""Time after authentication in which security settings may be changed."""
-SEEN_EVERY = timedelta(minutes=1)
-"""Resolution of a session's last use."""
-LONGEST_AGENT = 200
+SESSION_LIFETIME = timedelta(days=30)
+"""Maximum time from sign-in to the end of a console session."""
+MAX_IDLE_TIME = timedelta(days=7)
+"""Time without a request after which a console session ends."""
+SUDO_LIFETIME = timedelta(minutes=15)
+"""Time after an authentication in which the user may change security settings (sudo mode)."""
+LAST_USE_INTERVAL = timedelta(minutes=1)
+"""Minimum time after which the last use of a session is stored again."""
+MAX_USER_AGENT_CHARS = 200
+"""Maximum number of characters stored of a User-Agent header."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person. `verified_at` is when the address was verified; `name` may be empty."""
+    """A person who can sign in.
+
+    Attributes:
+        name: The display name; may be empty.
+        verified_at: When the email address was verified, or None.
+        language: Language code of the console; None for the language of the browser.
+    """
 
     id: str
     email: str
     name: str
     verified_at: datetime | None
     created_at: datetime
+    language: str | None = None
 
     @property
     def email_key(self) -> str:
-        """The address in the form for comparison."""
-        return email_key(self.email)
+        """The email address, normalised for comparison."""
+        return normalise_email(self.email)
 
     @property
-    def called(self) -> str:
-        """The name, or the local part of the address."""
+    def display_name(self) -> str:
+        """The name, or the local part of the email address."""
         return self.name or self.email.partition("@")[0]
 
 
-def email_key(email: str) -> str:
-    """Return an address in the form for comparison."""
-    return address_key(email)
+def normalise_email(email: str) -> str:
+    """Normalise an email address for comparison."""
+    return normalise_mail_address(email)
 
 
 class SessionKind(StrEnum):
-    """Kinds of sessions: in a browser, or a bearer token that an operator created for a script."""
+    """Kinds of sessions: in a browser, or a user's token for a script."""
 
     CONSOLE = "console"
     TOKEN = "token"  # noqa: S105  a kind, no secret
 
 
-class Method(StrEnum):
-    """Authentication methods."""
+class AuthMethod(StrEnum):
+    """Methods by which a user can authenticate."""
 
     PASSWORD = "password"  # noqa: S105  a way to sign in, no secret
     TOTP = "totp"
@@ -65,10 +73,17 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session of a person.
+    """A session of a user.
 
-    `org` and `livemode` are the current view; `digest` is the keyed hash of its secret. `methods` are the
-    authentication methods, `confirmed_at` is the last authentication.
+    Attributes:
+        org: The organisation whose data the session shows.
+        livemode: Whether the session shows live mode.
+        digest: Keyed hash of the session's secret.
+        methods: The methods by which the user has authenticated.
+        address: IP address of the browser at sign-in.
+        seen_at: Time of the last request.
+        confirmed_at: Time at which the user last authenticated, at sign-in or later.
+        networks: Networks from which the session can be used; empty for any.
     """
 
     id: str
@@ -77,7 +92,7 @@ class Session:
     livemode: bool
     digest: bytes
     kind: SessionKind
-    methods: tuple[Method, ...]
+    methods: tuple[AuthMethod, ...]
     address: str
     user_agent: str
     created_at: datetime
@@ -87,31 +102,31 @@ class Session:
     revoked_at: datetime | None = None
     networks: tuple[str, ...] = ()
 
-    def is_in_force(self, now: datetime) -> bool:
-        """Return whether the session is active: not revoked, expired or idle for too long."""
-        idle = self.kind is SessionKind.CONSOLE and now >= self.seen_at + IDLE
+    def is_active(self, now: datetime) -> bool:
+        """Return whether the session is not revoked, not expired and, in a browser, used within MAX_IDLE_TIME."""
+        idle = self.kind is SessionKind.CONSOLE and now >= self.seen_at + MAX_IDLE_TIME
         return self.revoked_at is None and now < self.expires_at and not idle
 
     @property
-    def only_vouched_for(self) -> bool:
-        """True if only an organisation's identity provider has authenticated the person."""
-        return set(self.methods) == {Method.SSO}
+    def is_sso_only(self) -> bool:
+        """True if single sign-on is the only method by which the user has authenticated."""
+        return set(self.methods) == {AuthMethod.SSO}
 
     def is_sudo(self, now: datetime) -> bool:
-        """Return whether the person has authenticated recently, as changes of security settings require."""
-        return now < self.confirmed_at + SUDO
+        """Return whether the session is in sudo mode: the user has authenticated within SUDO_LIFETIME."""
+        return now < self.confirmed_at + SUDO_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A session, its person and their permissions; `principal` is None for a person without an organisation."""
+    """A session with its user and principal; `principal` is None if the user may not act in an organisation."""
 
     session: Session
     user: User
     principal: Principal | None
 
 
-class Purpose(StrEnum):
+class LinkPurpose(StrEnum):
     """Purposes of one-time links."""
 
     SIGN_IN = "sign_in"
@@ -119,19 +134,23 @@ class Purpose(StrEnum):
     VERIFY_EMAIL = "verify_email"
 
 
-LINK_LASTS = {
-    Purpose.SIGN_IN: timedelta(minutes=15),
-    Purpose.SET_PASSWORD: timedelta(hours=1),
-    Purpose.VERIFY_EMAIL: timedelta(days=3),
+LINK_LIFETIMES = {
+    LinkPurpose.SIGN_IN: timedelta(minutes=15),
+    LinkPurpose.SET_PASSWORD: timedelta(hours=1),
+    LinkPurpose.VERIFY_EMAIL: timedelta(days=3),
 }
+"""Time for which a one-time link can be used, by purpose."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneTimeLink:
-    """A one-time link; `digest` is the keyed hash of its secret, `org` the organisation to open."""
+    """A one-time link of a user.
+
+    `digest` is the keyed hash of the secret in the URL. `org` is the organisation that the new session shows.
+    """
 
     digest: bytes
-    purpose: Purpose
+    purpose: LinkPurpose
     user: str
     org: str | None
     created_at: datetime
@@ -140,7 +159,7 @@ class OneTimeLink:
 
 @dataclass(frozen=True, slots=True)
 class SecurityEvent:
-    """A security event that its person can see; `kind` is such as `signed_in` or `password_changed`."""
+    """A security event in a user's account; `kind` is for example `signed_in` or `password_changed`."""
 
     id: str
     user: str

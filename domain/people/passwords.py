@@ -1,46 +1,52 @@
-"""Password rules (NIST SP 800-63B-4 §3.1.1): long enough and hard to guess, without composition rules."""
+"""Rules for passwords (NIST SP 800-63B-4 §3.1.1): long enough and hard to guess, without rules on their composition."""
 
 import unicodedata
 
-SHORTEST = 10
-LONGEST = 256
-_LONGEST_TYPED = 4 * LONGEST
-"""Maximum characters before normalisation, which makes at most four of one (UAX #15)."""
-_SHORTEST_NAME = 4
-FEWEST_GUESSES = 10**9
-"""Minimum guesses that a password must withstand: far more than throttling permits, and years against a stolen hash (ADR 61)."""
-SOON = "This password is easy to guess. Choose another one, such as three or four words."
+MIN_PASSWORD_CHARS = 10
+MAX_PASSWORD_CHARS = 256
+_MAX_ENTERED_LENGTH = 4 * MAX_PASSWORD_CHARS
+"""Maximum length before normalisation, which may shorten text to a quarter (UAX #15)."""
+_MIN_PERSONAL_WORD_LENGTH = 4
+MIN_GUESSES = 10**9
+"""Minimum number of guesses needed to find a password (ADR 61); with a stolen hash, that many guesses take years."""
+EASY_TO_GUESS = "This password is easy to guess. Choose another one, such as three or four words."
 
 
-def normalised(password: str) -> str:
-    """Return a password in the form for hashing.
-
-    NFKC lets keyboards that compose letters differently agree (RFC 8265).
-    """
+def normalise_password(password: str) -> str:
+    """Return the password normalised for hashing (Unicode NFKC)."""
+    # Keyboards encode the same letter differently (RFC 8265).
     return unicodedata.normalize("NFKC", password)
 
 
-def typed(password: str) -> str:
-    """Return a typed password in the form for hashing, or empty text if it is too long for any password."""
-    return normalised(password) if len(password) <= _LONGEST_TYPED else ""
+def normalise_entered_password(password: str) -> str:
+    """Return the entered password normalised for hashing, or an empty string if it is too long."""
+    return normalise_password(password) if len(password) <= _MAX_ENTERED_LENGTH else ""
 
 
-def refusal(password: str, email: str, name: str = "") -> str | None:
-    """Return why the text cannot be the password of a person with this address and name, guessability aside, or None."""
-    text = typed(password)
+def describe_password_refusal(password: str, email: str, name: str = "") -> str | None:
+    """Return why the user cannot use the password, such as its length; None if nothing is wrong.
+
+    Whether the password is easy to guess is checked elsewhere (GuessEstimator).
+
+    Args:
+        password: The password as entered.
+        email: The user's email address, which the password must not contain.
+        name: The user's name, which the password must not contain.
+    """
+    text = normalise_entered_password(password)
     # Excessive text is not normalised, because sorting combining marks takes quadratic time.
-    if len(text) > LONGEST or len(password) > _LONGEST_TYPED:
-        return f"Use at most {LONGEST} characters."
-    if len(text) < SHORTEST:
-        return f"Use at least {SHORTEST} characters, such as three or four words."
-    folded = text.casefold()
-    if any(own in folded for own in own_words(email, name)):
-        return "The password contains your address or name. Choose another one."
+    if len(text) > MAX_PASSWORD_CHARS or len(password) > _MAX_ENTERED_LENGTH:
+        return f"Use at most {MAX_PASSWORD_CHARS} characters."
+    if len(text) < MIN_PASSWORD_CHARS:
+        return f"Use at least {MIN_PASSWORD_CHARS} characters, such as three or four words."
+    lower_case = text.casefold()
+    if any(word in lower_case for word in list_personal_words(email, name)):
+        return "The password contains your email address or name. Choose another one."
     return None
 
 
-def own_words(email: str, name: str) -> list[str]:
-    """Return the parts of a person's address and name that a password must not contain."""
+def list_personal_words(email: str, name: str) -> list[str]:
+    """Return the words of a user's email address and name that the user's password must not contain, in lower case."""
     local, _, domain = email.casefold().partition("@")
     parts = [email.casefold(), local, domain, *name.casefold().split()]
-    return [part for part in parts if len(part) >= _SHORTEST_NAME]
+    return [part for part in parts if len(part) >= _MIN_PERSONAL_WORD_LENGTH]

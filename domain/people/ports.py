@@ -1,4 +1,7 @@
-"""Storage of people, sessions, links and factors, which belong to no tenant."""
+"""Ports of authentication: storage of users, sessions, links and factors for all tenants.
+
+Other ports verify passwords, one-time codes and passkeys.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,105 +10,114 @@ from typing import Protocol
 
 from domain.access.model import Credential, Principal
 from domain.people.factors import Authenticator, Passkey
-from domain.people.model import Method, OneTimeLink, Purpose, SecurityEvent, Session, SignedIn, User
+from domain.people.model import AuthMethod, LinkPurpose, OneTimeLink, SecurityEvent, Session, SignedIn, User
 
 
 class People(Protocol):
-    """People and their security events; each call is its own transaction."""
+    """Storage of users and their security events; each call is its own transaction."""
 
     async def get(self, id: str) -> User | None:
-        """Return the user with that id, or None."""
+        """Return the user with that ID, or None."""
         ...
 
-    async def several(self, ids: Collection[str]) -> Mapping[str, User]:
-        """Return the users by id; unknown ids are omitted."""
+    async def get_many(self, ids: Collection[str]) -> Mapping[str, User]:
+        """Return the users by ID; unknown IDs are omitted."""
         ...
 
     async def by_email(self, email: str) -> User | None:
-        """Return the user with that address, ignoring case, or None."""
+        """Return the user with that email address, ignoring case, or None."""
         ...
 
     async def add(self, user: User) -> User:
-        """Store a new user; return the existing one if the address is taken."""
+        """Store a new user, unless the email address is taken; return the user who has the address."""
         ...
 
-    async def set_up(self, user: User, encoded: str, now: datetime) -> bool:
-        """Store a new user and their password hash atomically.
+    async def add_with_password(self, user: User, password_hash: str, now: datetime) -> bool:
+        """Store a new user and the encoded hash of the user's password atomically.
 
-        Returns False, with nothing stored, if the address is taken.
+        Returns False, and stores nothing, if the email address is taken.
         """
         ...
 
-    async def change(self, user: User) -> None:
-        """Store a changed name or verification."""
+    async def save(self, user: User) -> None:
+        """Store the changed name, language or verification time of a user."""
         ...
 
-    async def password(self, user: str) -> str | None:
-        """Return the encoded password hash, or None."""
+    async def get_password_hash(self, user: str) -> str | None:
+        """Return the user's encoded password hash, or None."""
         ...
 
-    async def set_password(self, user: str, encoded: str, now: datetime) -> None:
-        """Store another password hash."""
+    async def set_password_hash(self, user: str, password_hash: str, now: datetime) -> None:
+        """Replace the user's encoded password hash."""
         ...
 
-    async def note(self, event: SecurityEvent) -> None:
-        """Store a security event."""
+    async def record_event(self, event: SecurityEvent) -> None:
+        """Store a security event of a user."""
         ...
 
-    async def events(self, user: str, limit: int) -> Sequence[SecurityEvent]:
-        """Return the person's newest security events first."""
+    async def list_events(self, user: str, limit: int) -> Sequence[SecurityEvent]:
+        """Return the user's newest security events, newest first."""
         ...
 
-    async def forget_events(self, before: datetime) -> int:
-        """Delete events older than that; return their number."""
+    async def delete_events(self, before: datetime) -> int:
+        """Delete security events older than `before`; return their number."""
         ...
 
 
 class Sessions(Protocol):
-    """Sessions of console and tokens; each call is its own transaction."""
+    """Storage of console sessions and of users' tokens for scripts; each call is its own transaction."""
 
     async def add(self, session: Session) -> None:
         """Store a new session."""
         ...
 
     async def find(self, digest: bytes) -> SignedIn | None:
-        """Return the session with that keyed hash, its person and their present permissions, also when it has ended."""
+        """Return the session whose secret has that keyed hash, with its user and principal, or None.
+
+        Expired and revoked sessions are returned as well.
+        """
         ...
 
     async def of_user(self, user: str) -> Sequence[Session]:
-        """Return the user's sessions that were not revoked, newest first."""
+        """Return the user's sessions that are not revoked, newest first."""
         ...
 
     async def save(self, session: Session) -> None:
-        """Store the session's view and authentication."""
+        """Store the changed organisation, mode, methods and authentication time of a session."""
         ...
 
-    async def seen(self, id: str, now: datetime) -> None:
-        """Store the last use only, because the view may change concurrently."""
+    async def record_use(self, id: str, now: datetime) -> None:
+        """Store `now` as the time of the session's last use, and nothing else.
+
+        The organisation of the session may change concurrently.
+        """
         ...
 
     async def revoke(self, ids: Collection[str], now: datetime) -> int:
-        """Revoke sessions; return how many were not revoked yet."""
+        """Revoke sessions; return how many were not revoked before."""
         ...
 
-    async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
-        """Return the tokens with those keyed hashes (domain/access/ports.py:TokenProofs), without console sessions."""
+    async def find_tokens(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
+        """Return the tokens for scripts with those keyed hashes, and their principals.
+
+        This is the method of domain.access.ports.TokenLookup for these tokens.
+        """
         ...
 
-    async def forget(self, before: datetime) -> int:
-        """Delete sessions and links that ended before then; return their number."""
+    async def delete_ended(self, before: datetime) -> int:
+        """Delete sessions and one-time links that ended before `before`; return their number."""
         ...
 
 
 class SignInRules(Protocol):
-    """Requirements of organisations on how their members sign in."""
+    """Rules of organisations about the methods by which their members must sign in."""
 
-    async def allows(self, user: str, org: str, methods: Collection[Method]) -> bool:
-        """Return whether a member who authenticated by `methods` may open the organisation."""
+    async def allows(self, user: str, org: str, methods: Collection[AuthMethod]) -> bool:
+        """Return whether a member who signed in with `methods` may open the organisation."""
         ...
 
-    async def note(self, user: str, org: str, methods: Collection[Method]) -> None:
-        """Record an admission that must be audited."""
+    async def record_bypass(self, user: str, org: str, methods: Collection[AuthMethod]) -> None:
+        """Record in the audit log if the member opened the organisation without a method that its rules require."""
         ...
 
 
@@ -113,69 +125,78 @@ class OneTimeLinks(Protocol):
     """Storage of one-time links."""
 
     async def add(self, link: OneTimeLink) -> None:
-        """Store a new link, which invalidates older ones of the same person and purpose."""
+        """Store a new link; earlier links of the same user and purpose become invalid."""
         ...
 
-    async def withdraw(self, user: str) -> None:
-        """Invalidate all unused links of the person."""
+    async def invalidate_unused(self, user: str) -> None:
+        """Invalidate all links of the user that were not used yet."""
         ...
 
-    async def find(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
-        """Return the link if it can be used."""
+    async def find(self, digest: bytes, purpose: LinkPurpose, now: datetime) -> OneTimeLink | None:
+        """Return the link whose secret has that keyed hash if it can still be used, or None."""
         ...
 
-    async def use(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
-        """Use the link atomically and return it; None if it is used or expired."""
+    async def use(self, digest: bytes, purpose: LinkPurpose, now: datetime) -> OneTimeLink | None:
+        """Mark the link whose secret has that keyed hash as used and return it; None if it is used or expired."""
         ...
 
 
 class Factors(Protocol):
-    """Storage of each person's authenticator and recovery codes."""
+    """Storage of users' authenticators (apps with one-time codes) and recovery codes."""
 
     async def authenticator(self, user: str) -> Authenticator | None:
-        """Return the person's authenticator, confirmed or not."""
+        """Return the user's authenticator, confirmed or not, or None."""
         ...
 
     async def enrol(self, authenticator: Authenticator) -> Authenticator:
-        """Store an unconfirmed authenticator unless there is one; return the person's, confirmed or not."""
-        ...
+        """Store an unconfirmed authenticator, unless the user has one.
 
-    async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
-        """Confirm the authenticator and replace the recovery codes' keyed hashes.
-
-        Returns False, with nothing stored, if another call was faster or the authenticator was replaced.
+        Return the stored authenticator, confirmed or not.
         """
         ...
 
-    async def take_step(self, user: str, step: int) -> bool:
-        """Use a step; return False if it, or a later one, was used."""
+    async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
+        """Confirm the authenticator and replace the user's recovery codes.
+
+        Returns False, and stores nothing, if the authenticator was confirmed or replaced by another call.
+
+        Args:
+            authenticator: The unconfirmed authenticator.
+            step: The time step of the code that the user entered.
+            digests: Keyed hashes of the new recovery codes.
+            now: The time of the confirmation.
+        """
+        ...
+
+    async def use_totp_step(self, user: str, step: int) -> bool:
+        """Mark a time step of one-time codes as used; return False if that step or a later one was already used."""
         ...
 
     async def disenrol(self, user: str) -> bool:
-        """Delete authenticator and recovery codes; return False if there was none."""
+        """Delete the user's authenticator and recovery codes; return False if there was no authenticator."""
         ...
 
     async def replace_codes(self, user: str, digests: Sequence[bytes]) -> bool:
-        """Replace the recovery codes' keyed hashes.
+        """Replace the user's recovery codes by the ones with the keyed hashes `digests`.
 
-        Returns False, with nothing stored, if no authenticator is confirmed.
+        Returns False, and stores nothing, if the user has no confirmed authenticator.
         """
         ...
 
     async def use_code(self, user: str, digest: bytes, now: datetime) -> bool:
-        """Use a recovery code; return False if it is unknown or used."""
+        """Mark the recovery code with that keyed hash as used; return False if it is unknown or was used before."""
         ...
 
-    async def codes_left(self, user: str) -> int:
-        """Return the number of unused recovery codes."""
+    async def count_unused_codes(self, user: str) -> int:
+        """Return the number of the user's recovery codes that are not used yet."""
         ...
 
 
 class Passkeys(Protocol):
-    """Storage of passkeys and challenges."""
+    """Storage of passkeys and of WebAuthn challenges."""
 
     async def add(self, passkey: Passkey) -> bool:
-        """Store a new passkey; return False if the credential is known."""
+        """Store a new passkey; return False if a passkey with the same credential ID is stored."""
         ...
 
     async def of_user(self, user: str) -> Sequence[Passkey]:
@@ -183,121 +204,144 @@ class Passkeys(Protocol):
         ...
 
     async def find(self, credential: bytes) -> Passkey | None:
-        """Return the passkey with that credential, or None."""
+        """Return the passkey with the credential ID `credential`, or None."""
         ...
 
-    async def used(self, passkey: Passkey, sign_count: int, now: datetime) -> bool:
-        """Record a signature.
+    async def record_signature(self, passkey: Passkey, sign_count: int, now: datetime) -> bool:
+        """Store the signature count of a passkey that was used, and the time.
 
-        Returns False if the count does not rise (a copy may exist), unless the device does not count.
+        Returns False if the count did not increase, which suggests a copy of the passkey. Devices that always report
+        zero are accepted.
         """
         ...
 
     async def rename(self, user: str, id: str, name: str) -> bool:
-        """Rename a passkey; return False if it is not that person's."""
+        """Rename a passkey; return False if the user has no such passkey."""
         ...
 
     async def remove(self, user: str, id: str) -> bool:
-        """Delete a passkey; return False if it is not that person's."""
+        """Delete a passkey; return False if the user has no such passkey."""
         ...
 
-    async def challenge(self, digest: bytes, user: str | None, expires_at: datetime) -> None:
-        """Store a challenge's keyed hash; `user` is the person expected to answer, if known."""
+    async def add_challenge(self, digest: bytes, user: str | None, expires_at: datetime) -> None:
+        """Store the keyed hash of a challenge; `user` is the user who must respond, or None for any user."""
         ...
 
-    async def take_challenge(self, digest: bytes, user: str | None, now: datetime) -> bool:
-        """Use a challenge; return False if it is not that person's, used or expired."""
+    async def use_challenge(self, digest: bytes, user: str | None, now: datetime) -> bool:
+        """Mark a challenge as used; return False if it is unknown, used, expired, or for another user."""
         ...
 
-    async def forget_challenges(self, before: datetime) -> int:
-        """Delete challenges that expired before then; return their number."""
+    async def delete_challenges(self, before: datetime) -> int:
+        """Delete challenges that expired before `before`; return their number."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
-    """A new credential: id, public key (COSE), signature count, and whether it is backed up."""
+class RegisteredCredential:
+    """The credential in a verified registration response.
 
-    credential: bytes
+    Attributes:
+        credential_id: The credential ID.
+        public_key: The public key in COSE format.
+        sign_count: Number of signatures that the device has reported.
+        backed_up: Whether the device copies the credential to a backup.
+    """
+
+    credential_id: bytes
     public_key: bytes
     sign_count: int
     backed_up: bool
 
 
 class PasskeyRefused(Exception):
-    """The browser's response is invalid; the reason is for the log only."""
+    """The browser's response about a passkey is invalid; the reason is for the log only."""
 
 
-class Ceremonies(Protocol):
-    """WebAuthn ceremonies for the console's origin, with user verification by the device (PIN, finger, face)."""
+class PasskeyCeremonies(Protocol):
+    """WebAuthn registration and sign-in for the console; the device verifies its user by PIN, finger or face."""
 
-    def registration(self, user: User, known: Sequence[Passkey], challenge: bytes) -> str:
-        """Return the options of `navigator.credentials.create` as JSON; devices with a `known` passkey refuse."""
+    def build_registration_options(self, user: User, existing: Sequence[Passkey], challenge: bytes) -> str:
+        """Return the options for `navigator.credentials.create` in the browser, as JSON.
+
+        `existing` are the user's passkeys. A device that has one of these refuses to create another.
+        """
         ...
 
-    def registered(self, answer: str, challenge: bytes) -> Registration:
-        """Return the credential of a registration response. Raises PasskeyRefused."""
+    def verify_registration(self, response: str, challenge: bytes) -> RegisteredCredential:
+        """Verify the browser's response to a registration; return the new credential. Raises PasskeyRefused."""
         ...
 
-    def sign_in(self, challenge: bytes, known: Sequence[Passkey] = ()) -> str:
-        """Return the options of `navigator.credentials.get` as JSON, for any passkey or one of the `known`."""
+    def build_sign_in_options(self, challenge: bytes, permitted: Sequence[Passkey] = ()) -> str:
+        """Return the options for `navigator.credentials.get` in the browser, as JSON.
+
+        `permitted` are the passkeys that are accepted; empty for any.
+        """
         ...
 
-    def credential(self, answer: str) -> bytes:
-        """Return the id of the responding credential, unverified. Raises PasskeyRefused."""
+    def parse_credential_id(self, response: str) -> bytes:
+        """Return the credential ID in the browser's response, without verifying the response. Raises PasskeyRefused."""
         ...
 
-    def signed(self, answer: str, challenge: bytes, passkey: Passkey) -> int:
-        """Verify the signature and return its count. Raises PasskeyRefused."""
+    def verify_signature(self, response: str, challenge: bytes, passkey: Passkey) -> int:
+        """Verify the signature in the browser's response; return the device's signature count.
+
+        Raises PasskeyRefused.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """Data for setting up an authenticator: `secret` to type, and `picture`, a QR code as SVG."""
+    """Data for setting up an authenticator app: `secret`, to enter by hand, and `picture`, a QR code as SVG."""
 
     secret: str
     picture: str
 
 
 class OneTimeCodes(Protocol):
-    """One-time codes: SHA-1, six digits, 30 seconds, as all apps support."""
+    """Time-based one-time codes (TOTP) with parameters that all authenticator apps support: SHA-1, six digits, 30 seconds."""
 
-    def secret(self) -> str:
-        """Return a new secret: base32, 160 bits."""
+    def create_secret(self) -> str:
+        """Return a new random secret of 160 bits, in base32."""
         ...
 
-    def enrolment(self, secret: str, account: str) -> Enrolment:
-        """Return the data to set up an app for that account."""
+    def build_enrolment(self, secret: str, account: str) -> Enrolment:
+        """Return the data for setting up an authenticator app; `account` is the account name that the app displays."""
         ...
 
-    def step(self, secret: str, code: str, now: datetime) -> int | None:
-        """Return the step of the code among the present one and its neighbours, or None."""
+    def find_time_step(self, secret: str, code: str, now: datetime) -> int | None:
+        """Return the time step of a one-time code: the current, previous or next one; None if the code is wrong."""
         ...
 
 
-class Passwords(Protocol):
-    """Password hashing; each call takes tens of milliseconds of a separate thread.
+class PasswordHasher(Protocol):
+    """Password hashing in separate threads; each call takes tens of milliseconds.
 
-    Raises Overloaded if too many calls wait.
+    Both coroutines raise Overloaded if too many calls wait.
     """
 
     async def hash(self, password: str) -> str:
-        """Return the encoded hash, with salt and cost."""
+        """Return the encoded hash of the password, with its salt and cost."""
         ...
 
-    async def verify(self, encoded: str | None, password: str) -> bool:
-        """Return whether the password matches. None takes as long and never matches."""
+    async def verify(self, password_hash: str | None, password: str) -> bool:
+        """Return whether the password matches the encoded hash.
+
+        A missing hash (None) never matches, but takes the same time.
+        """
         ...
 
-    def is_outdated(self, encoded: str) -> bool:
-        """Return whether the hash was made with another cost than the present one."""
+    def is_outdated(self, password_hash: str) -> bool:
+        """Return whether the hash was computed with a cost that differs from the configured one."""
         ...
 
 
-class PasswordGuesses(Protocol):
-    """Estimation of guessability. Raises Overloaded if too many calls wait."""
+class GuessEstimator(Protocol):
+    """Estimator of how hard a password is to guess. Raises Overloaded if too many calls wait."""
 
-    async def withstands(self, password: str, own: Sequence[str]) -> int:
-        """Return the number of guesses that a password withstands; `own` are its person's words, guessed first."""
+    async def estimate_guesses(self, password: str, personal_words: Sequence[str]) -> int:
+        """Estimate how many guesses an attacker needs to find the password.
+
+        `personal_words` are words of the user's name and email address, which an attacker tries first.
+        """
         ...

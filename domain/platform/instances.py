@@ -1,4 +1,4 @@
-"""Running processes, as known from their heartbeats, and the health that their requests show."""
+"""Running processes, which record heartbeats, and the health of the API by the results of its requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,24 @@ from datetime import timedelta
 from typing import NamedTuple
 
 ROLES = ("api", "runs", "webhooks", "scheduler", "mail")
+"""Roles of processes."""
 HEARTBEAT_INTERVAL = 20.0
 """Seconds between two heartbeats."""
 HEARTBEAT_TIMEOUT = timedelta(seconds=70)
-"""Age of the latest heartbeat from which a process counts as stopped: three heartbeats are missing."""
+"""Age of the latest heartbeat from which on a process counts as stopped."""
 MIN_FAILURES = 10
-"""Failed requests from which their share is significant."""
+"""Minimum number of failed requests for which the API counts as failing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A process in one role, one of ROLES.
+    """A running process in one of its roles.
 
-    `answered` and `failed` count requests since its last heartbeat: those with a status below 500, and the others.
+    Attributes:
+        instance: ID of the process.
+        role: One of ROLES.
+        answered: Number of requests with a status below 500 since the previous heartbeat.
+        failed: Number of other requests since the previous heartbeat.
     """
 
     instance: str
@@ -28,23 +33,23 @@ class Instance:
 
 
 class RequestTotals(NamedTuple):
-    """Requests of a process since it started: those with a status below 500, and the others."""
+    """Numbers of requests of a process since its start: `answered` with a status below 500, `failed` with others."""
 
     answered: int
     failed: int
 
 
-def is_serving(apis: Sequence[Instance]) -> bool:
-    """Return whether more requests were answered than failed."""
-    return sum(one.answered for one in apis) > sum(one.failed for one in apis)
+def is_serving(instances: Sequence[Instance]) -> bool:
+    """Return whether more requests of the API processes were answered than failed."""
+    return sum(one.answered for one in instances) > sum(one.failed for one in instances)
 
 
-def is_idle(apis: Sequence[Instance]) -> bool:
-    """Return whether instances are running and none of them had a request."""
-    return bool(apis) and not any(one.answered or one.failed for one in apis)
+def is_idle(instances: Sequence[Instance]) -> bool:
+    """Return whether there are API processes, and none of them has received a request."""
+    return bool(instances) and not any(one.answered or one.failed for one in instances)
 
 
-def is_mostly_failing(apis: Sequence[Instance]) -> bool:
-    """Return whether most requests failed, at least MIN_FAILURES."""
-    answered, failed = sum(one.answered for one in apis), sum(one.failed for one in apis)
+def is_mostly_failing(instances: Sequence[Instance]) -> bool:
+    """Return whether more requests of the API processes failed than were answered, and at least MIN_FAILURES failed."""
+    answered, failed = sum(one.answered for one in instances), sum(one.failed for one in instances)
     return failed >= MIN_FAILURES and failed > answered

@@ -1,4 +1,4 @@
-"""Components and their state (docs/conventions.md#service-status)."""
+"""Components of the service and their states (docs/conventions.md#service-status)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import date
 from enum import StrEnum
 
 COMPONENTS = ("api", "ingestion", "feed", "webhooks", "exports", "assistant")
+"""Names of the components."""
 
 
 class ComponentState(StrEnum):
@@ -16,17 +17,17 @@ class ComponentState(StrEnum):
     DOWN = "down"
 
 
-_WORSE = tuple(ComponentState)
+_FROM_BEST_TO_WORST = tuple(ComponentState)
 
 
-def worst_of(states: Iterable[ComponentState]) -> ComponentState:
-    """Return the worst of the states; of none, degraded, because the state is unknown."""
-    return max(states, key=_WORSE.index, default=ComponentState.DEGRADED)
+def find_worst_state(states: Iterable[ComponentState]) -> ComponentState:
+    """Return the worst of the states, or degraded if there are none, because the state is then unknown."""
+    return max(states, key=_FROM_BEST_TO_WORST.index, default=ComponentState.DEGRADED)
 
 
 @dataclass(frozen=True, slots=True)
 class DayUptime:
-    """The share (0 to 1) of a day's checks that a component passed."""
+    """The uptime of a component on a day: the fraction (0 to 1) of checks that it passed."""
 
     day: date
     uptime: float
@@ -34,7 +35,7 @@ class DayUptime:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of the service, its present state and its last days, oldest first."""
+    """A component of the service, with the current state and the uptime on the last days, oldest first."""
 
     name: str
     state: ComponentState
@@ -42,15 +43,21 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatingFigures:
-    """Figures of all organisations that alerts are based on. Ages are in seconds.
+class WorkloadMetrics:
+    """Workload metrics of all organisations, on which alerts are based. Ages are in seconds.
 
-    `last_success_age` is the age of the latest successful run of a scheduled source, None without one; `backup_age` is None
-    if no backup was ever finished. `model_cost_dollars` is the cost of the last 24 hours.
+    Attributes:
+        streams_scheduled: Number of streams of sources that are pulled on a schedule.
+        streams_stale: Number of these streams without a successful run for three intervals.
+        last_success_age: Age of the latest successful run of a scheduled source; None if there is none.
+        deliveries_waiting: Number of open webhook deliveries, counted up to a limit per node.
+        mail_waiting: Number of outgoing messages that wait to be sent.
+        backup_age: Age of the latest backup; None if there is none.
+        model_cost_dollars: Cost of language models in the last 24 hours.
     """
 
-    sources_scheduled: int
-    sources_stale: int
+    streams_scheduled: int
+    streams_stale: int
     last_success_age: float | None
     deliveries_waiting: int
     oldest_delivery_age: float

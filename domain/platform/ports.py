@@ -1,4 +1,4 @@
-"""Measurements of the service's health across all organisations."""
+"""Ports of the service's health and workload, for all organisations together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.platform.incidents import Incident
 from domain.platform.instances import Instance
-from domain.platform.model import ComponentState, OperatingFigures
+from domain.platform.model import ComponentState, WorkloadMetrics
 from domain.platform.workload import SourceLoad, TenantLoad
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One check of one component (domain.platform.model.COMPONENTS)."""
+class ComponentCheck:
+    """Component, time and result of one check."""
 
     component: str
     at: datetime
@@ -23,13 +23,13 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """True if the component was not down."""
+        """True if the component was operational or degraded."""
         return self.state != ComponentState.DOWN
 
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
-    """Numbers of all and of passed checks of a component on a day (UTC)."""
+    """Numbers of passed checks and of all checks of a component on a day (UTC)."""
 
     component: str
     day: date
@@ -38,53 +38,56 @@ class DayCount:
 
 
 class Instances(Protocol):
-    """Running processes across tenants, by their heartbeats."""
+    """Storage of the heartbeats of running processes."""
 
-    async def beat(self, instance: Instance) -> None:
-        """Record a heartbeat at the store's present time."""
+    async def record_heartbeat(self, instance: Instance) -> None:
+        """Record a heartbeat of a process in one role, with the store's current time."""
         ...
 
-    async def leave(self, instance: str) -> None:
-        """Remove a process that is ending."""
+    async def remove(self, instance: str) -> None:
+        """Remove the heartbeats of a process that ends; `instance` is the ID of the process."""
         ...
 
     async def list_alive(self) -> Sequence[Instance]:
-        """Return the instances with a heartbeat within domain.platform.instances.HEARTBEAT_TIMEOUT."""
+        """Return the processes with a heartbeat within HEARTBEAT_TIMEOUT, in each of their roles."""
         ...
 
 
-class OperatingFiguresReader(Protocol):
-    """Operating figures across tenants."""
+class WorkloadMetricsReader(Protocol):
+    """Reads workload metrics of all tenants."""
 
-    async def read(self) -> OperatingFigures:
-        """Return the figures now."""
+    async def read(self) -> WorkloadMetrics:
+        """Return the current workload metrics."""
         ...
 
 
 class PlatformChecks(Protocol):
-    """Results of checks; the scheduler writes, everybody reads."""
+    """Storage of the results of checks, which the scheduler writes."""
 
-    async def record(self, checks: Sequence[Check]) -> None:
-        """Store the results of one tick."""
+    async def record(self, checks: Sequence[ComponentCheck]) -> None:
+        """Store the results of simultaneous checks."""
         ...
 
-    async def latest(self) -> Sequence[Check]:
-        """Return the newest check of each component that has one."""
+    async def list_latest(self) -> Sequence[ComponentCheck]:
+        """Return the newest check of each component; components without checks are omitted."""
         ...
 
-    async def days(self, since: date) -> Sequence[DayCount]:
-        """Return counts per component and day from `since` on, oldest first; days without checks are omitted."""
+    async def count_by_day(self, since: date) -> Sequence[DayCount]:
+        """Return the numbers of checks of each component on each day since `since`, oldest first.
+
+        Days without checks of a component are omitted.
+        """
         ...
 
-    async def forget(self, before: datetime) -> int:
-        """Delete checks older than that; return their number."""
+    async def delete_before(self, before: datetime) -> int:
+        """Delete checks older than `before`; return their number."""
         ...
 
 
 class Incidents(Protocol):
-    """Incidents; the scheduler and the operator write, everybody reads."""
+    """Storage of incidents, which the scheduler and the operator write."""
 
-    async def open(self) -> Sequence[Incident]:
+    async def list_open(self) -> Sequence[Incident]:
         """Return the open incidents, newest first."""
         ...
 
@@ -93,7 +96,10 @@ class Incidents(Protocol):
         ...
 
     async def save(self, incident: Incident, before: Incident | None = None) -> bool:
-        """Store a new incident, or the successor of `before`; return False if that has changed since."""
+        """Store a new incident, or an incident that has changed from `before`.
+
+        Returns False, without storing it, if the stored incident is no longer `before`.
+        """
         ...
 
     async def page(self, page_request: PageRequest) -> Page[Incident]:
@@ -102,41 +108,41 @@ class Incidents(Protocol):
 
 
 class SchemaCheck(Protocol):
-    """Whether this release is compatible with the database's schema."""
+    """ComponentCheck whether the database's schema is compatible with this release."""
 
     @property
-    def fault(self) -> str | None:
-        """The reason why not, as of the last check; None if it is compatible, or before the first check."""
+    def incompatibility(self) -> str | None:
+        """The incompatibility that the last check found; None if there was none, or before the first check."""
         ...
 
     async def check(self) -> str | None:
-        """Check now and return the fault. Raises Unavailable while the database does not answer."""
+        """ComponentCheck now; return the incompatibility, or None. Raises Unavailable if the database does not respond."""
         ...
 
-    async def require(self) -> None:
+    async def require_compatible(self) -> None:
         """Raise Unavailable unless the schema is compatible."""
         ...
 
-    async def watch(self, *, until_fault: bool = False) -> None:
-        """Keep `fault` current until cancelled or, with `until_fault`, until there is one."""
+    async def watch(self, *, until_incompatible: bool = False) -> None:
+        """ComponentCheck periodically until cancelled or, with `until_incompatible`, until a check finds an incompatibility."""
         ...
 
 
 class Workload(Protocol):
-    """Bounded queries of the workload. All raise Unavailable if they take too long."""
+    """Queries of the workload, which raise Unavailable if they take too long."""
 
-    async def tenants(self, now: datetime) -> Sequence[TenantLoad]:
-        """Return organisations by their load, highest first."""
+    async def list_tenants(self, now: datetime) -> Sequence[TenantLoad]:
+        """Return the organisations with the highest load, highest first."""
         ...
 
-    async def slowest(self) -> Sequence[SourceLoad]:
-        """Return the sources whose newest run took, or takes, longest."""
+    async def list_slowest_sources(self) -> Sequence[SourceLoad]:
+        """Return the sources whose newest runs have the longest durations, longest first; open runs are included."""
         ...
 
-    async def troubled(self) -> Sequence[SourceLoad]:
-        """Return the degraded and blocked sources, most failures first."""
+    async def list_failing_sources(self) -> Sequence[SourceLoad]:
+        """Return the degraded and blocked sources, most consecutive failures first."""
         ...
 
-    async def tenant_of_source(self, id: str) -> Tenant | None:
-        """Return the source's tenant; None for an unknown id."""
+    async def find_tenant_of_source(self, id: str) -> Tenant | None:
+        """Return the tenant of the source with this ID, or None."""
         ...

@@ -1,4 +1,4 @@
-"""Measurement and display of the service's health: checks are stored, state and uptime per day are derived."""
+"""Health of the service: checks of components, status and daily uptime, and heartbeats of processes."""
 
 import asyncio
 import logging
@@ -9,26 +9,32 @@ from datetime import datetime, timedelta
 
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
-from domain.platform.incidents import IN_A_ROW, Incident, OpenedBy, Seen, measured
+from domain.platform.incidents import REQUIRED_CHECKS, Incident, MeasuredState, OpenedBy, find_changed_incident
 from domain.platform.instances import HEARTBEAT_INTERVAL, Instance, RequestTotals
-from domain.platform.model import COMPONENTS, Component, ComponentState, DayUptime, worst_of
-from domain.platform.ports import Check, Incidents, Instances, PlatformChecks
+from domain.platform.model import COMPONENTS, Component, ComponentState, DayUptime, find_worst_state
+from domain.platform.ports import ComponentCheck, Incidents, Instances, PlatformChecks
 from ports.clock import Clock
 
-Probe = Callable[[], Awaitable[ComponentState | None]]
-"""Checks one component; returns its state, or None if it cannot be determined."""
+HealthCheck = Callable[[], Awaitable[ComponentState | None]]
+"""Function that checks one component of the service and returns the state, or None if the state is unknown."""
 
-DAYS = 90
-STALE = timedelta(minutes=5)
-PROBE_TIMEOUT = 5.0
+STATUS_DAYS = 90
+"""Number of days whose uptime the status contains."""
+MAX_CHECK_AGE = timedelta(minutes=5)
+"""Age of the last check from which on a component counts as degraded."""
+HEALTH_CHECK_TIMEOUT_SECONDS = 5.0
+"""Time limit of the health check of a component in seconds."""
 LOG = logging.getLogger("joinery.platform")
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformStatus:
-    """The service's state, which is the worst of its components' states.
+    """The status of the service.
 
-    `incidents` are the open ones, newest first.
+    Attributes:
+        state: The worst state of a component.
+        checked_at: When a component was last checked, or None.
+        incidents: The open incidents, newest first.
     """
 
     state: ComponentState
@@ -38,121 +44,144 @@ class PlatformStatus:
 
 
 class PlatformService:
-    """Checks and status. `probes` are those of components that this process can check; others have no state."""
+    """Checks and status of the service."""
 
     def __init__(
         self,
         checks: PlatformChecks,
         incidents: Incidents,
         clock: Clock,
-        probes: Mapping[str, Probe] | None = None,
+        health_checks: Mapping[str, HealthCheck] | None = None,
     ) -> None:
+        """Create the service.
+
+        Args:
+            checks: Storage of the results of checks.
+            incidents: Storage of incidents.
+            clock: The clock.
+            health_checks: The function that checks each component, by component name.
+        """
         self._checks, self._incidents = checks, incidents
         self._clock = clock
-        self._probes = dict(probes or {})
-        self._looks: dict[str, deque[Seen]] = {}
+        self._health_checks = dict(health_checks or {})
+        self._recent_checks: dict[str, deque[MeasuredState]] = {}
 
-    async def tick(self) -> None:
-        """Check every component and store the results; a probe that fails or hangs counts as down.
+    async def check_components(self) -> None:
+        """ComponentCheck every component, store the results, and open, change or close incidents.
 
-        An unknown state is stored as degraded, and neither opens nor closes an incident.
+        A component is down if its check raises an error or takes too long. An unknown state is stored as degraded, but affects no
+        incident.
         """
         now = self._clock.now()
-        states = await asyncio.gather(*(self._check_component(probe) for probe in self._probes.values()))
-        seen = list(zip(self._probes, states, strict=True))
-        for name, state in seen:
-            looks = self._looks.setdefault(name, deque(maxlen=IN_A_ROW))
+        states = await asyncio.gather(
+            *(self._check_component(health_check) for health_check in self._health_checks.values())
+        )
+        results = list(zip(self._health_checks, states, strict=True))
+        for name, state in results:
+            recent = self._recent_checks.setdefault(name, deque(maxlen=REQUIRED_CHECKS))
             if state is None:
-                looks.clear()
+                recent.clear()
             else:
-                looks.append(Seen(now, state))
-        await self._checks.record([Check(name, now, state or ComponentState.DEGRADED) for name, state in seen])
-        open_incidents = await self._incidents.open()
-        for name, looks in self._looks.items():
-            own = [incident for incident in open_incidents if incident.component == name]
-            changed = measured(name, list(looks), own)
+                recent.append(MeasuredState(now, state))
+        await self._checks.record(
+            [ComponentCheck(name, now, state or ComponentState.DEGRADED) for name, state in results]
+        )
+        open_incidents = await self._incidents.list_open()
+        for name, recent in self._recent_checks.items():
+            component_incidents = [incident for incident in open_incidents if incident.component == name]
+            changed = find_changed_incident(name, list(recent), component_incidents)
             if changed is not None:
-                before = next((incident for incident in own if incident.id == changed.id), None)
+                before = next((incident for incident in component_incidents if incident.id == changed.id), None)
                 await self._incidents.save(changed, before)  # a concurrent change by the operator takes precedence
 
-    async def history(self, page_request: PageRequest) -> Page[Incident]:
-        """Return a page of incidents, newest first."""
+    async def list_incidents(self, page_request: PageRequest) -> Page[Incident]:
+        """Return a page of all incidents, newest first."""
         return await self._incidents.page(page_request)
 
-    async def purge_old(self) -> int:
-        """Delete checks that are no longer shown."""
-        return await self._checks.forget(self._clock.now() - timedelta(days=DAYS + 1))
+    async def purge_old_checks(self) -> int:
+        """Delete checks that are too old for the status; return their number."""
+        return await self._checks.delete_before(self._clock.now() - timedelta(days=STATUS_DAYS + 1))
 
     @staticmethod
-    async def _check_component(probe: Probe) -> ComponentState | None:
+    async def _check_component(health_check: HealthCheck) -> ComponentState | None:
         try:
-            async with asyncio.timeout(PROBE_TIMEOUT):
-                return await probe()
+            async with asyncio.timeout(HEALTH_CHECK_TIMEOUT_SECONDS):
+                return await health_check()
         except Exception:
             return ComponentState.DOWN
 
-    async def status(self) -> PlatformStatus:
-        """Return the present state and the uptime of the last 90 days, from stored checks.
-
-        A component whose last check is older than five minutes counts as degraded, because it is unmonitored.
-        """
+    async def get_status(self) -> PlatformStatus:
+        """Return the current status, and the uptime on the last STATUS_DAYS days, from stored checks and open incidents."""
         now = self._clock.now()
-        latest = {check.component: check for check in await self._checks.latest()}
+        latest = {check.component: check for check in await self._checks.list_latest()}
         days: dict[str, list[DayUptime]] = {}
-        for count in await self._checks.days((now - timedelta(days=DAYS - 1)).date()):
+        for count in await self._checks.count_by_day((now - timedelta(days=STATUS_DAYS - 1)).date()):
             days.setdefault(count.component, []).append(DayUptime(count.day, count.passed / count.total))
-        incidents = tuple(await self._incidents.open())
+        incidents = tuple(await self._incidents.list_open())
         components = tuple(
-            Component(name, _state(name, latest.get(name), now, incidents), tuple(days.get(name, ())))
+            Component(name, _derive_state(name, latest.get(name), now, incidents), tuple(days.get(name, ())))
             for name in COMPONENTS
             if name in latest or any(one.component == name for one in incidents)
         )
-        worst = worst_of(component.state for component in components)
+        worst = find_worst_state(component.state for component in components)
         checked_at = max((check.at for check in latest.values()), default=None)
         return PlatformStatus(worst, components, checked_at, incidents)
 
 
 class Heartbeat:
-    """Regular record that a process is running. `sample` returns its requests since the start."""
+    """Records periodically that this process is running.
+
+    Args:
+        roles: Roles of the process.
+        get_request_totals: Returns the numbers of the process's requests since its start.
+    """
 
     def __init__(
         self,
         instances: Instances,
         roles: Sequence[str],
-        sample: Callable[[], RequestTotals] = lambda: RequestTotals(0, 0),
+        get_request_totals: Callable[[], RequestTotals] = lambda: RequestTotals(0, 0),
     ) -> None:
-        self._instances, self._roles, self._sample = instances, roles, sample
+        self._instances, self._roles, self._sample = instances, roles, get_request_totals
         self._id = new_id("prc")
         self._before = RequestTotals(0, 0)
 
     async def run(self) -> None:
-        """Record heartbeats until cancelled; a failed one is logged and skipped."""
+        """Record heartbeats until cancelled; failures are logged."""
         while True:
             try:
-                await self._beat()
+                await self._record_heartbeat()
             except Exception as error:
                 LOG.debug("heartbeat failed: %s", error)
             await asyncio.sleep(HEARTBEAT_INTERVAL)
 
-    async def leave(self) -> None:
-        """Remove the record of the process; if that fails, the record expires."""
+    async def remove(self) -> None:
+        """Remove the heartbeats of the process, which ends; if that fails, they expire."""
         try:
             async with asyncio.timeout(1):
-                await self._instances.leave(self._id)
+                await self._instances.remove(self._id)
         except Exception as error:
             LOG.debug("heartbeat could not be removed: %s", error)
 
-    async def _beat(self) -> None:
+    async def _record_heartbeat(self) -> None:
         totals, before = self._sample(), self._before
-        seen = Instance(self._id, "", totals.answered - before.answered, totals.failed - before.failed)
+        instance = Instance(self._id, "", totals.answered - before.answered, totals.failed - before.failed)
         for role in self._roles:
-            await self._instances.beat(replace(seen, role=role))
+            await self._instances.record_heartbeat(replace(instance, role=role))
         self._before = totals
 
 
-def _state(name: str, check: Check | None, now: datetime, incidents: Sequence[Incident]) -> ComponentState:
-    """Return the worst of the measured state, if any, and the operator's incidents."""
+def _derive_state(
+    name: str, check: ComponentCheck | None, now: datetime, incidents: Sequence[Incident]
+) -> ComponentState:
+    """Return the worst of the states in the last check and in open incidents of the operator.
+
+    A component whose last check is older than MAX_CHECK_AGE is at least degraded.
+    """
     states = [entry.state for entry in incidents if entry.component == name and entry.opened_by == OpenedBy.OPERATOR]
     if check is not None:
-        states += [check.state, ComponentState.DEGRADED if now - check.at > STALE else ComponentState.OPERATIONAL]
-    return worst_of(states)
+        states += [
+            check.state,
+            ComponentState.DEGRADED if now - check.at > MAX_CHECK_AGE else ComponentState.OPERATIONAL,
+        ]
+    return find_worst_state(states)

@@ -1,27 +1,33 @@
-"""The service's present workload across all organisations, for its operator (docs/operations.md)."""
+"""The current workload of all organisations, for the operator (docs/operations.md)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-WINDOW = timedelta(hours=1)
+COUNTED_PERIOD = timedelta(hours=1)
 """Period in which requests and deliveries are counted."""
-TENANTS = 30
-"""Maximum organisations shown, highest load first."""
-LOOKED_AT = 300
-"""Maximum organisations examined, of those with usage or storage today."""
-COUNTED = 2_000
-"""Maximum requests or deliveries counted of each, which bounds the cost of a query."""
-JOBS = 50_000
-"""Maximum open jobs examined per node."""
-SOURCES = 15
-LOOKED_SOURCES = 5_000
+MAX_TENANTS = 30
+"""Maximum number of organisations in a result."""
+MAX_EXAMINED_TENANTS = 300
+"""Maximum number of organisations whose load is examined."""
+MAX_COUNTED = 2_000
+"""Maximum number of requests, and of deliveries, that are counted for each organisation."""
+MAX_EXAMINED_JOBS = 50_000
+"""Maximum number of open jobs that are examined on each database node."""
+MAX_SOURCES = 15
+"""Maximum number of sources in a result."""
+MAX_EXAMINED_SOURCES = 5_000
+"""Maximum number of sources that are examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantLoad:
     """Load of an organisation in one mode.
 
-    `records` are today's (UTC); `requests` and `deliveries` those of the last hour, COUNTED at most.
+    Attributes:
+        org: ID of the organisation.
+        records: Number of created or changed records today (UTC).
+        requests: Number of requests in the last hour, at most MAX_COUNTED.
+        deliveries: Number of webhook deliveries in the last hour, at most MAX_COUNTED.
     """
 
     org: str
@@ -36,7 +42,14 @@ class TenantLoad:
 
 @dataclass(frozen=True, slots=True)
 class SourceLoad:
-    """A source and its newest run with its duration so far; `failures` are consecutive failed runs."""
+    """A source and its newest run.
+
+    Attributes:
+        failures: Number of consecutive failed runs.
+        reason: Reason for the status of the source; empty without one.
+        run_status: Status of the newest run; None without a run.
+        seconds: Duration of the newest run, so far if it is open.
+    """
 
     org: str
     livemode: bool

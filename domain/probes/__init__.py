@@ -1,1 +1,1 @@
-"""Source probes: examination of a website as a possible source of products."""
+"""Website checks (probes): examination of a website as a possible source of products."""

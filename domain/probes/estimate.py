@@ -1,201 +1,249 @@
-"""The effort of connecting a website, and the proposed source."""
+"""Estimate of the effort of connecting a website as a source, and proposals of sources."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 from domain.kernel.money import EXPONENTS
-from domain.probes.facts import PageFacts, Response, host_of, origin_of
-from domain.probes.files import File
+from domain.probes.facts import PageFacts, ProbeResponse, extract_host, extract_origin
+from domain.probes.files import FeedFile
 from domain.probes.model import (
+    AccessBlock,
+    AccessBlockKind,
     Effort,
     Estimate,
+    PageSample,
     PlatformFeed,
+    ReadingMethod,
     Robots,
     RobotsState,
-    Sample,
     SampledPage,
     Sitemap,
-    Wall,
-    WallKind,
-    Way,
 )
-from domain.probes.structured_data import coverage
+from domain.probes.structured_data import compute_coverage
 
-_WELL = 0.8
-"""Minimum share of sampled products that must state a field."""
-_NEEDED = ("name", "price")
-_FARTHEST = 25_000
-"""Maximum number of products in a Shopify shop's list."""
-_DAY = 86_400.0
+_MIN_COVERAGE = 0.8
+"""Minimum share of sampled products that state a field so that the field counts as covered."""
+_REQUIRED_FIELDS = ("name", "price")
+_MAX_SHOPIFY_PRODUCTS = 25_000
+"""Maximum number of products that the product list of a Shopify shop returns."""
+_DAY_SECONDS = 86_400.0
 
 
 @dataclass(slots=True)
-class Seen:
-    """Findings of a probe so far, from which report and estimate are made."""
+class ProbeFindings:
+    """Data that a probe has collected so far, from which the report and the estimate are made.
+
+    Attributes:
+        url: The URL of the website, after redirects.
+        robots: The robots.txt rules of the site.
+        landing_status: The HTTP status of the landing page; None if the page was not read.
+        landing_page: The contents of the landing page.
+        pages: The pages that were read, with their responses.
+        endpoint_paths: The paths of product lists that responded.
+        access_block: The access barrier of the site, or None.
+        feed: The product list of the platform or of `file`.
+        file: The data file at the URL, or None.
+        sitemaps_read: The URLs of the sitemaps that were read.
+        product_page_count: The number of product pages in the sitemaps.
+        product_page_examples: URLs of some product pages from the sitemaps.
+        are_sitemaps_truncated: Whether sitemaps were omitted or read only in part.
+        sampled_pages: The product pages that were read as a sample.
+        sampled_products: For each product on the sampled pages, the fields that structured data states.
+        malformed_blocks: The number of structured data blocks that could not be parsed.
+        currencies: The currencies of prices.
+    """
 
     url: str
     robots: Robots
-    landing: int | None = None
-    """The status of the landing page; None if it was not read."""
-    page: PageFacts | None = None
-    visited: list[tuple[Response, PageFacts]] = field(default_factory=list)
-    endpoints: list[str] = field(default_factory=list)
-    wall: Wall | None = None
+    landing_status: int | None = None
+    landing_page: PageFacts | None = None
+    pages: list[tuple[ProbeResponse, PageFacts]] = field(default_factory=list)
+    endpoint_paths: list[str] = field(default_factory=list)
+    access_block: AccessBlock | None = None
     feed: PlatformFeed | None = None
-    file: File | None = None
-    """The feed is a separate file."""
+    file: FeedFile | None = None
     sitemaps_read: list[str] = field(default_factory=list)
-    product_pages: int = 0
-    examples: list[str] = field(default_factory=list)
-    truncated: bool = False
-    sampled: list[SampledPage] = field(default_factory=list)
-    products: list[frozenset[str]] = field(default_factory=list)
-    malformed: int = 0
+    product_page_count: int = 0
+    product_page_examples: list[str] = field(default_factory=list)
+    are_sitemaps_truncated: bool = False
+    sampled_pages: list[SampledPage] = field(default_factory=list)
+    sampled_products: list[frozenset[str]] = field(default_factory=list)
+    malformed_blocks: int = 0
     currencies: set[str] = field(default_factory=set)
 
     @property
     def sitemap(self) -> Sitemap | None:
-        """The summary of the sitemaps that were read, or None."""
+        """The summary of the sitemaps that were read, or None if none were read."""
         if not self.sitemaps_read:
             return None
-        return Sitemap(tuple(self.sitemaps_read), self.product_pages, self.truncated)
+        return Sitemap(tuple(self.sitemaps_read), self.product_page_count, self.are_sitemaps_truncated)
 
     @property
-    def sample(self) -> Sample | None:
-        """The summary of the sampled product pages, or None."""
-        if not self.sampled:
+    def sample(self) -> PageSample | None:
+        """The summary of the sampled product pages, or None if none were read."""
+        if not self.sampled_pages:
             return None
-        bare = sum(1 for page in self.sampled if page.status < 300 and not page.products)
-        return Sample(tuple(self.sampled), self.malformed, coverage(self.products, bare))
+        bare = sum(1 for page in self.sampled_pages if page.status < 300 and not page.products)
+        return PageSample(
+            tuple(self.sampled_pages), self.malformed_blocks, compute_coverage(self.sampled_products, bare)
+        )
 
     @property
-    def saw_nothing(self) -> bool:
-        """Return whether no page of the site was read, so that missing signs mean nothing."""
-        return not self.endpoints and (self.wall is not None or not any(one.is_good for one, _ in self.visited))
+    def has_read_nothing(self) -> bool:
+        """True if no page of the site could be read, so that missing signals say nothing about the platform."""
+        return not self.endpoint_paths and (
+            self.access_block is not None or not any(one.is_success for one, _ in self.pages)
+        )
 
 
-def judged(found: Seen, *, readable: bool = True) -> Estimate:
-    """Return the estimate; `readable` states whether a connector of this service reads the feed.
+def estimate_effort(findings: ProbeFindings, *, is_readable: bool = True) -> Estimate:
+    """Return the estimate of the effort and the method of connecting the site.
 
-    What is sure to work comes first: a feed that answered outweighs a wall in front of the pages.
+    If a product list or data file can be read, access barriers on pages have no influence.
+
+    Args:
+        findings: The findings.
+        is_readable: Whether a connector of this service can read the product list or file.
     """
-    if found.file is not None:
-        return _by_file(found.file, readable)
-    if found.feed is not None and found.feed.products is not None:
-        return _by_feed(found.feed, readable)
-    return _closed(found) or _by_pages(found)
+    if findings.file is not None:
+        return _estimate_file(findings.file, is_readable)
+    if findings.feed is not None and findings.feed.products is not None:
+        return _estimate_feed(findings.feed, is_readable)
+    return _estimate_unreadable_site(findings) or _estimate_pages(findings)
 
 
-def _by_feed(feed: PlatformFeed, readable: bool) -> Estimate:
-    many = feed.total is not None and feed.total > _FARTHEST
-    reasons = [f"The shop lists its products for machines at {feed.url}."]
-    if many:
-        reasons.append(f"It has {feed.total} products; its list shows no more than {_FARTHEST}.")
+def _estimate_feed(feed: PlatformFeed, readable: bool) -> Estimate:
+    """Return the estimate for a site with a product list that responded."""
+    exceeds_limit = feed.total is not None and feed.total > _MAX_SHOPIFY_PRODUCTS
+    reasons = [f"The shop has a machine-readable product list at {feed.url}."]
+    if exceeds_limit:
+        reasons.append(f"The shop has {feed.total} products, but the list returns at most {_MAX_SHOPIFY_PRODUCTS}.")
     if not readable:
-        reasons.append("No connector of this service reads that list yet.")
+        reasons.append("No connector of this service supports this list.")
     if feed.products == 0:
-        reasons.append("The list is empty now.")
-    effort = Effort.LOW if readable and not many and feed.products else Effort.MEDIUM
-    return Estimate(effort, Way.PLATFORM_FEED, tuple(reasons))
+        reasons.append("The list is currently empty.")
+    effort = Effort.LOW if readable and not exceeds_limit and feed.products else Effort.MEDIUM
+    return Estimate(effort, ReadingMethod.PLATFORM_FEED, tuple(reasons))
 
 
-def _by_file(file: File, readable: bool) -> Estimate:
+def _estimate_file(file: FeedFile, readable: bool) -> Estimate:
+    """Return the estimate for a URL that leads to a data file."""
     if file.remedy:
-        return Estimate(Effort.MEDIUM, Way.FILE, ("The URL is a file of its own.", file.remedy))
+        return Estimate(Effort.MEDIUM, ReadingMethod.FILE, ("The URL is a data file.", file.remedy))
     if not readable:
-        return Estimate(Effort.MEDIUM, Way.FILE, ("The URL is a file.", "No connector of this service reads it."))
-    return Estimate(Effort.LOW, Way.FILE, ("The URL is a file that is read as it is.",))
+        return Estimate(
+            Effort.MEDIUM,
+            ReadingMethod.FILE,
+            ("The URL is a data file.", "No connector of this service supports the file."),
+        )
+    return Estimate(Effort.LOW, ReadingMethod.FILE, ("The URL is a data file that a source can read directly.",))
 
 
-def _closed(found: Seen) -> Estimate | None:
-    """Return the estimate for a site that must not be read, or None."""
-    if found.robots.state == RobotsState.DISALLOW_ALL:
-        return Estimate(Effort.INFEASIBLE, Way.NONE, ("robots.txt forbids everything; ask the vendor for a feed.",))
-    if found.robots.state == RobotsState.UNREACHABLE:
-        reason = "robots.txt cannot be read, and so nothing may be (RFC 9309); try again later."
-        return Estimate(Effort.INFEASIBLE, Way.NONE, (reason,))
-    if found.wall is not None and found.wall.kind == WallKind.RATE_LIMIT:
-        return Estimate(Effort.HIGH, Way.PAGES, ("The site limits how often it is asked.", found.wall.detail))
-    if found.wall is not None:
-        reason = "The site keeps readers out; ask the vendor for a feed or for access."
-        return Estimate(Effort.INFEASIBLE, Way.NONE, (reason, found.wall.detail))
-    if found.landing is None or found.landing >= 300:
-        told = "was not read" if found.landing is None else f"answers {found.landing}"
-        if not found.sampled:
-            return Estimate(Effort.INFEASIBLE, Way.NONE, (f"The page {told}, and nothing else was found.",))
+def _estimate_unreadable_site(findings: ProbeFindings) -> Estimate | None:
+    """Return the estimate for a site whose pages cannot or must not be read; None for other sites."""
+    if findings.robots.state == RobotsState.DISALLOW_ALL:
+        return Estimate(
+            Effort.INFEASIBLE, ReadingMethod.NONE, ("robots.txt forbids all pages. Ask the vendor for a feed.",)
+        )
+    if findings.robots.state == RobotsState.UNREACHABLE:
+        reason = "robots.txt cannot be read, so no page may be requested (RFC 9309). Try again later."
+        return Estimate(Effort.INFEASIBLE, ReadingMethod.NONE, (reason,))
+    if findings.access_block is not None and findings.access_block.kind == AccessBlockKind.RATE_LIMIT:
+        return Estimate(
+            Effort.HIGH, ReadingMethod.PAGES, ("The site limits the request rate.", findings.access_block.detail)
+        )
+    if findings.access_block is not None:
+        reason = "The site blocks automated access. Ask the vendor for a feed or for access."
+        return Estimate(Effort.INFEASIBLE, ReadingMethod.NONE, (reason, findings.access_block.detail))
+    if findings.landing_status is None or findings.landing_status >= 300:
+        problem = (
+            "was not read" if findings.landing_status is None else f"responds with status {findings.landing_status}"
+        )
+        if not findings.sampled_pages:
+            return Estimate(
+                Effort.INFEASIBLE, ReadingMethod.NONE, (f"The page {problem}, and nothing else was found.",)
+            )
     return None
 
 
-def _by_pages(found: Seen) -> Estimate:
-    """Return the estimate for reading product pages, by structured data or else by their HTML."""
-    sample = found.sample or Sample()
-    count = found.product_pages
+def _estimate_pages(findings: ProbeFindings) -> Estimate:
+    """Return the estimate for reading product pages by structured data or HTML."""
+    sample = findings.sample or PageSample()
+    count = findings.product_page_count
     if not sample.pages and not count:
-        return Estimate(Effort.HIGH, Way.PAGES, ("No page of a product was found; name one, or ask for a feed.",))
-    covered = [name for name in _NEEDED if sample.coverage.get(name, 0.0) >= _WELL]
+        return Estimate(
+            Effort.HIGH,
+            ReadingMethod.PAGES,
+            ("No product page was found. Enter the URL of one, or ask the vendor for a feed.",),
+        )
+    covered = [name for name in _REQUIRED_FIELDS if sample.coverage.get(name, 0.0) >= _MIN_COVERAGE]
     reasons = []
-    effort, way = Effort.HIGH, Way.PAGES
-    if len(covered) == len(_NEEDED):
-        effort, way = Effort.MEDIUM, Way.STRUCTURED_DATA
-        reasons.append("Pages of products state name and price as JSON-LD.")
+    effort, method = Effort.HIGH, ReadingMethod.PAGES
+    if len(covered) == len(_REQUIRED_FIELDS):
+        effort, method = Effort.MEDIUM, ReadingMethod.STRUCTURED_DATA
+        reasons.append("Product pages state name and price as JSON-LD.")
     elif sample.coverage and any(sample.coverage.values()):
-        way = Way.STRUCTURED_DATA
-        reasons.append("Pages of products state some of what is needed as JSON-LD, but not name and price everywhere.")
+        method = ReadingMethod.STRUCTURED_DATA
+        reasons.append("Product pages have JSON-LD, but some lack a name or price.")
     else:
-        reasons.append("Pages of products state nothing as JSON-LD; they would be read by their looks.")
+        reasons.append("Product pages have no JSON-LD, so their HTML must be parsed.")
     if count:
-        reasons.append(f"Its sitemaps list {count} pages of products.")
+        reasons.append(f"The site's sitemaps list {count} product pages.")
     elif effort == Effort.MEDIUM:
         effort = Effort.HIGH
-        reasons.append("No sitemap lists them, so they would be found by walking.")
-    took = count * (found.robots.crawl_delay_seconds or 0.0)
-    if took > _DAY:
+        reasons.append("No sitemap lists product pages, so they must be found by crawling.")
+    total_seconds = count * (findings.robots.crawl_delay_seconds or 0.0)
+    if total_seconds > _DAY_SECONDS:
         effort = Effort.HIGH
-        reasons.append(f"At the pace that robots.txt asks for, reading them once takes {took / _DAY:.1f} days.")
-    return Estimate(effort, way, tuple(reasons))
+        reasons.append(
+            f"At the crawl delay of robots.txt, reading all pages once takes {total_seconds / _DAY_SECONDS:.1f} days."
+        )
+    return Estimate(effort, method, tuple(reasons))
 
 
-DAILY = 1_440
-"""Minutes between pulls."""
-_FILES = "csv"
-_PAGES = "json_ld"
-_SIGNING_IN = frozenset(("woocommerce",))
+DAILY_MINUTES = 1_440
+"""Interval of the proposed source in minutes."""
+_FILE_CONNECTOR = "csv"
+_PAGE_CONNECTOR = "json_ld"
+_PLATFORMS_WITH_CREDENTIALS = frozenset(("woocommerce",))
 """Platforms whose connector needs credentials, which are stored after the source is created."""
 
 
-def for_feed(feed: PlatformFeed, currency: str | None) -> dict[str, Any]:
-    """Return the proposed source for a platform's product list, read by the connector of that platform.
+def propose_feed_source(feed: PlatformFeed, currency: str | None) -> dict[str, Any]:
+    """Return the request body that creates a source for a platform's product list.
 
-    No other connector fits, because the meaning of numbers depends on the platform (WooCommerce's prices are minor units).
+    The connector is that of the platform, because the meaning of numbers depends on the platform: prices of WooCommerce
+    are minor units.
     """
-    config = {"url": f"{origin_of(feed.url)}/", "platform": str(feed.platform)}
-    return _source(feed.url, str(feed.platform), config, currency)
+    config = {"url": f"{extract_origin(feed.url)}/", "platform": str(feed.platform)}
+    return _build_source(feed.url, str(feed.platform), config, currency)
 
 
-def for_file(url: str, format: str, currency: str | None = None) -> dict[str, Any]:
-    """Return the proposed source for a file."""
-    return _source(url, _FILES, {"url": url, "format": format}, currency)
+def propose_file_source(url: str, format: str, currency: str | None = None) -> dict[str, Any]:
+    """Return the request body that creates a source for a data file."""
+    return _build_source(url, _FILE_CONNECTOR, {"url": url, "format": format}, currency)
 
 
-def for_pages(url: str, currency: str | None) -> dict[str, Any]:
-    """Return the proposed source for the structured data on a site's pages, found by its sitemaps."""
-    return _source(url, _PAGES, {"url": f"{origin_of(url)}/", "pages": "site"}, currency)
+def propose_page_source(url: str, currency: str | None) -> dict[str, Any]:
+    """Return the request body that creates a source for structured data on product pages, found by sitemaps."""
+    return _build_source(url, _PAGE_CONNECTOR, {"url": f"{extract_origin(url)}/", "pages": "site"}, currency)
 
 
-def _source(url: str, connector: str, config: dict[str, Any], currency: str | None) -> dict[str, Any]:
+def _build_source(url: str, connector: str, config: dict[str, Any], currency: str | None) -> dict[str, Any]:
+    """Return the request body that creates a source; unknown currencies are omitted."""
     if currency in EXPONENTS:
         config["currency"] = currency
     return {
-        "name": host_of(url)[:200],
-        "kind": "api" if connector in _SIGNING_IN else "url",
+        "name": extract_host(url)[:200],
+        "kind": "api" if connector in _PLATFORMS_WITH_CREDENTIALS else "url",
         "connector": connector,
         "config": config,
-        "schedule": {"interval_minutes": DAILY},
+        "schedule": {"interval_minutes": DAILY_MINUTES},
     }
 
 
-def agreed(currencies: Collection[str]) -> str | None:
-    """Return the currency of the site if all observations agree on one known currency."""
+def find_common_currency(currencies: Collection[str]) -> str | None:
+    """Return the currency if all prices have one known currency, else None."""
     known = {currency for currency in currencies if currency in EXPONENTS}
     return known.pop() if len(known) == 1 and len(set(currencies)) == 1 else None

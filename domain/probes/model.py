@@ -1,24 +1,24 @@
-"""Source probes, their reports and their states (docs/probes.md)."""
+"""Website checks (`Probe`), their reports and their states (docs/probes.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
-from domain.audit.model import Audited
+from domain.audit.model import AuditedFields
 from domain.jobs.model import NewJob
 from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
 from domain.kernel.tenancy import Tenant
 
-CARRY_OUT = "probes.carry_out"
-"""The kind of job that executes a probe."""
-OPEN_PROBES = 20
-"""Maximum number of waiting probes of a tenant, and of running ones."""
-DEATHS = 3
-"""Maximum number of consecutive attempts that end without a result before a probe fails."""
-LONGEST = timedelta(hours=1)
-"""Time after which a probe is given up, however often it was started."""
+PROBE_JOB = "probes.carry_out"
+"""The kind of the job that executes a probe."""
+MAX_PROBES_PER_OPEN_STATUS = 20
+"""Maximum number of a tenant's probes in each of the statuses `queued` and `running`."""
+MAX_PROBE_CRASHES = 3
+"""Number of consecutive attempts without a result after which a probe fails."""
+MAX_PROBE_AGE = timedelta(hours=1)
+"""Time after which a probe fails, regardless of the number of attempts."""
 
 
 class ProbeStatus(StoredEnum):
@@ -40,7 +40,7 @@ class RobotsState(StoredEnum):
 
 
 class Platform(StoredEnum):
-    """The platform of a shop; `custom` is none of the known ones."""
+    """The shop software of a website; `custom` if no known software was detected."""
 
     SHOPIFY = "shopify"
     WOOCOMMERCE = "woocommerce"
@@ -50,8 +50,8 @@ class Platform(StoredEnum):
     CUSTOM = "custom"
 
 
-class WallKind(StoredEnum):
-    """The kind of obstacle that blocks readers."""
+class AccessBlockKind(StoredEnum):
+    """The kind of an access barrier."""
 
     BOT_CHALLENGE = "bot_challenge"
     LOGIN = "login"
@@ -68,8 +68,8 @@ class Effort(StoredEnum):
     INFEASIBLE = "infeasible"
 
 
-class Way(StoredEnum):
-    """The method of reading the site's products."""
+class ReadingMethod(StoredEnum):
+    """The method by which the site's products can be read."""
 
     PLATFORM_FEED = "platform_feed"
     FILE = "file"
@@ -79,7 +79,7 @@ class Way(StoredEnum):
 
 
 class FailureCode(StoredEnum):
-    """The reason why a probe has no report."""
+    """The code of the reason why a probe has no report."""
 
     FETCH_FAILED = "fetch_failed"
     FETCH_REFUSED = "fetch_refused"
@@ -89,7 +89,12 @@ class FailureCode(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """The robots.txt rules of the final site; `sitemaps` are those that they name."""
+    """The robots.txt of the site to which the URL finally leads.
+
+    Attributes:
+        crawl_delay_seconds: The required pause between two requests, or None.
+        sitemaps: The URLs of sitemaps that robots.txt lists.
+    """
 
     state: RobotsState
     crawl_delay_seconds: float | None = None
@@ -98,7 +103,12 @@ class Robots:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One sign of a platform; `weight` (0 to 1) is its probability on its own."""
+    """One signal of a platform that was found on a site.
+
+    Attributes:
+        signal: The kind of text that was searched and the text that was found, such as `header x-shopify-stage`.
+        weight: The probability (0 to 1) of the platform if this is the only signal.
+    """
 
     platform: Platform
     signal: str
@@ -106,16 +116,23 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Wall:
-    """The obstacle that blocks the probe, and how it was detected."""
+class AccessBlock:
+    """An access barrier: its kind, and a sentence that states how the barrier was detected."""
 
-    kind: WallKind
+    kind: AccessBlockKind
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformFeed:
-    """A machine-readable product list: status, numbers of products in the response and in total, fields."""
+    """A machine-readable list of products on the site.
+
+    Attributes:
+        status: The HTTP status of the response.
+        products: The number of products in the response, or None if the response is not a product list.
+        total: The number of all products, if known.
+        fields: The fields that at least one product has.
+    """
 
     platform: Platform
     url: str
@@ -127,7 +144,13 @@ class PlatformFeed:
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """Summary of the sitemaps that were read: number of product pages, and whether there are more."""
+    """Summary of the sitemaps that were read.
+
+    Attributes:
+        read: The URLs of the sitemaps.
+        product_pages: The number of product pages that they list.
+        truncated: Whether further product pages may exist.
+    """
 
     read: tuple[str, ...] = ()
     product_pages: int = 0
@@ -136,7 +159,12 @@ class Sitemap:
 
 @dataclass(frozen=True, slots=True)
 class SampledPage:
-    """One sampled product page, and the number of products in its structured data."""
+    """One product page of the sample.
+
+    Attributes:
+        status: The HTTP status of the response.
+        products: The number of products in the structured data of the page.
+    """
 
     url: str
     status: int
@@ -144,8 +172,13 @@ class SampledPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """`coverage` is the share (0 to 1) of sampled products whose structured data has each field."""
+class PageSample:
+    """Summary of the product pages that were read as a sample.
+
+    Attributes:
+        malformed_blocks: The number of structured data blocks that could not be parsed.
+        coverage: The share (0 to 1) of sampled products that state each field in structured data.
+    """
 
     pages: tuple[SampledPage, ...] = ()
     malformed_blocks: int = 0
@@ -154,16 +187,30 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The effort of connecting the site, the method and the reasons."""
+    """The estimate of how the site can be connected.
+
+    Attributes:
+        kind: The kind of connection: the method by which the site's products can be read.
+        reasons: The reasons as sentences.
+    """
 
     effort: Effort
-    kind: Way
+    kind: ReadingMethod
     reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """The findings of a probe. `disallowed` are URLs that robots.txt forbids, which were not requested."""
+class ProbeReport:
+    """The report of a finished probe.
+
+    Attributes:
+        final_url: The URL after redirects.
+        confidence: The confidence (0 to 1) in `platform`.
+        requests: The number of requests that were sent.
+        wall: The access barrier of the site, or None; `wall` is the name of this field in the API.
+        disallowed: The URLs that were not requested because robots.txt forbids it.
+        notes: Further findings as sentences.
+    """
 
     final_url: str
     robots: Robots
@@ -172,17 +219,17 @@ class Report:
     estimate: Estimate
     requests: int
     evidence: tuple[Evidence, ...] = ()
-    wall: Wall | None = None
+    wall: AccessBlock | None = None
     feed: PlatformFeed | None = None
     sitemap: Sitemap | None = None
-    sample: Sample | None = None
+    sample: PageSample | None = None
     disallowed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """The reason why there is no report: a machine-readable code and a sentence."""
+class ProbeFailure:
+    """The reason why a probe has no report: a code and a sentence."""
 
     code: FailureCode
     message: str
@@ -190,62 +237,68 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One probe of a website. `proposal` is the body to create a source; `deaths` counts attempts that ended without a result."""
+    """One check of a website.
+
+    Attributes:
+        url: The URL that the user has entered.
+        proposal: The request body that creates a source for the website, or None.
+        crashes: The number of consecutive attempts that ended without a result.
+    """
 
     id: str
     url: str
     status: ProbeStatus
     created_at: datetime
-    report: Report | None = None
-    failure: Failure | None = None
+    report: ProbeReport | None = None
+    failure: ProbeFailure | None = None
     proposal: Mapping[str, Any] | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None
-    deaths: int = 0
+    crashes: int = 0
 
     @property
-    def over(self) -> bool:
-        """Return whether the probe is finished."""
+    def is_finished(self) -> bool:
+        """True if the probe has succeeded or failed."""
         return self.completed_at is not None
 
-    def hopeless(self, now: datetime) -> bool:
-        """Return whether the probe has used up its attempts or its time."""
-        late = self.started_at is not None and now - self.started_at > LONGEST
-        return late or self.deaths >= DEATHS
+    def has_exhausted_attempts(self, now: datetime) -> bool:
+        """Return whether the probe must fail because it has crashed too often or is too old."""
+        late = self.started_at is not None and now - self.started_at > MAX_PROBE_AGE
+        return late or self.crashes >= MAX_PROBE_CRASHES
 
-    def died(self) -> "Probe":
-        """Return the probe after an attempt that ended without a result."""
-        return replace(self, deaths=self.deaths + 1)
+    def count_crash(self) -> "Probe":
+        """Return the probe with its number of crashes incremented."""
+        return replace(self, crashes=self.crashes + 1)
 
-    def started(self, now: datetime) -> "Probe":
-        """Return the probe as started by a worker, for the first time or after another worker died."""
+    def mark_running(self, now: datetime) -> "Probe":
+        """Return the probe with the status `running`; the start time of the first attempt remains."""
         return replace(self, status=ProbeStatus.RUNNING, started_at=self.started_at or now)
 
-    def succeeded(self, report: Report, proposal: Mapping[str, Any] | None, now: datetime) -> "Probe":
-        """Return the probe with its report."""
+    def mark_succeeded(self, report: ProbeReport, proposal: Mapping[str, Any] | None, now: datetime) -> "Probe":
+        """Return the probe with the status `succeeded`, its report, and the proposed source or None."""
         return replace(self, status=ProbeStatus.SUCCEEDED, report=report, proposal=proposal, completed_at=now)
 
-    def failed(self, code: FailureCode, message: str, now: datetime) -> "Probe":
-        """Return the probe as failed."""
-        return replace(self, status=ProbeStatus.FAILED, failure=Failure(code, message), completed_at=now)
+    def mark_failed(self, code: FailureCode, message: str, now: datetime) -> "Probe":
+        """Return the probe with the status `failed` and the reason."""
+        return replace(self, status=ProbeStatus.FAILED, failure=ProbeFailure(code, message), completed_at=now)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeFilter(Filter):
-    """The filter of a list of probes."""
+    """Filter of a list of probes; None means any status."""
 
     status: ProbeStatus | None = None
 
 
 class NewProbe(TypedDict):
-    """A website to probe."""
+    """The data for a new probe: the URL of the website."""
 
     url: str
 
 
-AUDITED = Audited("source_probe", ("url", "status", "failure"))
+AUDITED_PROBE_FIELDS = AuditedFields("source_probe", ("url", "status", "failure"))
 
 
-def job_of(probe: Probe, host: str, tenant: Tenant) -> NewJob:
-    """Return the job that executes the probe; probes of one host execute one after another."""
-    return NewJob(CARRY_OUT, f"probe:{host}", tenant, {"probe": probe.id}, key=probe.id)
+def create_probe_job(probe: Probe, host: str, tenant: Tenant) -> NewJob:
+    """Return the job that executes the probe. Probes of one host are executed one after another."""
+    return NewJob(PROBE_JOB, f"probe:{host}", tenant, {"probe": probe.id}, key=probe.id)

@@ -1,16 +1,16 @@
-"""Detection of a shop's platform by its signs, with a confidence."""
+"""Detection of the platform of a shop by signals on its pages, with a confidence."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from domain.probes.facts import PageFacts, Response
+from domain.probes.facts import PageFacts, ProbeResponse
 from domain.probes.model import Evidence, Platform
 
-KNOWN_FROM = 0.5
-"""Minimum confidence to name a platform."""
-SUSPECTED_FROM = 0.2
-"""Minimum confidence to request a platform's feed."""
-_MOST_ASSETS = 500
+MIN_KNOWN_CONFIDENCE = 0.5
+"""Minimum confidence at which a platform counts as detected."""
+MIN_QUERY_PROBABILITY = 0.2
+"""Minimum probability of a platform at which the platform's product list is requested."""
+_MAX_ASSETS = 500
 
 _SIGNALS = """
 shopify       header     x-shopid                                   0.9
@@ -59,88 +59,118 @@ woocommerce   endpoint   /wp-json/wc/store/v1/products              0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
-    """One sign: its place, the text to find there, and its probability on its own."""
+class PlatformSignal:
+    """A text by which a platform is detected.
+
+    Attributes:
+        text_kind: The kind of text that contains the signal: header, cookie, asset, meta, generator, class, script or
+            endpoint.
+        text: The text of the signal.
+        weight: The probability (0 to 1) of the platform if this is the only signal.
+    """
 
     platform: Platform
-    place: str
+    text_kind: str
     text: str
     weight: float
 
 
-def _signals(lines: str) -> Iterator[Signal]:
+def _parse_signals(lines: str) -> Iterator[PlatformSignal]:
+    """Yield the signals in a table with the columns platform, kind of text, text and weight."""
     for line in lines.strip().splitlines():
         platform, place, rest = line.split(None, 2)
         text, weight = rest.rsplit(None, 1)
-        yield Signal(Platform(platform), place, text.strip(), float(weight))
+        yield PlatformSignal(Platform(platform), place, text.strip(), float(weight))
 
 
-SIGNALS = tuple(_signals(_SIGNALS))
-_Seen = dict[str, list[str]]
+SIGNALS = tuple(_parse_signals(_SIGNALS))
+"""All known signals of platforms."""
+_TextsByKind = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """The most probable platform, its confidence (0 to 1), and all signs that were found."""
+class DetectedPlatform:
+    """The most probable platform of a site.
+
+    Attributes:
+        confidence: The confidence (0 to 1) in the platform.
+        evidence: All signals that were found, including signals of other platforms.
+    """
 
     platform: Platform
     confidence: float
     evidence: tuple[Evidence, ...]
 
-    def suspects(self, platform: Platform) -> bool:
-        """Return whether the platform's feed is worth a request: there are signs of it, or of no platform."""
-        return self.platform == Platform.CUSTOM or likelihood(self.evidence, platform) >= SUSPECTED_FROM
+    def should_query(self, platform: Platform) -> bool:
+        """Return whether the product list of a platform should be requested.
+
+        There must be signals of this platform, or no platform was detected.
+        """
+        return self.platform == Platform.CUSTOM or compute_probability(self.evidence, platform) >= MIN_QUERY_PROBABILITY
 
 
-def judged(visited: Iterable[tuple[Response, PageFacts]], endpoints: Sequence[str] = ()) -> Judgement:
-    """Judge the platform of a site by its pages and by the endpoints that responded like a platform's.
+def detect_platform(
+    pages: Iterable[tuple[ProbeResponse, PageFacts]], endpoint_paths: Sequence[str] = ()
+) -> DetectedPlatform:
+    """Return the most probable platform of a site.
 
-    Signs count as independent: two of 0.6 make 0.84. Signs of other platforms reduce the confidence. Below KNOWN_FROM
-    the platform is `custom`, with higher confidence the fewer signs there are.
+    Signals count as independent: two signals of 0.6 result in 0.84. Signals of other platforms reduce the confidence.
+    If the confidence is below MIN_KNOWN_CONFIDENCE, the platform is `custom`; its confidence is higher the fewer
+    signals there are.
+
+    Args:
+        pages: The pages that were read, with their responses.
+        endpoint_paths: The paths of product lists that responded.
     """
-    seen: _Seen = {"endpoint": list(endpoints)}
-    for response, page in visited:
-        _note(seen, response, page)
-    found = [signal for signal in SIGNALS if _shows(signal, seen.get(signal.place, ()))]
-    evidence = tuple(Evidence(one.platform, f"{one.place} {one.text}", one.weight) for one in found)
-    ranked = sorted(((likelihood(evidence, one), one) for one in Platform if one != Platform.CUSTOM), reverse=True)
+    texts_by_kind: _TextsByKind = {"endpoint": list(endpoint_paths)}
+    for response, page in pages:
+        _collect_texts(texts_by_kind, response, page)
+    found = [signal for signal in SIGNALS if _is_present(signal, texts_by_kind.get(signal.text_kind, ()))]
+    evidence = tuple(Evidence(one.platform, f"{one.text_kind} {one.text}", one.weight) for one in found)
+    ranked = sorted(
+        ((compute_probability(evidence, one), one) for one in Platform if one != Platform.CUSTOM), reverse=True
+    )
     (best, platform), (second, _) = ranked[0], ranked[1]
-    sure = best * (1 - second)
-    if sure < KNOWN_FROM:
-        return Judgement(Platform.CUSTOM, round(1 - best, 2), evidence)
-    return Judgement(platform, round(sure, 2), evidence)
+    confidence = best * (1 - second)
+    if confidence < MIN_KNOWN_CONFIDENCE:
+        return DetectedPlatform(Platform.CUSTOM, round(1 - best, 2), evidence)
+    return DetectedPlatform(platform, round(confidence, 2), evidence)
 
 
-def likelihood(evidence: Iterable[Evidence], platform: Platform) -> float:
-    """Return the probability of the platform by its signs alone."""
+def compute_probability(evidence: Iterable[Evidence], platform: Platform) -> float:
+    """Return the probability (0 to 1) of a platform by its signals, ignoring signals of other platforms."""
     unlikely = 1.0
-    for sign in evidence:
-        if sign.platform == platform:
-            unlikely *= 1 - sign.weight
+    for signal in evidence:
+        if signal.platform == platform:
+            unlikely *= 1 - signal.weight
     return 1 - unlikely
 
 
-def _note(seen: _Seen, response: Response, page: PageFacts) -> None:
-    generator = page.metas.get("generator", "")
+def _collect_texts(texts_by_kind: _TextsByKind, response: ProbeResponse, page: PageFacts) -> None:
+    """Add the texts of a page and its response, in lower case, to the texts by kind."""
+    generator = page.meta_values.get("generator", "")
     for place, texts in (
         ("header", [f"{name}: {value}" for name, value in response.headers.items()]),
         ("cookie", response.cookies),
-        ("asset", page.assets[:_MOST_ASSETS]),
-        ("meta", [f"{name}: {value}" for name, value in page.metas.items()]),
+        ("asset", page.assets[:_MAX_ASSETS]),
+        ("meta", [f"{name}: {value}" for name, value in page.meta_values.items()]),
         ("generator", [generator] if generator else []),
         ("class", page.classes),
         ("script", page.script_types),
     ):
-        seen.setdefault(place, []).extend(text.lower() for text in texts)
+        texts_by_kind.setdefault(place, []).extend(text.lower() for text in texts)
 
 
-def _shows(signal: Signal, texts: Iterable[str]) -> bool:
-    """Return whether the sign is present: a prefix of cookie and header names, an exact class, otherwise a substring."""
-    if signal.place in ("header", "meta"):
+def _is_present(signal: PlatformSignal, texts: Iterable[str]) -> bool:
+    """Return whether a signal occurs in the texts of its kind.
+
+    The names of headers and cookies are compared by their beginning, classes as a whole, and other texts anywhere.
+    """
+    if signal.text_kind in ("header", "meta"):
         name, _, value = signal.text.partition(": ")
         return any(text.startswith(name) and value in text.partition(": ")[2] for text in texts)
-    if signal.place == "cookie":
+    if signal.text_kind == "cookie":
         return any(text.startswith(signal.text) for text in texts)
-    if signal.place in ("class", "script", "endpoint"):
+    if signal.text_kind in ("class", "script", "endpoint"):
         return signal.text in texts
     return any(signal.text in text for text in texts)

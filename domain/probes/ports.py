@@ -1,62 +1,73 @@
-"""Web access of a probe, and parsing of documents."""
+"""Ports of probes: access to websites, and parsing of documents."""
 
 from typing import Any, Protocol
 
-from domain.probes.facts import PageFacts, Response, SitemapFacts
+from domain.probes.facts import PageFacts, ProbeResponse, SitemapFacts
 
 
 class Unreachable(Exception):
-    """No response. `refused`: the address must not be requested; the message may be shown."""
+    """Error for a request without a response; the message may be shown to people.
 
-    def __init__(self, message: str, *, refused: bool = False) -> None:
-        self.refused = refused
+    Attributes:
+        is_forbidden: Whether the URL must not be requested, for example because its host is private.
+    """
+
+    def __init__(self, message: str, *, is_forbidden: bool = False) -> None:
+        self.is_forbidden = is_forbidden
         super().__init__(message)
 
 
-class Web(Protocol):
-    """Client for the public web with an honest user agent, without cookies and redirects."""
+class WebClient(Protocol):
+    """Client for the public web that identifies itself, sends no cookies and follows no redirects."""
 
-    async def get(self, url: str, *, accept: str, most: int, seconds: float) -> Response:
-        """Request the URL and read at most the first `most` bytes of the body. Raises Unreachable.
+    async def get(self, url: str, *, accept: str, max_bytes: int, seconds: float) -> ProbeResponse:
+        """Request a URL and return the response. Raises Unreachable.
 
-        `seconds` is the total time limit; a body that is late or breaks off is truncated.
+        Args:
+            url: The URL.
+            accept: The value of the Accept header.
+            max_bytes: The maximum number of bytes of the body to read; a longer body is truncated.
+            seconds: The time limit; a body that is not complete by then is truncated.
         """
         ...
 
 
-class Rules(Protocol):
+class RobotsRules(Protocol):
     """The rules of a robots.txt that apply to this service (RFC 9309)."""
 
     @property
-    def crawl_delay(self) -> float | None:
-        """Seconds between two requests, or None."""
+    def crawl_delay_seconds(self) -> float | None:
+        """The required pause between two requests in seconds, or None."""
         ...
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """The sitemaps that it names."""
+        """The URLs of sitemaps that the robots.txt lists."""
         ...
 
-    async def allows(self, url: str) -> bool:
-        """Return whether the URL may be requested."""
+    async def is_allowed(self, url: str) -> bool:
+        """Return whether the rules permit requesting the URL."""
         ...
 
 
-class Documents(Protocol):
-    """Parser of fetched documents outside the event loop; no document can make it raise, hang or exhaust memory."""
+class DocumentParser(Protocol):
+    """Parser of fetched documents that runs outside the event loop.
 
-    async def rules(self, body: bytes) -> Rules:
-        """Parse a robots.txt; an empty one allows everything."""
+    No document can make the parser raise an error, block or exhaust memory.
+    """
+
+    async def parse_robots(self, body: bytes) -> RobotsRules:
+        """Return the rules of a robots.txt; an empty document permits all requests."""
         ...
 
-    async def page(self, response: Response) -> PageFacts:
-        """Extract the facts of a web page."""
+    async def parse_page(self, response: ProbeResponse) -> PageFacts:
+        """Return the contents of a web page."""
         ...
 
-    async def sitemap(self, response: Response) -> SitemapFacts:
-        """Parse a sitemap: XML, text, or either compressed with gzip."""
+    async def parse_sitemap(self, response: ProbeResponse) -> SitemapFacts:
+        """Return the contents of a sitemap in XML or plain text, possibly compressed with gzip."""
         ...
 
-    async def value(self, response: Response) -> Any:
-        """Return the JSON value of the body, or None for invalid JSON."""
+    async def parse_json(self, response: ProbeResponse) -> Any:
+        """Return the JSON value of a response's body, or None if the body is not valid JSON."""
         ...

@@ -1,4 +1,4 @@
-"""Detection of product page URLs, and selection of a sample."""
+"""Detection of product pages and product sitemaps by their URLs, and selection of a sample."""
 
 import re
 from collections.abc import Sequence
@@ -6,42 +6,48 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 T = TypeVar("T")
-_STEPS = frozenset({"product", "products", "produkt", "produkte", "produkter", "produit", "produits", "producto",
+_PRODUCT_SEGMENTS = frozenset({"product", "products", "produkt", "produkte", "produkter", "produit", "produits", "producto",
                            "productos", "prodotto", "prodotti", "p", "dp", "item", "items", "sku", "pd"})  # fmt: skip
-_TAILS = (re.compile(r"[-_/.]p-?\d{3,20}$"), re.compile(r"-\d{4,20}(\.html?)?$"))
-"""Ends of paths of at most 40 characters, which are all that is inspected."""
-_NAMED = ("product", "produkt", "produit", "prodotto", "item")
-_NO_PRODUCTS = ("category", "categories", "_cat", "collection", "post", "page", "blog", "image", "tag", "brand")
+"""Segments of paths that precede the name of a product."""
+_PRODUCT_PATH_ENDS = (re.compile(r"[-_/.]p-?\d{3,20}$"), re.compile(r"-\d{4,20}(\.html?)?$"))
+"""Ends of the paths of product pages; only the last 40 characters of a path are searched."""
+_PRODUCT_WORDS = ("product", "produkt", "produit", "prodotto", "item")
+_OTHER_CONTENT_WORDS = ("category", "categories", "_cat", "collection", "post", "page", "blog", "image", "tag", "brand")
 
 
-def is_product_page(url: str) -> bool:
-    """Return whether the URL looks like that of one product: `/products/oak-chair`, `/p/123`, `/oak-chair-12345.html`."""
+def is_product_page_url(url: str) -> bool:
+    """Return whether a URL probably leads to the page of one product.
+
+    Examples are `/products/oak-chair`, `/p/123` and `/oak-chair-12345.html`.
+    """
     path = urlsplit(url).path.lower().rstrip("/")
-    steps = [step for step in path.split("/") if step]
-    if any(step in _STEPS for step in steps[:-1]):
-        return steps[-1] not in _STEPS and "." not in steps[-1].removesuffix(".html").removesuffix(".htm")
-    return any(tail.search(path[-40:]) for tail in _TAILS)
+    segments = [segment for segment in path.split("/") if segment]
+    if any(segment in _PRODUCT_SEGMENTS for segment in segments[:-1]):
+        return segments[-1] not in _PRODUCT_SEGMENTS and "." not in segments[-1].removesuffix(".html").removesuffix(
+            ".htm"
+        )
+    return any(tail.search(path[-40:]) for tail in _PRODUCT_PATH_ENDS)
 
 
-def lists_products(sitemap: str) -> bool:
-    """Return whether a sitemap's name says that it lists products only."""
-    parts = urlsplit(sitemap.lower())
+def is_product_sitemap_url(url: str) -> bool:
+    """Return whether the URL of a sitemap indicates that the sitemap lists only products."""
+    parts = urlsplit(url.lower())
     name = f"{parts.path.rpartition('/')[2]}?{parts.query}".replace("sitemap", "")
-    return any(word in name for word in _NAMED) and not any(word in name for word in _NO_PRODUCTS)
+    return any(word in name for word in _PRODUCT_WORDS) and not any(word in name for word in _OTHER_CONTENT_WORDS)
 
 
-def in_order(sitemaps: Sequence[str]) -> list[str]:
-    """Sort the sitemaps of an index: product sitemaps first, sitemaps that name other content last."""
+def sort_sitemaps(sitemaps: Sequence[str]) -> list[str]:
+    """Return the URLs of sitemaps with product sitemaps first, and sitemaps of other content last."""
 
     def rank(sitemap: str) -> int:
         name = urlsplit(sitemap).path.lower()
-        return 0 if lists_products(sitemap) else 2 if any(word in name for word in _NO_PRODUCTS) else 1
+        return 0 if is_product_sitemap_url(sitemap) else 2 if any(word in name for word in _OTHER_CONTENT_WORDS) else 1
 
     return sorted(sitemaps, key=rank)
 
 
-def spread(found: Sequence[T], most: int) -> list[T]:
-    """Return at most `most` items, evenly distributed."""
-    if len(found) <= most:
-        return list(found)
-    return [found[place * (len(found) - 1) // max(1, most - 1)] for place in range(most)]
+def sample_evenly(items: Sequence[T], max_items: int) -> list[T]:
+    """Return at most `max_items` of the items, evenly distributed over the sequence."""
+    if len(items) <= max_items:
+        return list(items)
+    return [items[index * (len(items) - 1) // max(1, max_items - 1)] for index in range(max_items)]

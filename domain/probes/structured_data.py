@@ -1,25 +1,25 @@
-"""Tolerant, bounded extraction of products from JSON-LD (schema.org)."""
+"""Extraction of products from JSON-LD (schema.org), with tolerance for errors and limits on the work."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from domain.probes.facts import BlockFacts
+from domain.probes.facts import JsonLdFacts
 
-LONGEST_BLOCK = 512 * 1024
-"""Maximum characters of a block; a longer one counts as malformed."""
-_NODES = 50_000
-"""Maximum number of values of a page's blocks that are inspected."""
-_PRODUCTS = 200
+MAX_BLOCK_CHARS = 512 * 1024
+"""Maximum number of characters of a block; a longer block counts as malformed."""
+_MAX_VALUES = 50_000
+"""Maximum number of JSON values on a page that are examined."""
+_MAX_PRODUCTS = 200
 """Maximum number of products of one page."""
-_DEPTH = 40
-_KINDS = frozenset({"product", "productgroup", "productmodel", "individualproduct", "someproducts"})
-_ELSEWHERE = frozenset(
+_MAX_DEPTH = 40
+_PRODUCT_TYPES = frozenset({"product", "productgroup", "productmodel", "individualproduct", "someproducts"})
+_OTHER_PAGE_PROPERTIES = frozenset(
     {"itemListElement", "isRelatedTo", "isSimilarTo", "isAccessoryOrSparePartFor", "isConsumableFor", "isVariantOf"}
 )
-"""Properties whose products belong to other pages."""
+"""Properties whose values are products of other pages."""
 
-COVERED: Final[Mapping[str, tuple[str, ...]]] = {
+PRODUCT_PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
     "name": ("name",),
     "description": ("description",),
     "brand": ("brand", "manufacturer"),
@@ -33,40 +33,54 @@ COVERED: Final[Mapping[str, tuple[str, ...]]] = {
     "dimensions": ("width", "height", "depth", "size"),
     "weight": ("weight",),
 }
-"""The fields of the coverage, and the properties of a product or variant that state each."""
-OFFERED: Final[Mapping[str, tuple[str, ...]]] = {
+"""The properties of a product or variant that state each field."""
+OFFER_PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
     "price": ("price", "lowPrice"),
     "currency": ("priceCurrency",),
     "availability": ("availability",),
 }
-"""Fields of a product's offers or their price specifications."""
-FIELDS = (*COVERED, *OFFERED)
+"""The properties of an offer or its price specification that state each field."""
+STATED_FIELDS = (*PRODUCT_PROPERTIES, *OFFER_PROPERTIES)
+"""All fields that structured data can state."""
 
 
-def read(blocks: Iterable[str]) -> BlockFacts:
-    """Extract the products of a page's JSON-LD blocks; malformed blocks are counted and skipped."""
+def extract_products(json_ld_blocks: Iterable[str]) -> JsonLdFacts:
+    """Return the fields and currencies of the products in the JSON-LD blocks of a page.
+
+    Malformed blocks are counted and skipped.
+    """
     malformed, values = 0, []
-    for block in blocks:
+    for block in json_ld_blocks:
         try:
-            values.append(_decoded(block))
+            values.append(_parse_block(block))
         except (ValueError, RecursionError):
             malformed += 1
-    products = list(_products(values))
-    stated = tuple(_stated(product) for product in products)
-    return BlockFacts(stated, frozenset(one for product in products for one in _currencies(product)), malformed)
+    products = list(_find_products(values))
+    stated = tuple(_find_stated_fields(product) for product in products)
+    return JsonLdFacts(
+        stated, frozenset(one for product in products for one in _iterate_currencies(product)), malformed
+    )
 
 
-def coverage(products: Sequence[frozenset[str]], bare_pages: int) -> dict[str, float]:
-    """Return the share of products that state each field; pages without data count as products without fields."""
-    whole = len(products) + bare_pages
-    if not whole:
+def compute_coverage(stated_fields: Sequence[frozenset[str]], pages_without_data: int) -> dict[str, float]:
+    """Return the share of products that state each field, by field.
+
+    Args:
+        stated_fields: The stated fields of each product.
+        pages_without_data: The number of pages without structured data; each counts as a product without fields.
+    """
+    total = len(stated_fields) + pages_without_data
+    if not total:
         return {}
-    return {name: round(sum(name in product for product in products) / whole, 2) for name in FIELDS}
+    return {name: round(sum(name in product for product in stated_fields) / total, 2) for name in STATED_FIELDS}
 
 
-def _decoded(block: str) -> Any:
-    """Decode a block, tolerating surrounding comments and CDATA, a trailing semicolon and raw line breaks in texts."""
-    if len(block) > LONGEST_BLOCK:
+def _parse_block(block: str) -> Any:
+    """Return the JSON value of a JSON-LD block. Raises ValueError or RecursionError.
+
+    Surrounding comments and CDATA, a trailing semicolon, and raw line breaks in strings are tolerated.
+    """
+    if len(block) > MAX_BLOCK_CHARS:
         raise ValueError
     text = block.strip().removeprefix("//").strip()
     for before, behind in (("<!--", "-->"), ("<![CDATA[", "]]>"), ("/*<![CDATA[*/", "/*]]>*/")):
@@ -74,79 +88,94 @@ def _decoded(block: str) -> Any:
     return json.loads(text.removesuffix(";"), strict=False)
 
 
-def _products(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the products that the page is about, or those of its lists if there are no others."""
+def _find_products(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the main products of a page; if there are none, the products in its lists."""
     listed: list[Mapping[str, Any]] = []
-    own = 0
-    for node, elsewhere in _nodes(values):
+    yielded = 0
+    for node, is_of_other_page in _walk_objects(values):
         if not _is_product(node):
             continue
-        if elsewhere:
+        if is_of_other_page:
             listed.append(node)
-        elif own < _PRODUCTS:
-            own += 1
+        elif yielded < _MAX_PRODUCTS:
+            yielded += 1
             yield node
-    if not own:
-        yield from listed[:_PRODUCTS]
+    if not yielded:
+        yield from listed[:_MAX_PRODUCTS]
 
 
-def _nodes(values: Sequence[Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Yield every object outside products, and whether it belongs to other pages' products."""
-    waiting = [(value, 0, False) for value in reversed(values)]
-    left = _NODES
-    while waiting and left:
-        value, depth, elsewhere = waiting.pop()
-        left -= 1
-        if depth > _DEPTH:
+def _walk_objects(values: Sequence[Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """Yield every object that is not inside a product, and whether the object belongs to another page.
+
+    Objects belong to another page if they are below one of _OTHER_PAGE_PROPERTIES.
+    """
+    pending = [(value, 0, False) for value in reversed(values)]
+    remaining = _MAX_VALUES
+    while pending and remaining:
+        value, depth, is_of_other_page = pending.pop()
+        remaining -= 1
+        if depth > _MAX_DEPTH:
             continue
         if isinstance(value, list):
-            waiting.extend((item, depth + 1, elsewhere) for item in reversed(value[:_NODES]))
+            pending.extend((item, depth + 1, is_of_other_page) for item in reversed(value[:_MAX_VALUES]))
         elif isinstance(value, dict):
-            yield value, elsewhere
+            yield value, is_of_other_page
             if not _is_product(value):
-                waiting.extend(
-                    (part, depth + 1, elsewhere or name in _ELSEWHERE) for name, part in reversed(value.items())
+                pending.extend(
+                    (part, depth + 1, is_of_other_page or name in _OTHER_PAGE_PROPERTIES)
+                    for name, part in reversed(value.items())
                 )
 
 
 def _is_product(node: Mapping[str, Any]) -> bool:
+    """Return whether the type of a JSON-LD object is a product type."""
     kinds = node.get("@type")
     return any(
-        isinstance(kind, str) and kind.rpartition("/")[2].rpartition(":")[2].lower() in _KINDS for kind in _many(kinds)
+        isinstance(kind, str) and kind.rpartition("/")[2].rpartition(":")[2].lower() in _PRODUCT_TYPES
+        for kind in _as_list(kinds)
     )
 
 
-def _stated(product: Mapping[str, Any]) -> frozenset[str]:
-    parts = [product, *_objects(product.get("hasVariant"))]
+def _find_stated_fields(product: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the fields that a product, its variants or their offers state."""
+    products = [product, *_list_objects(product.get("hasVariant"))]
     found = {
-        name for name, keys in COVERED.items() if any(_has_content(part.get(key)) for part in parts for key in keys)
+        name
+        for name, keys in PRODUCT_PROPERTIES.items()
+        if any(_has_content(item.get(key)) for item in products for key in keys)
     }
-    offers = [offer for part in parts for offer in _offers(part)]
+    offers = [offer for item in products for offer in _iterate_offers(item)]
     found |= {
-        name for name, keys in OFFERED.items() if any(_has_content(one.get(key)) for one in offers for key in keys)
+        name
+        for name, keys in OFFER_PROPERTIES.items()
+        if any(_has_content(one.get(key)) for one in offers for key in keys)
     }
     return frozenset(found)
 
 
-def _offers(part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the offers of a product or variant, including those in an AggregateOffer, and their price specifications."""
-    for offer in _objects(part.get("offers")):
+def _iterate_offers(product: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the offers of a product or variant, the offers in an AggregateOffer, and their price specifications."""
+    for offer in _list_objects(product.get("offers")):
         yield offer
-        for inner in (*_objects(offer.get("offers")), offer):
+        for inner in (*_list_objects(offer.get("offers")), offer):
             yield inner
-            yield from _objects(inner.get("priceSpecification"))
+            yield from _list_objects(inner.get("priceSpecification"))
 
 
-def _currencies(product: Mapping[str, Any]) -> Iterator[str]:
-    for part in (product, *_objects(product.get("hasVariant"))):
-        for offer in _offers(part):
+def _iterate_currencies(product: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the currencies of the offers of a product and its variants, in lower case."""
+    for part in (product, *_list_objects(product.get("hasVariant"))):
+        for offer in _iterate_offers(part):
             stated = offer.get("priceCurrency")
             if isinstance(stated, str) and len(stated) == 3:
                 yield stated.lower()
 
 
 def _has_content(value: Any) -> bool:
-    """Return whether the value has content; empty texts, lists and objects, and objects with a type only, have none."""
+    """Return whether a JSON value has content.
+
+    Empty strings, lists and objects have no content, and neither have objects that state only their type or unit.
+    """
     if isinstance(value, str):
         return bool(value.strip())
     if isinstance(value, dict):
@@ -160,9 +189,11 @@ def _has_content(value: Any) -> bool:
     return value is not None
 
 
-def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
-    return [item for item in _many(value) if isinstance(item, dict)][:_PRODUCTS]
+def _list_objects(value: Any) -> Sequence[Mapping[str, Any]]:
+    """Return the objects in a JSON list, or a single object as a list."""
+    return [item for item in _as_list(value) if isinstance(item, dict)][:_MAX_PRODUCTS]
 
 
-def _many(value: Any) -> Sequence[Any]:
+def _as_list(value: Any) -> Sequence[Any]:
+    """Return a list unchanged, and any other value as a list with one entry."""
     return value if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""Logged requests (docs/conventions.md#request-log)."""
+"""Request logs and their filter (docs/conventions.md#request-log)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,12 +7,17 @@ from typing import Any, NamedTuple
 from domain.kernel.tenancy import Actor, Tenant
 
 _FAILED = 400
+"""Lowest HTTP status of failed requests."""
 
 
 class RequestLog(NamedTuple):
     """A logged request.
 
-    A tuple is cheap to create for every request. `id` is its Request-Id, `route` the operation's path template or None.
+    Attributes:
+        id: The Request-Id.
+        route: Path template of the operation; None for unknown paths.
+        query: The query string, or None.
+        via: Channel of the request, such as `api` or `console`.
     """
 
     id: str
@@ -35,9 +40,13 @@ class RequestLog(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestLogFilter:
-    """Filter of a list of requests; None means any.
+    """Filter of a list of request logs; None means any value.
 
-    `status` is one (`404`) or a class (`4xx`), `actor` the id of the credential's owner, `until` excluded.
+    Attributes:
+        status: An HTTP status (`404`) or a class of them (`4xx`).
+        actor: ID of the actor.
+        since: Time of the earliest matching request.
+        until: Time before which matching requests were made.
     """
 
     status: str | None = None
@@ -48,14 +57,14 @@ class RequestLogFilter:
     since: datetime | None = None
     until: datetime | None = None
 
-    def equal(self) -> dict[str, Any]:
-        """Return the fields that must be equal."""
+    def get_exact_values(self) -> dict[str, Any]:
+        """Return the values that a request must match exactly, by field name; unset fields of the filter are omitted."""
         names = ("method", "route", "actor", "error_code")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
-    def statuses(self) -> tuple[int, int]:
-        """The lowest and the highest matching status."""
+    def status_range(self) -> tuple[int, int]:
+        """The lowest and the highest matching HTTP status."""
         if self.status is None:
             return 100, 999
         if self.status.endswith("xx"):
@@ -63,6 +72,6 @@ class RequestLogFilter:
         return int(self.status), int(self.status)
 
     @property
-    def failed(self) -> bool:
-        """True if only failed requests match."""
-        return self.error_code is not None or self.statuses[0] >= _FAILED
+    def matches_failed_only(self) -> bool:
+        """True if the filter matches failed requests only."""
+        return self.error_code is not None or self.status_range[0] >= _FAILED

@@ -1,4 +1,4 @@
-"""Storage of request logs."""
+"""Ports of request logs: reading in a transaction, and writing in batches."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,26 +8,27 @@ from domain.request_logs.model import RequestLog, RequestLogFilter
 
 
 class RequestLogStore(Protocol):
-    """Request logs in a tenant's transaction."""
+    """Storage of request logs in a tenant's transaction."""
 
     async def get(self, id: str) -> RequestLog | None:
-        """Return the newest log with that Request-Id, or None."""
+        """Return the newest request log with the Request-Id `id`, or None."""
         ...
 
-    async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:
-        """Return a page of matching logs, newest first.
+    async def page(self, page_request: PageRequest, log_filter: RequestLogFilter) -> Page[RequestLog]:
+        """Return a page of matching request logs, newest first.
 
-        The store chooses the keys of items. A page with filters may be short, with a key to continue from.
+        With filters, a page that is not the last one may have fewer items than the limit.
         """
         ...
 
 
 class RequestLogSink(Protocol):
-    """Batched writing of finished requests, across tenants."""
+    """Storage of request logs of all tenants, in batches."""
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
-        """Store the logs, and the last use of each API key to the minute (domain/access/ports.py:KeyStore.used).
+        """Store the request logs, and the minute in which each API key was last used.
 
-        Returns the logs whose store is unreachable. Raises, with nothing stored, if all are.
+        Returns the logs that were not stored, because their database is unavailable. Raises an error, without storing
+        any, if all databases are unavailable.
         """
         ...

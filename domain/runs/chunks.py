@@ -1,88 +1,109 @@
-"""Division of a feed: rows into buckets by a hash of their key, and consecutive buckets into chunks."""
+"""Division of a feed's rows into buckets by a hash of their key (the slot), and of consecutive buckets into chunks."""
 
 from collections.abc import Mapping, Sequence
 from zlib import crc32
 
-from domain.catalogue.batch import SLOTS, RowFingerprint
+from domain.catalogue.batch import SLOT_COUNT, RowFingerprint
 from domain.catalogue.model import Stream
 from domain.kernel.bounds import SHEET_ROW_BYTES
 
 BUCKET_BYTES = 16 << 10
-MOST_BUCKETS = 1024
+MAX_BUCKETS = 1024
 CHUNK_ROWS = {Stream.CATALOGUE: 2_000, Stream.STOCK: 6_000}
-"""Approximate number of rows per transaction: large enough for set operations, small enough for memory and the high watermark."""
-ROOM = 256 << 20
-"""Maximum bytes of rows that are spooled for any snapshot."""
-_FINE = 0xFFF
+"""Approximate number of rows in a chunk. A chunk is usually written in one transaction."""
+BASE_SPOOL_BYTES = 256 << 20
+"""Bytes of rows that may be spooled for every snapshot, in addition to a multiple of its size."""
+_LOW_BITS = 0xFFF
+"""Bits of a stock slot that depend on the last two characters of the key."""
 
 
-def bucket_count(size: int, *, packed: bool) -> int:
-    """Return the number of buckets for a snapshot of `size` bytes; packed ones hold about six times as much."""
-    return max(1, min(MOST_BUCKETS, -(-size * (6 if packed else 1) // BUCKET_BYTES)))
+def compute_bucket_count(snapshot_bytes: int, *, is_compressed: bool) -> int:
+    """Return the number of buckets for the rows of a snapshot.
 
-
-def spool_room(size: int, *, packed: bool) -> int:
-    """Return the maximum number of bytes of rows that are spooled for a snapshot of `size` bytes.
-
-    Ordinary feeds need up to ten times their size (an empty cell is a comma in the file and `null,` in the spool); a feed
-    with two thousand header columns and rows of two cells needs hundreds.
+    Args:
+        snapshot_bytes: Size of the snapshot in bytes.
+        is_compressed: Whether the snapshot is compressed and therefore contains about six times as much.
     """
-    return ROOM + 24 * size * (6 if packed else 1)
+    return max(1, min(MAX_BUCKETS, -(-snapshot_bytes * (6 if is_compressed else 1) // BUCKET_BYTES)))
 
 
-def slot_of(key: str, stream: Stream) -> int:
-    """Return the slot of a key, a hash below SLOTS.
+def compute_max_spool_bytes(snapshot_bytes: int, *, is_compressed: bool) -> int:
+    """Return the maximum number of bytes of rows that are spooled for a snapshot.
 
-    Stock is keyed by item, and items of one product mostly differ in the last two characters of their SKU. The high
-    bits of the hash ignore these, so that one chunk covers a product (measured: a third of the time for a stock sheet).
+    Args:
+        snapshot_bytes: Size of the snapshot in bytes.
+        is_compressed: Whether the snapshot is compressed.
     """
+    # usual feeds need up to ten times their size: an empty cell is a comma in the file, but `null,` in the spool;
+    # a feed with two thousand columns but rows of two cells needs hundreds of times its size
+    return BASE_SPOOL_BYTES + 24 * snapshot_bytes * (6 if is_compressed else 1)
+
+
+def compute_slot(key: str, stream: Stream) -> int:
+    """Return the slot of a key: a hash from 0 up to, but not including, SLOT_COUNT.
+
+    SKUs of stock that differ only in the last two characters have neighbouring slots.
+    """
+    # items of one product usually differ in the last two characters of the SKU; if they are in the same chunk, a stock
+    # sheet is read three times as fast
     if stream == Stream.CATALOGUE:
         return crc32(key.encode()) >> 1
-    return crc32(key[:-2].encode()) >> 1 & ~_FINE | crc32(key.encode()) & _FINE
+    return crc32(key[:-2].encode()) >> 1 & ~_LOW_BITS | crc32(key.encode()) & _LOW_BITS
 
 
-def outdated(key: str, stream: Stream) -> RowFingerprint:
-    """Return a fingerprint that no row has, so that the next run applies the key again."""
-    return RowFingerprint(slot_of(key, stream), key, b"")
+def create_invalid_fingerprint(key: str, stream: Stream) -> RowFingerprint:
+    """Return a fingerprint of the key that no rows match, so that the next run applies the key's rows again."""
+    return RowFingerprint(compute_slot(key, stream), key, b"")
 
 
-def slots_of(chunk: range, buckets: int) -> tuple[int, int]:
-    """Return the slots of a range of `buckets` buckets: the first, and the end (exclusive)."""
-    return -(-chunk.start * SLOTS // buckets), -(-chunk.stop * SLOTS // buckets)
+def compute_slot_range(chunk: range, total_buckets: int) -> tuple[int, int]:
+    """Return the range of slots whose keys are in a chunk: the first slot, and the end (exclusive).
 
-
-def chunks_of(held: Sequence[int], stream: Stream) -> list[range]:
-    """Return the chunks, as ranges of consecutive buckets, from the rows `held` in each bucket.
-
-    There is at least one chunk, so that absent keys are found even in an empty feed.
+    Args:
+        chunk: The chunk's buckets.
+        total_buckets: Total number of buckets, among which all slots are divided evenly.
     """
+    return -(-chunk.start * SLOT_COUNT // total_buckets), -(-chunk.stop * SLOT_COUNT // total_buckets)
+
+
+def divide_buckets(bucket_sizes: Sequence[int], stream: Stream) -> list[range]:
+    """Divide the buckets into chunks of about CHUNK_ROWS rows: at least one range of consecutive buckets.
+
+    Args:
+        bucket_sizes: Number of rows in each bucket.
+        stream: Stream of the feed.
+    """
+    # an empty feed has a chunk as well, so that absent keys are found
     chunks, first, rows = [], 0, 0
-    for bucket, number in enumerate(held):
-        rows += number
+    for bucket, row_count in enumerate(bucket_sizes):
+        rows += row_count
         if rows >= CHUNK_ROWS[stream]:
             chunks.append(range(first, bucket + 1))
             first, rows = bucket + 1, 0
-    if first < len(held):
-        chunks.append(range(first, len(held)))
+    if first < len(bucket_sizes):
+        chunks.append(range(first, len(bucket_sizes)))
     return chunks
 
 
-def portions_of(weights: Mapping[str, int], most: int) -> list[list[str]]:
-    """Split the keys in order into portions that weigh about `most`; there is at least one portion.
+def split_keys(weight_by_key: Mapping[str, int], max_weight: int) -> list[list[str]]:
+    """Split the keys, in order, into one or more portions with a total weight of about `max_weight` each.
 
-    This bounds a transaction even if a vendor chooses keys that all fall into one bucket.
+    Args:
+        weight_by_key: Weight of each key.
+        max_weight: Total weight at which the next portion begins.
     """
+    # this limits the size of a transaction even if all keys of a vendor are in the same bucket
     portions: list[list[str]] = [[]]
-    weight = 0
-    for key, own in weights.items():
-        if weight >= most:
+    total = 0
+    for key, weight in weight_by_key.items():
+        if total >= max_weight:
             portions.append([])
-            weight = 0
+            total = 0
         portions[-1].append(key)
-        weight += own
+        total += weight
     return portions
 
 
-def shape_of(chunks: Sequence[range], buckets: int, stream: Stream) -> str:
-    """Return the parameters of the division; a release that divides differently restarts the run."""
-    return f"{len(chunks)} of {buckets} by {CHUNK_ROWS[stream]} of {SHEET_ROW_BYTES}"
+def describe_division(chunks: Sequence[range], total_buckets: int, stream: Stream) -> str:
+    """Return a text that identifies the division of a feed into chunks, for comparison with a run's checkpoint."""
+    return f"{len(chunks)} of {total_buckets} by {CHUNK_ROWS[stream]} of {SHEET_ROW_BYTES}"

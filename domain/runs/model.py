@@ -1,4 +1,4 @@
-"""Runs and their states (docs/conventions.md#run)."""
+"""Runs (imports of a source) and their states (docs/conventions.md#run)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from domain.kernel.problems import Problem
 
 
 class RunTrigger(StoredEnum):
-    """The trigger of a run."""
+    """Events that start a run."""
 
     SCHEDULE = "schedule"
     MANUAL = "manual"
@@ -27,7 +27,7 @@ class RunTrigger(StoredEnum):
 
 
 class RunStatus(StoredEnum):
-    """The status of a run; those in `OPEN` are not final."""
+    """Statuses of a run; `OPEN_STATUSES` are the statuses of runs that have not ended."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -39,7 +39,7 @@ class RunStatus(StoredEnum):
 
 
 class RunStage(StoredEnum):
-    """The pipeline stage that a run has reached."""
+    """Stages of a run, in order."""
 
     FETCH = "fetch"
     PARSE = "parse"
@@ -51,7 +51,7 @@ class RunStage(StoredEnum):
 
 
 class WaitingReason(StoredEnum):
-    """The reason why a run waits."""
+    """Reasons for which a run waits."""
 
     RATE_LIMITED = "rate_limited"
     UPSTREAM_BUSY = "upstream_busy"
@@ -60,12 +60,12 @@ class WaitingReason(StoredEnum):
 
     @classmethod
     def _missing_(cls, _value: object) -> "WaitingReason":
-        """Return RETRY for an unknown reason, which comes from a connector."""
+        """Return RETRY for an unknown reason, because connectors can define further reasons."""
         return cls.RETRY
 
 
 class RunErrorCode(StoredEnum):
-    """The reason why a run did not succeed."""
+    """Reasons for which a run did not succeed."""
 
     FETCH_FAILED = "fetch_failed"
     FETCH_REFUSED = "fetch_refused"
@@ -80,31 +80,40 @@ class RunErrorCode(StoredEnum):
     SOURCE_NOT_ACTIVE = "source_not_active"
 
 
-OPEN = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING})
-CONCLUDED = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED})
-"""Statuses of runs that ended because of the feed's content, successfully or not."""
-REPLAYABLE = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
-"""Statuses whose newest run of each stream can be replayed from its snapshot."""
-REREADING = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING})
-"""Triggers that process a feed even if it equals that of the last successful run."""
-SNAPSHOT_LIMIT = 2 * 1024**3
+OPEN_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING})
+"""Statuses of runs that have not ended."""
+SUCCEEDED_OR_FAILED_STATUSES = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED})
+"""Statuses of runs that succeeded or failed, in contrast to runs that were cancelled or need a mapping."""
+REPLAYABLE_STATUSES = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
+"""Statuses of runs whose snapshots can be replayed: of each stream and status, the newest run."""
+REPLAY_TRIGGERS = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING})
+"""Triggers of runs that process a feed even if it is unchanged since the last successful run."""
+MAX_SNAPSHOT_BYTES = 2 * 1024**3
 """Maximum size of a file in bytes (2 GiB)."""
-WAITS = 10
-"""Maximum number of waits for a busy source before a run fails; waits for a turn at the host do not count."""
-TRIES = 8
-"""Maximum number of attempts after unforeseen errors: some minutes in total, as the worker waits longer each time."""
-DEATHS = 3
-"""Maximum number of consecutive attempts that end without a result before the run fails."""
-KEPT_PROBLEMS = 1000
+MAX_WAITS = 10
+"""Maximum number of waits for a busy source before a run fails; waits for the host's rate limit do not count."""
+MAX_ATTEMPTS = 8
+"""Maximum number of attempts if unforeseen errors occur. With the growing delays, they take some minutes."""
+MAX_RUN_CRASHES = 3
+"""Number of consecutive attempts without a result after which a run fails."""
+MAX_STORED_PROBLEMS = 1000
 """Maximum number of problems stored with a run; `stats.problems` counts all of them."""
 
-KEPT_COLUMNS = 500
+MAX_LISTED_COLUMNS = 500
 """Maximum number of columns listed for a run; `stats.columns` and `stats.columns_unmapped` count all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunColumn:
-    """A column of the feed: its position in the table (from 0) and its field, or the reason why it has none."""
+    """A column of the feed.
+
+    Attributes:
+        header: Text in the header row.
+        position: Index in the table, from 0.
+        sheet: Name of the table, if it has one.
+        field: Field that the column is mapped to, or None.
+        reason: Reason for which the column has no field, or None.
+    """
 
     header: str
     position: int
@@ -115,15 +124,22 @@ class RunColumn:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """The error of a run: a machine-readable code and a sentence."""
+    """The error of a run: a machine-readable code and a message for users."""
 
     code: RunErrorCode
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """The wait of a run: its reason, its end, and the number of the next attempt (from 1)."""
+class RunWait:
+    """State of a waiting run.
+
+    Attributes:
+        reason: Why the run waits, as a code.
+        until: When the next attempt is due.
+        attempt: Number of waits of the run so far, including this one.
+        detail: Why the run waits, as a sentence.
+    """
 
     reason: WaitingReason
     until: datetime
@@ -133,7 +149,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class UploadInput:
-    """An uploaded file: the upload's ID, and the key of its bytes in the object store."""
+    """The uploaded file that a run reads: ID of the upload, and key of the file in the object store."""
 
     upload: str
     key: str
@@ -141,10 +157,14 @@ class UploadInput:
 
 @dataclass(frozen=True, slots=True)
 class PushInput:
-    """Pushed records and their number of parts.
+    """Pushed records of a run.
 
-    `batch` names a run that several calls fill; while it is `open`, more parts can follow. `complete`: the records are
-    the source's whole catalogue.
+    Attributes:
+        batch: Name of the batch, if several calls add records to the run.
+        parts: Number of parts (the records of one call each) so far.
+        records: Number of records so far.
+        open: Whether further parts can follow.
+        complete: Whether the records are the source's whole catalogue.
     """
 
     batch: str | None = None
@@ -153,24 +173,38 @@ class PushInput:
     open: bool = True
     complete: bool = False
 
-    def with_part(self, records: int, *, batch: str | None, more: bool, complete: bool) -> "PushInput":
-        """Return the input with one more part; the last part determines whether the catalogue is complete."""
-        return PushInput(batch or self.batch, self.parts + 1, self.records + records, more, complete and not more)
+    def with_part(self, records: int, *, batch: str | None, has_more: bool, is_complete: bool) -> "PushInput":
+        """Return the input with one more part added.
+
+        Args:
+            records: Number of records in the part.
+            batch: Name of the batch, if any.
+            has_more: Whether further parts follow.
+            is_complete: Whether the batch is the source's whole catalogue; only the value of the last part counts.
+        """
+        return PushInput(
+            batch or self.batch, self.parts + 1, self.records + records, has_more, is_complete and not has_more
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class CheckInput:
-    """The stock check of a run, and the variant to check."""
+    """The input of a run for a stock check: IDs of the stock check and of the variant to check."""
 
     check: str
     variant: str
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """The record of a fetch: the digest of the settings the snapshot is read with, and the server's validators.
+class FetchRecord:
+    """The circumstances in which a run's snapshot was fetched or submitted.
 
-    `whole`: the snapshot holds the source's whole catalogue. `at` is when it was fetched or submitted.
+    Attributes:
+        settings: Digest of the source's settings with which the snapshot is read.
+        whole: Whether the snapshot contains the source's whole catalogue.
+        etag: ETag of the response, for a conditional request.
+        last_modified: Last-Modified of the response, for a conditional request.
+        at: When the snapshot was fetched or submitted.
     """
 
     settings: str
@@ -182,7 +216,12 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The number of chunks already stored; `shape` has the parameters of the division into chunks."""
+    """The progress of a run, from which another attempt can resume.
+
+    Attributes:
+        chunks: Number of chunks that are stored completely.
+        shape: Description of the feed's division into chunks; an attempt with another division starts again.
+    """
 
     chunks: int
     shape: str
@@ -192,10 +231,20 @@ class Checkpoint:
 class Run:
     """One import of one stream of a source.
 
-    `input` is what was handed in or asked for, None for a pull; `snapshot` the object key of the raw bytes once they are kept;
-    `waits` counts how often the run has waited for its source, `turns` how often for a turn at its host, `deaths` the attempts that ended without a word since anything was last
-    stored; `accept_shrink` lets a complete run withdraw as much as it wants. `columns` tells what each column was read as,
-    `mappings` the mappings of their header sets.
+    Attributes:
+        source: ID of the source.
+        served_by: Name of the source's API that returned the data; None if the connector uses only one API.
+        stats: Counts such as `rows` and `products_changed`, by name.
+        problems: The first MAX_STORED_PROBLEMS problems.
+        snapshot: Key of the stored file in the object store.
+        input: The submitted data or the stock check; None for a pull.
+        fetched: Circumstances of the fetch; None before it.
+        waits: Number of waits for the source.
+        host_waits: Number of waits for the rate limit of the source's host.
+        crashes: Number of attempts without a result since the last stored progress.
+        accept_shrink: Whether the removal limit is disabled for this run; the name is that of the API.
+        columns: The feed's columns with their fields, at most MAX_LISTED_COLUMNS.
+        mappings: IDs of the mappings of the feed's header sets.
     """
 
     id: str
@@ -208,93 +257,106 @@ class Run:
     served_by: str | None = None
     stats: Mapping[str, int] = field(default_factory=dict)
     error: RunError | None = None
-    waiting: Waiting | None = None
+    waiting: RunWait | None = None
     problems: tuple[Problem, ...] = ()
     started_at: datetime | None = None
     finished_at: datetime | None = None
     snapshot: str | None = None
     input: UploadInput | PushInput | CheckInput | None = None
-    fetched: Fetched | None = None
+    fetched: FetchRecord | None = None
     checkpoint: Checkpoint | None = None
     waits: int = 0
-    deaths: int = 0
+    crashes: int = 0
     accept_shrink: bool = False
     columns: tuple[RunColumn, ...] = ()
     mappings: tuple[str, ...] = ()
-    turns: int = 0
+    host_waits: int = 0
 
     @property
-    def complete(self) -> bool:
-        """Return whether the feed is the source's whole catalogue, so that missing items are withdrawn."""
+    def is_complete(self) -> bool:
+        """True if the feed is the source's whole catalogue, so that items missing in it are withdrawn."""
         if isinstance(self.input, CheckInput):
             return False
         return not isinstance(self.input, PushInput) or self.input.complete
 
     @property
-    def waited_out(self) -> bool:
-        """Return whether the run has used up its waits."""
-        return self.waits >= WAITS
+    def has_waited_too_often(self) -> bool:
+        """True if the run has waited for the source MAX_WAITS times, so that it fails instead of waiting again."""
+        return self.waits >= MAX_WAITS
 
     @property
     def is_being_read(self) -> bool:
-        """Return whether an attempt is reading the feed."""
+        """True if a worker is reading the feed."""
         return self.status == RunStatus.RUNNING and self.stage != RunStage.FETCH
 
     @property
-    def hopeless(self) -> bool:
-        """Return whether too many attempts in a row ended without a result."""
-        return self.deaths >= DEATHS
+    def has_crashed_too_often(self) -> bool:
+        """True if MAX_RUN_CRASHES consecutive attempts ended without a result, so that the run fails."""
+        return self.crashes >= MAX_RUN_CRASHES
 
-    def fetched_under(self, settings: str, checked_at: datetime | None = None) -> Fetched | None:
-        """Return the record of the fetch, or None if the snapshot was read with other settings.
+    def find_reusable_fetch_record(self, settings: str, checked_at: datetime | None = None) -> FetchRecord | None:
+        """Return the fetch record if later runs may skip an unchanged feed; return None if they must process it again.
 
-        Return None as well for a run that began before a stock check of the source (`checked_at`): its feed must be read
-        again even if unchanged, so that its stock of the checked item applies again.
+        An unchanged feed must be processed again if the source's settings have changed, or if a stock check has changed
+        stock of the source after this run started.
+
+        Args:
+            settings: Digest of the source's current settings.
+            checked_at: When a stock check last changed stock of the source, or None.
         """
         stale = checked_at is not None and (self.started_at is None or self.started_at <= checked_at)
         return self.fetched if self.fetched and self.fetched.settings == settings and not stale else None
 
     @property
-    def was_refused(self) -> bool:
-        """Return whether the shrink guard refused the run."""
+    def exceeded_removal_limit(self) -> bool:
+        """True if the run failed because it exceeded the removal limit."""
         return self.error is not None and self.error.code == RunErrorCode.SHRINK_REFUSED
 
-    def over(self, read: "Run") -> "Run":
-        """Return the run with the snapshot of an earlier run, which is not fetched again."""
-        return replace(self, snapshot=read.snapshot, fetched=read.fetched, served_by=read.served_by)
+    def with_snapshot_of(self, earlier_run: "Run") -> "Run":
+        """Return the run with the snapshot of the earlier run `earlier_run`, which it reads instead of fetching."""
+        return replace(
+            self, snapshot=earlier_run.snapshot, fetched=earlier_run.fetched, served_by=earlier_run.served_by
+        )
 
-    def started(self, now: datetime) -> "Run":
-        """Return the run as started by a worker, for the first time, after waiting, or after another worker died."""
+    def with_start(self, now: datetime) -> "Run":
+        """Return the run at the start of an attempt; the time of the first start is preserved."""
         return replace(
             self, status=RunStatus.RUNNING, stage=RunStage.FETCH, started_at=self.started_at or now, waiting=None
         )
 
-    def died(self) -> "Run":
-        """Return the run after an attempt that ended without a result."""
-        return replace(self, deaths=self.deaths + 1)
+    def with_crash(self) -> "Run":
+        """Return the run after an attempt that ended without a result, such as a crash."""
+        return replace(self, crashes=self.crashes + 1)
 
-    def put_off(self, reason: WaitingReason, until: datetime, detail: str, *, own: bool = False) -> "Run":
-        """Return the run waiting until a time: at the source's request, or (`own`) for a turn at the host."""
-        waits, turns = (self.waits, self.turns + 1) if own else (self.waits + 1, self.turns)
-        waiting = Waiting(reason, until, waits + turns, detail)
-        return replace(self, status=RunStatus.WAITING, waiting=waiting, waits=waits, turns=turns)
+    def with_wait(self, reason: WaitingReason, until: datetime, detail: str, *, is_host_limited: bool = False) -> "Run":
+        """Return the run in the status waiting.
 
-    def ended(self, status: RunStatus, now: datetime, error: RunError | None = None) -> "Run":
-        """Return the run as finished."""
+        Args:
+            reason: Why the run waits, as a code.
+            until: When the next attempt is due.
+            detail: Why the run waits, as a sentence.
+            is_host_limited: Whether the run waits because of the service's rate limit for the host, not at the source's request.
+        """
+        waits, host_waits = (self.waits, self.host_waits + 1) if is_host_limited else (self.waits + 1, self.host_waits)
+        waiting = RunWait(reason, until, waits + host_waits, detail)
+        return replace(self, status=RunStatus.WAITING, waiting=waiting, waits=waits, host_waits=host_waits)
+
+    def with_end(self, status: RunStatus, now: datetime, error: RunError | None = None) -> "Run":
+        """Return the run with its final status."""
         stage = RunStage.DONE if status == RunStatus.SUCCEEDED else self.stage
         return replace(self, status=status, stage=stage, finished_at=now, error=error, waiting=None)
 
 
 @dataclass(frozen=True, slots=True)
 class RunFilter(Filter):
-    """The filter of a list of runs."""
+    """Filter of a list of runs: ID of the source; None includes all sources."""
 
     source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NewestRun:
-    """A source's newest run and its status."""
+    """IDs of a source and its newest run, and the status of that run."""
 
     source: str
     id: str
@@ -303,25 +365,32 @@ class NewestRun:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """A request for a pull; `accept_shrink` disables the removal limit."""
+    """A request to pull or replay a stream of a source; `accept_shrink` disables the removal limit."""
 
     stream: Stream = Stream.CATALOGUE
     accept_shrink: bool = False
 
 
-def newest_first(asking: Run | None, good: Run | None) -> list[Run]:
-    """Return the replayable runs: one waiting for a mapping, unless a newer one succeeded, and the last that succeeded."""
-    waits = asking if asking and (good is None or asking.id > good.id) else None
-    return [run for run in (waits, good) if run is not None]
+def list_replayable_runs(unmapped_run: Run | None, successful_run: Run | None) -> list[Run]:
+    """Return the runs whose snapshots can be replayed, newest first.
+
+    Args:
+        unmapped_run: The newest run that needs a mapping, or None; it is ignored if `successful_run` is newer.
+        successful_run: The newest successful run, or None.
+    """
+    unmapped = (
+        unmapped_run if unmapped_run and (successful_run is None or unmapped_run.id > successful_run.id) else None
+    )
+    return [run for run in (unmapped, successful_run) if run is not None]
 
 
-MOST_RUNS = 20_000
-"""Maximum number of runs that are counted, the newest first."""
+MAX_COUNTED_RUNS = 20_000
+"""Maximum number of runs in the counts by day; only the newest runs are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunDay:
-    """The numbers of a source's successful and failed runs of one day (UTC), by the time they were queued."""
+    """Numbers of a source's successful and failed runs that were queued on one day (UTC)."""
 
     source: str
     day: date

@@ -1,4 +1,4 @@
-"""Stores of runs and pushed records, and the spool."""
+"""Ports of runs: storage of runs and pushed records, and spool files."""
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
@@ -11,86 +11,107 @@ from ports.unit_of_work import Store
 
 
 class RunStore(Store[Run], Protocol):
-    """Runs within a tenant's transaction. Adding raises Conflict if another run of the source and stream is open."""
+    """Storage of runs in a tenant's transaction.
 
-    async def open(self, source: str, stream: Stream | None = None) -> Run | None:
-        """Return the source's open run (queued, running or waiting) of the stream, or of any stream; stock checks are excluded."""
-        ...
+    `add` raises Conflict if another run of the same source and stream is open.
+    """
 
-    async def open_checks(self, source: str, limit: int) -> Sequence[Run]:
-        """Return up to `limit` open stock checks of the source, oldest first."""
-        ...
+    async def find_open(self, source: str, stream: Stream | None = None) -> Run | None:
+        """Return the source's open run (queued, running or waiting), or None; stock checks are ignored.
 
-    async def last_good(self, source: str, stream: Stream) -> Run | None:
-        """Return the newest succeeded run of the stream with a stored snapshot."""
-        ...
-
-    async def replayable(self, source: str, stream: Stream) -> Sequence[Run]:
-        """Return the runs of the stream whose stored snapshots can be read again (REPLAYABLE), newest first.
-
-        They are the newest that succeeded, and the newest that waits for a mapping if it is newer.
+        Args:
+            source: ID of the source.
+            stream: Stream of the run; None for any.
         """
         ...
 
-    async def refused(self, source: str, stream: Stream) -> Run | None:
-        """Return the newest run of the stream that the shrink guard stopped and whose snapshot is stored; None after a later run succeeded or failed."""
+    async def list_open_checks(self, source: str, limit: int) -> Sequence[Run]:
+        """Return up to `limit` open runs for stock checks of the source, oldest first."""
         ...
 
-    async def days(self, since: datetime) -> Sequence[RunDay]:
-        """Return how the runs of each source ended on each day (UTC) since the moment, among the newest MOST_RUNS runs."""
+    async def find_last_successful(self, source: str, stream: Stream) -> Run | None:
+        """Return the newest successful run of the stream whose snapshot is stored, or None."""
         ...
 
-    async def newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:
-        """Return the newest run since a time of each of the sources, except stock checks, in no order."""
+    async def list_replayable(self, source: str, stream: Stream) -> Sequence[Run]:
+        """Return the runs of the stream whose snapshots can be replayed, newest first.
+
+        These are the newest successful run and, if it is newer, the newest run that needs a mapping.
+        """
         ...
 
-    async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        """Return the newest finished run of the stream (CONCLUDED), except runs that read no feed (BESIDE)."""
+    async def find_run_over_removal_limit(self, source: str, stream: Stream) -> Run | None:
+        """Return the newest run of the stream if it was refused by the removal limit and its snapshot is stored.
+
+        Returns None if a later run has succeeded or failed.
+        """
+        ...
+
+    async def count_by_day(self, since: datetime) -> Sequence[RunDay]:
+        """Return the numbers of successful and failed runs by source and day (UTC).
+
+        Only runs queued since `since` are counted, at most the newest MAX_COUNTED_RUNS.
+        """
+        ...
+
+    async def list_newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:
+        """Return the newest run of each of these sources that was queued since `since`; stock checks are ignored."""
+        ...
+
+    async def find_last_succeeded_or_failed(self, source: str, stream: Stream) -> Run | None:
+        """Return the newest run of the stream that succeeded or failed, or None; runs that read no feed are ignored."""
         ...
 
 
 class PushStore(Protocol):
-    """Pushed records within a tenant's transaction."""
+    """Storage of pushed records in a tenant's transaction."""
 
-    async def collecting(self, source: str, batch: str) -> Run | None:
-        """Return the source's queued push run that still collects the batch (PushInput)."""
+    async def find_collecting(self, source: str, batch: str) -> Run | None:
+        """Return the source's queued run to which further records of the batch can be added, or None."""
         ...
 
-    async def newest(self, source: str, batch: str) -> Run | None:
-        """Return the source's newest run of the batch."""
+    async def find_newest(self, source: str, batch: str) -> Run | None:
+        """Return the source's newest run of a batch with this name, or None."""
         ...
 
-    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
-        """Store one part (a JSON array of records in UTF-8) and count it; return False if storage is exhausted.
+    async def add_part(self, run: str, part_number: int, records: bytes, free_after: datetime | None = None) -> bool:
+        """Store one part of a batch and count its size; return False if the storage quota is used up.
 
-        The ledger entry of a batch can expire from `free_after` on. Raises Conflict if the run has a part of that sequence.
+        Args:
+            run: ID of the run.
+            part_number: Number of the part, from 0.
+            records: The part: a JSON array of records in UTF-8.
+            free_after: When the batch may be deleted; None for never.
+
+        Raises:
+            Conflict: The run has a part with this number already.
         """
         ...
 
-    async def part(self, run: str, sequence: int) -> bytes | None:
-        """Return the run's part with the sequence number (from 0)."""
+    async def get_part(self, run: str, part_number: int) -> bytes | None:
+        """Return the run's part number `part_number` (from 0), or None."""
         ...
 
-    async def forget(self, run: str) -> None:
-        """Delete the run's parts and their ledger entries, if any."""
+    async def delete_parts(self, run: str) -> None:
+        """Delete the run's parts, if any, and their entries in the storage ledger."""
         ...
 
 
-class Spool(Protocol):
-    """Lines by bucket, in the order in which they were added; a line has no line break."""
+class SpoolFile(Protocol):
+    """A temporary file of lines, grouped into numbered buckets. Lines contain no line breaks."""
 
-    def put(self, bucket: int, line: bytes) -> None:
+    def add_line(self, bucket: int, line: bytes) -> None:
         """Add a line to a bucket."""
         ...
 
-    def lines(self, bucket: int) -> Sequence[bytes]:
+    def read_lines(self, bucket: int) -> Sequence[bytes]:
         """Return the bucket's lines in the order in which they were added."""
         ...
 
 
-class Spools(Protocol):
-    """Factory of spools."""
+class SpoolFactory(Protocol):
+    """Creates spool files."""
 
-    def open(self, buckets: int) -> AbstractContextManager[Spool]:
-        """Open a spool with this number of buckets; it is deleted when the context ends."""
+    def create(self, bucket_count: int) -> AbstractContextManager[SpoolFile]:
+        """Create a spool file with this number of buckets; it is deleted when the context ends."""
         ...

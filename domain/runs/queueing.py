@@ -1,4 +1,4 @@
-"""Queueing of runs: the row, its job, its audit entry, and the next pull of its source."""
+"""Queueing of runs with their jobs and audit entries, and the times of next pulls."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,23 +17,24 @@ from domain.runs.ports import RunStore
 from domain.sources.model import Source
 from ports.unit_of_work import Tx
 
-EXECUTE = "runs.execute"
+EXECUTE_RUN = "runs.execute"
 """The kind of job that executes a run; its `args` are `{"run": id}`."""
 
-CHECK = "runs.check"
-"""The kind of job that executes a stock check; with the same `args`."""
+CHECK_STOCK = "runs.check"
+"""The kind of job that executes a stock check; its `args` are those of EXECUTE_RUN."""
 
-REFILE = "runs.refile"
-"""The kind of job that applies a source's category rules to its products; with the same `args`."""
+REASSIGN_CATEGORIES = "runs.refile"  # an earlier name, which stored jobs contain
+"""The kind of job that applies a source's category rules to its products; its `args` are those of EXECUTE_RUN."""
 COLLECT_IMAGES = "media.collect"
 """The kind of job that collects the images of the products that a run changed."""
-_CLOCKS = timedelta(minutes=5)
+_MAX_CLOCK_DIFFERENCE = timedelta(minutes=5)
 """Maximum clock difference between two processes."""
-RUN_KINDS = (EXECUTE, CHECK, REFILE)
-_KINDS = {RunTrigger.CATEGORY_RULES: REFILE, RunTrigger.STOCK_CHECK: CHECK}
+RUN_KINDS = (EXECUTE_RUN, CHECK_STOCK, REASSIGN_CATEGORIES)
+"""All kinds of jobs that execute a run."""
+_KINDS = {RunTrigger.CATEGORY_RULES: REASSIGN_CATEGORIES, RunTrigger.STOCK_CHECK: CHECK_STOCK}
 
 
-def queued(
+def new_run(
     source: str,
     trigger: RunTrigger,
     now: datetime,
@@ -42,61 +43,73 @@ def queued(
     input: UploadInput | PushInput | CheckInput | None = None,
     accept_shrink: bool = False,
 ) -> Run:
-    """Return a new run that waits for a worker."""
+    """Return a new run with the status queued; it is not stored."""
     run = Run(new_id("run"), source, trigger, stream, RunStatus.QUEUED, now)
     return replace(run, input=input, accept_shrink=accept_shrink)
 
 
-async def enqueue(tx: Tx, run: Run) -> Run:
-    """Store a new run with its job and its audit entry. Raises Conflict while another run of the stream is open."""
+async def enqueue_run(tx: Tx, run: Run) -> Run:
+    """Store a new run with its job and audit entry, and return it.
+
+    Raises Conflict if another run of the source and stream is open.
+    """
     await tx[RunStore].add(run)
-    await tx[JobStore].add(execution(run, tx.tenant))
-    await tx[AuditLog].add(started(run))
+    await tx[JobStore].add(new_execution_job(run, tx.tenant))
+    await tx[AuditLog].add(build_queued_run_change(run))
     return run
 
 
-async def refuse_open(tx: Tx, source: str, stream: Stream | None = None) -> None:
-    """Raise Conflict while a run of the source is open, of the stream or, without one, of any stream."""
-    if run := await tx[RunStore].open(source, stream):
-        raise Conflict(f"The run {run.id} of this source is {run.status}; wait until it has ended.")
+async def require_no_open_run(tx: Tx, source: str, stream: Stream | None = None) -> None:
+    """Raise Conflict if a run of the source is open; `stream` None means any stream."""
+    if run := await tx[RunStore].find_open(source, stream):
+        raise Conflict(f"The run {run.id} of this source is {run.status}. Wait until it has ended.")
 
 
-def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool | None, jitter: float) -> Source:
-    """Return the source with the next pull of the stream, one interval later times `jitter`.
+def with_next_pull(
+    source: Source, stream: Stream, now: datetime, *, made_changes: bool | None, jitter: float
+) -> Source:
+    """Return the source with the time of the stream's next pull, which is one interval from now.
 
-    Adaptive intervals grow while runs find no changes; `changed` is None if the run did not find out, which keeps the interval.
+    Args:
+        source: The source after the run.
+        stream: The stream of the run.
+        now: The current time.
+        made_changes: Whether the run changed anything: adaptive intervals then become shorter, else longer; None if unknown.
+        jitter: Factor by which the interval is multiplied, to spread pulls.
     """
-    minutes = source.interval(stream)
-    if minutes is None or not source.runnable:
-        return source.next_due(stream, None)
+    minutes = source.get_interval_minutes(stream)
+    if minutes is None or not source.is_runnable:
+        return source.schedule_next_pull(stream, None)
     factor = 1.0
     if source.schedule.adaptive:
         factor = source.interval_factor.get(stream, 1.0)
-        if changed is not None:
-            factor = max(0.5, factor / 2) if changed else min(4.0, factor * 2)
+        if made_changes is not None:
+            factor = max(0.5, factor / 2) if made_changes else min(4.0, factor * 2)
         source = replace(source, interval_factor={**source.interval_factor, stream.value: factor})
-    return source.next_due(stream, now + timedelta(minutes=max(5.0, minutes * factor) * jitter))
+    return source.schedule_next_pull(stream, now + timedelta(minutes=max(5.0, minutes * factor) * jitter))
 
 
-def lane(source: str) -> str:
-    """Return the lane of a source's runs, which execute one after another."""
+def build_source_lane(source: str) -> str:
+    """Return the lane of a source's runs. Jobs of a lane are executed one after the other."""
     return f"source:{source}"
 
 
-def execution(run: Run, tenant: Tenant) -> NewJob:
+def new_execution_job(run: Run, tenant: Tenant) -> NewJob:
     """Return the job that executes the run."""
-    return NewJob(_KINDS.get(run.trigger, EXECUTE), lane(run.source), tenant, {"run": run.id}, key=run.id)
+    return NewJob(
+        _KINDS.get(run.trigger, EXECUTE_RUN), build_source_lane(run.source), tenant, {"run": run.id}, key=run.id
+    )
 
 
-def started(run: Run) -> Change:
-    """Return the audited change of a run that was started."""
+def build_queued_run_change(run: Run) -> Change:
+    """Return the change that the audit log records when a run is queued."""
     after: dict[str, Any] = {"source": run.source, "trigger": run.trigger, "stream": run.stream, "status": run.status}
     if run.accept_shrink:
         after["accept_shrink"] = True
     return Change("run", run.id, "create", {}, after)
 
 
-def image_collection(tenant: Tenant, source: str, run: str, began: datetime) -> NewJob:
-    """Return the job that collects the images of products that the run changed; `began` is when the run was queued."""
-    args = {"source": source, "run": run, "since": (began - _CLOCKS).isoformat()}
+def new_image_collection_job(tenant: Tenant, source: str, run: str, queued_at: datetime) -> NewJob:
+    """Return the job that collects the images of products changed by the run, which was queued at `queued_at`."""
+    args = {"source": source, "run": run, "since": (queued_at - _MAX_CLOCK_DIFFERENCE).isoformat()}
     return NewJob(COLLECT_IMAGES, f"media:{source}", tenant, args, key=run)

@@ -1,1 +1,1 @@
-"""The operator's secret: keys derived from it, values sealed under it, and its replacement."""
+"""The deployment's secret: keys derived from it, values encrypted with it, and its replacement."""

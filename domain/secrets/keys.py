@@ -1,4 +1,4 @@
-"""Keys derived from the operator's secret, except the vault's own, and the keys in use by a process."""
+"""Keys for signatures and hashes, derived from the deployment's secret, and the keys that a process uses."""
 
 import hashlib
 import hmac
@@ -6,28 +6,28 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from domain.kernel.errors import Unavailable
-from domain.secrets.model import FormerKey, KeyRing, counting
+from domain.secrets.model import FormerKey, KeyRing, select_valid_keys
 
 _ALWAYS = datetime.max.replace(tzinfo=UTC)
 
 
-def cursor_key(secret: str) -> bytes:
+def derive_cursor_key(secret: str) -> bytes:
     """Derive the key that signs cursors."""
     return hashlib.blake2b(secret.encode(), digest_size=32, person=b"joinery-cursors").digest()
 
 
-def link_key(secret: str) -> bytes:
+def derive_link_key(secret: str) -> bytes:
     """Derive the key that signs links to objects."""
     return hmac.digest(secret.encode(), b"joinery: links to objects, version 1", hashlib.sha256)
 
 
-def hash_key(secret: str) -> bytes:
-    """Derive the key of API key hashes that was used before that key became independent."""
+def derive_hash_key(secret: str) -> bytes:
+    """Derive the key with which earlier releases hashed API keys."""
     return hashlib.sha256(b"joinery/api-keys/" + secret.encode()).digest()
 
 
 class SigningKeys:
-    """The key that signs, and former keys whose signatures are still valid; changed in place."""
+    """The key that signs, and former keys whose signatures are still valid."""
 
     __slots__ = ("current", "former")
 
@@ -35,37 +35,47 @@ class SigningKeys:
         self.current, self.former = current, former
 
 
-class WorkingKeys:
-    """The keys of this process.
+class ActiveKeys:
+    """The keys that this process uses.
 
-    `secrets` are those available, the current one first. Until the key ring is read, the oldest secret signs, because
-    every process can verify it.
+    Attributes:
+        secrets: The available secrets, the newest first.
+        cursor_keys: Keys that sign cursors.
+        link_keys: Keys that sign links to objects.
     """
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self.secrets = tuple(secrets)
-        oldest = self.secrets[-1]
-        self.cursors, self.links = SigningKeys(cursor_key(oldest)), SigningKeys(link_key(oldest))
+        oldest = self.secrets[-1]  # all processes can verify its signatures; used until the key ring is loaded
+        self.cursor_keys, self.link_keys = SigningKeys(derive_cursor_key(oldest)), SigningKeys(derive_link_key(oldest))
         self._api_keys: bytes | None = None
 
-    def use(self, ring: KeyRing, in_force: str, now: datetime) -> None:
-        """Use the ring, and sign by the secret in force.
+    def use_key_ring(self, key_ring: KeyRing, active_secret: str, now: datetime) -> None:
+        """Use the keys of the key ring, and sign with keys of the active secret `active_secret`.
 
-        Until that is the current one, other processes may already sign by any available secret, so all of them verify.
+        Until the newest secret is active, signatures with all available secrets are valid.
         """
-        others = () if in_force == self.secrets[0] else tuple(secret for secret in self.secrets if secret != in_force)
-        self._api_keys = ring.api_keys
-        self.cursors.current, self.links.current = cursor_key(in_force), link_key(in_force)
-        self.cursors.former = (
-            *(FormerKey(cursor_key(secret), _ALWAYS) for secret in others), *counting(ring.cursors, now)
+        # other processes may already sign with another available secret
+        others = (
+            ()
+            if active_secret == self.secrets[0]
+            else tuple(secret for secret in self.secrets if secret != active_secret)
+        )
+        self._api_keys = key_ring.api_key_hash_key
+        self.cursor_keys.current, self.link_keys.current = (
+            derive_cursor_key(active_secret),
+            derive_link_key(active_secret),
+        )
+        self.cursor_keys.former = (
+            *(FormerKey(derive_cursor_key(secret), _ALWAYS) for secret in others), *select_valid_keys(key_ring.former_cursor_keys, now)
         )  # fmt: skip
-        self.links.former = (
-            *(FormerKey(link_key(secret), _ALWAYS) for secret in others), *counting(ring.links, now)
+        self.link_keys.former = (
+            *(FormerKey(derive_link_key(secret), _ALWAYS) for secret in others), *select_valid_keys(key_ring.former_link_keys, now)
         )  # fmt: skip
 
     @property
-    def api_keys(self) -> bytes:
-        """The key of API key hashes. Raises Unavailable before the ring was read."""
+    def api_key_hash_key(self) -> bytes:
+        """The key with which API keys are hashed. Raises Unavailable before the key ring is loaded."""
         if self._api_keys is None:
-            raise Unavailable("The service's keys could not be read yet.", retry_after=2)
+            raise Unavailable("The service's keys are not loaded yet. Try again shortly.", retry_after=2)
         return self._api_keys

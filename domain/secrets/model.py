@@ -1,4 +1,4 @@
-"""The key ring, sealed values, and the state of secrets."""
+"""The key ring, encrypted values, and the state of the deployment's secrets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,64 +9,69 @@ from typing import Any
 from domain.kernel import retention
 from domain.kernel.tenancy import Tenant
 
-CURSORS_COUNT = retention.EVENTS
-"""Validity of cursors signed by a superseded secret: as long as events are kept."""
-LINKS_COUNT = timedelta(hours=1)
-"""Validity of links signed by a superseded secret: longer than any link's lifetime."""
-SETTLING = timedelta(seconds=10)
-"""Time after a change of the secret in force in which processes may still use the previous one."""
+CURSOR_VALIDITY = retention.EVENTS
+"""Time for which cursors that are signed with a replaced secret remain valid."""
+LINK_VALIDITY = timedelta(hours=1)
+"""Time for which links that are signed with a replaced secret remain valid."""
+MAX_SWITCH_TIME = timedelta(seconds=10)
+"""Time after a change of the active secret during which processes may still use the previous secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormerKey:
-    """A key whose signatures are valid until then."""
+    """A key of a replaced secret, whose signatures are valid until `valid_until`."""
 
     key: bytes
-    until: datetime
+    valid_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """The deployment's keys, stored sealed under the secret in force.
+    """The deployment's keys, which are stored encrypted with the active secret.
 
-    `api_keys` is the key of API key hashes, independent of the secret; the others are keys of superseded secrets.
+    Attributes:
+        api_key_hash_key: The key with which API keys are hashed; it never changes.
+        former_cursor_keys: Keys of replaced secrets with which cursors were signed.
+        former_link_keys: Keys of replaced secrets with which links were signed.
     """
 
-    api_keys: bytes
-    cursors: tuple[FormerKey, ...] = ()
-    links: tuple[FormerKey, ...] = ()
+    api_key_hash_key: bytes
+    former_cursor_keys: tuple[FormerKey, ...] = ()
+    former_link_keys: tuple[FormerKey, ...] = ()
 
-    def superseded(self, cursors: bytes, links: bytes, now: datetime) -> "KeyRing":
-        """Return the ring after the secret of these keys was superseded; their signatures remain valid for a while."""
+    def with_former_keys(self, cursor_key: bytes, link_key: bytes, now: datetime) -> "KeyRing":
+        """Return the key ring with these keys of a replaced secret added; their signatures remain valid for a while."""
         return KeyRing(
-            self.api_keys,
-            (*counting(self.cursors, now), FormerKey(cursors, now + CURSORS_COUNT)),
-            (*counting(self.links, now), FormerKey(links, now + LINKS_COUNT)),
+            self.api_key_hash_key,
+            (*select_valid_keys(self.former_cursor_keys, now), FormerKey(cursor_key, now + CURSOR_VALIDITY)),
+            (*select_valid_keys(self.former_link_keys, now), FormerKey(link_key, now + LINK_VALIDITY)),
         )
 
-    def plain(self) -> dict[str, Any]:
-        """Return the ring as JSON."""
-        formers = {"cursors": self.cursors, "links": self.links}
-        plain = {name: [[key.key.hex(), key.until.isoformat()] for key in keys] for name, keys in formers.items()}
-        return {"api_keys": self.api_keys.hex(), **plain}
+    def to_json(self) -> dict[str, Any]:
+        """Return the key ring as a JSON object, with keys in hexadecimal."""
+        former_keys = {"cursors": self.former_cursor_keys, "links": self.former_link_keys}
+        plain = {
+            name: [[key.key.hex(), key.valid_until.isoformat()] for key in keys] for name, keys in former_keys.items()
+        }
+        return {"api_keys": self.api_key_hash_key.hex(), **plain}
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> "KeyRing":
-        """Parse a ring from JSON."""
+    def from_json(cls, plain: Mapping[str, Any]) -> "KeyRing":
+        """Return the key ring from the JSON object that `to_json` returns."""
 
-        def formers(name: str) -> tuple[FormerKey, ...]:
+        def parse_former_keys(name: str) -> tuple[FormerKey, ...]:
             return tuple(FormerKey(bytes.fromhex(key), datetime.fromisoformat(until)) for key, until in plain[name])
 
-        return cls(bytes.fromhex(plain["api_keys"]), formers("cursors"), formers("links"))
+        return cls(bytes.fromhex(plain["api_keys"]), parse_former_keys("cursors"), parse_former_keys("links"))
 
 
-def counting(keys: Sequence[FormerKey], now: datetime) -> tuple[FormerKey, ...]:
-    """Return the keys that are still valid."""
-    return tuple(key for key in keys if now < key.until)
+def select_valid_keys(keys: Sequence[FormerKey], now: datetime) -> tuple[FormerKey, ...]:
+    """Return the keys whose signatures are still valid."""
+    return tuple(key for key in keys if now < key.valid_until)
 
 
-class SealedKind(StrEnum):
-    """Kinds of sealed values, by place of storage."""
+class EncryptedValueKind(StrEnum):
+    """Kinds of encrypted values."""
 
     CREDENTIALS = "source_credentials"
     WEBHOOK_SECRETS = "webhook_secrets"
@@ -78,66 +83,86 @@ class SealedKind(StrEnum):
     SSO_SECRETS = "sso_secrets"
 
 
-NOBODYS = Tenant("", True)
-"""Placeholder for the tenant of people's sealed values, which have none."""
-OF_PEOPLE = frozenset({SealedKind.OUTGOING_MAIL, SealedKind.AUTHENTICATORS})
+NO_TENANT = Tenant("", True)
+"""Placeholder for the tenant of encrypted values of users, which belong to no tenant."""
+USER_KINDS = frozenset({EncryptedValueKind.OUTGOING_MAIL, EncryptedValueKind.AUTHENTICATORS})
+"""Kinds of encrypted values that belong to users, not to tenants."""
 
 
 @dataclass(frozen=True, slots=True)
-class SealedValue:
-    """A stored sealed value.
+class EncryptedValue:
+    """A stored encrypted value, with the data that is needed to decrypt it.
 
-    `owner` is the id (or idempotency key) of its row, to which the seal is bound. Credentials also have the source's
-    `connector` and `config`, which determine the destination to which the seal is bound.
+    Attributes:
+        owner: ID (or idempotency key) of the value's row.
+        ciphertext: The encrypted value.
+        connector: Connector of a source's credentials.
+        config: Settings of the source; they and the connector determine the destination of credentials.
     """
 
-    kind: SealedKind
+    kind: EncryptedValueKind
     tenant: Tenant
     owner: str
-    sealed: bytes
+    ciphertext: bytes
     connector: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SecretState:
-    """State of a secret by its id.
+    """The state of one secret.
 
-    `values` counts the values sealed under it by kind; `known`: the secret is available.
+    Attributes:
+        id: ID of the secret, derived from the secret.
+        is_available: Whether this process has the secret.
+        is_active: Whether the secret is the active one, with which values are encrypted.
+        values: Number of values that are encrypted with the secret, by kind.
     """
 
     id: str
-    known: bool
-    in_force: bool
+    is_available: bool
+    is_active: bool
     values: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class SecretStatus:
-    """State of all secrets, the current one first.
+class SecretsOverview:
+    """Overview of the deployment's secrets: the state of each secret, and whether earlier secrets can be removed.
 
-    `lacking` is the number of connections of processes without the current secret; `since` is when the secret in force
-    became so. `hindrances` say why former secrets cannot be retired yet.
+    Attributes:
+        outdated_connections: Number of database connections of processes that have not loaded the newest secret.
+        active_since: When the active secret became active.
+        secrets: State of each secret, the newest first.
+        obstacles: Why earlier secrets cannot be removed yet, as sentences.
     """
 
     secrets: tuple[SecretState, ...]
-    lacking: int
-    since: datetime
-    hindrances: tuple[str, ...]
+    outdated_connections: int
+    active_since: datetime
+    obstacles: tuple[str, ...]
 
 
-def hindrances(states: Sequence[SecretState], lacking: int, since: datetime, now: datetime) -> tuple[str, ...]:
-    """Return the sentences that say why former secrets cannot be retired yet; the first state is the current secret's."""
+def list_retirement_obstacles(
+    states: Sequence[SecretState], outdated_connections: int, active_since: datetime, now: datetime
+) -> tuple[str, ...]:
+    """Return sentences that state why earlier secrets cannot be removed yet.
+
+    Args:
+        states: States of the secrets, the newest first.
+        outdated_connections: Number of database connections of processes that have not loaded the newest secret.
+        active_since: When the active secret became active.
+        now: The current time.
+    """
     reasons = []
-    if lacking:
-        reasons.append(f"{lacking} database connections belong to processes that do not know the current secret.")
-    if not states[0].in_force:
-        reasons.append("The current secret is not in force yet.")
-    elif now < since + SETTLING:
-        reasons.append("The current secret has only just come into force.")
+    if outdated_connections:
+        reasons.append(f"{outdated_connections} database connections belong to processes without the current secret.")
+    if not states[0].is_active:
+        reasons.append("The current secret is not in use yet: some processes have not loaded it.")
+    elif now < active_since + MAX_SWITCH_TIME:
+        reasons.append("The current secret has only just come into use. Wait some seconds.")
     reasons += [
-        f"{sum(state.values.values())} values are still sealed under {state.id}."
+        f"{sum(state.values.values())} values are still encrypted with {state.id}."
         for state in states[1:]
-        if state.known and state.values
+        if state.is_available and state.values
     ]
     return tuple(reasons)

@@ -1,95 +1,122 @@
-"""Sealing of values, so that the database alone reveals none, and storage of sealed values."""
+"""Ports of secrets: encryption of values, storage of the key ring, and access to encrypted values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from domain.secrets.model import SealedKind, SealedValue
+from domain.secrets.model import EncryptedValue, EncryptedValueKind
 
 
 class Vault(Protocol):
-    """Authenticated encryption with AES-256-GCM and envelope keys; the key's id is stored with the value."""
+    """Authenticated encryption with AES-256-GCM and envelope keys.
+
+    An encrypted value contains the ID of the secret with which it was encrypted. It can be decrypted only with the
+    owner and the destination for which it was encrypted.
+    """
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The ids of the available secrets, the current one first."""
+    def secret_ids(self) -> tuple[str, ...]:
+        """The IDs of the available secrets, the newest first."""
         ...
 
     @property
-    def in_force(self) -> str:
-        """The id of the secret that seals now."""
+    def active_secret_id(self) -> str:
+        """The ID of the active secret, with which values are encrypted."""
         ...
 
     @property
-    def stamp(self) -> bytes:
-        """The prefix of all values sealed under the secret in force in the present format."""
+    def current_prefix(self) -> bytes:
+        """The prefix of all values that are encrypted with the active secret in the current format."""
         ...
 
-    def use(self, key: str) -> None:
-        """Seal under that secret from now on."""
+    def activate_secret(self, secret_id: str) -> None:
+        """Make the secret with the ID `secret_id` the active one of this process."""
         ...
 
-    def key_of(self, sealed: bytes) -> str:
-        """Return the id of the secret that sealed the value. Raises ValueError for a value that was never sealed."""
+    def parse_secret_id(self, sealed: bytes) -> str:
+        """Return the ID of the secret with which the value was encrypted. Raises ValueError for other bytes."""
         ...
 
-    def seal(self, value: Mapping[str, Any], owner: str, destination: str = "", *, key: str = "") -> bytes:
-        """Seal a value for one owner (such as a source's id), and for one destination if it must not be sent elsewhere.
+    def encrypt(self, value: Mapping[str, Any], owner: str, destination: str = "", *, secret_id: str = "") -> bytes:
+        """Return the encrypted value, which can be decrypted only with the same owner and destination.
 
-        `key` is the id of another secret than the one in force.
+        Args:
+            value: A JSON object.
+            owner: ID of the object to which the value belongs, such as a source; associated data of the encryption.
+            destination: The only destination to which the value may be sent; empty if any.
+            secret_id: ID of the secret; empty for the active one.
         """
         ...
 
-    def open(self, sealed: bytes, owner: str, destination: str = "") -> Mapping[str, Any]:
-        """Open a sealed value; values from before destinations were bound have none.
+    def decrypt(self, sealed: bytes, owner: str, destination: str = "") -> Mapping[str, Any]:
+        """Return the decrypted value.
 
-        Raises ValueError if it was tampered with, sealed for another owner or destination, or by an unavailable key.
+        Values of old releases were encrypted without a destination and can be decrypted with any.
+
+        Args:
+            sealed: The encrypted value.
+            owner: The owner with which the value was encrypted (`encrypt`).
+            destination: The destination to which the value is to be sent; empty if it is not sent.
+
+        Raises:
+            ValueError: The value was changed or encrypted for another owner or destination, or its secret is not
+                available.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRing:
-    """The sealed key ring and the time of its last change."""
+class StoredKeyRing:
+    """The encrypted key ring, and the time of its last change."""
 
-    sealed: bytes
+    ciphertext: bytes
     changed_at: datetime
 
 
-class KeyRings(Protocol):
-    """Storage of the deployment's key ring, and the processes that must be able to open it."""
+class KeyRingStore(Protocol):
+    """Storage of the deployment's key ring, and information on the processes that must be able to decrypt the key ring."""
 
-    async def read(self) -> StoredRing | None:
-        """Return the ring, or None if there is none yet."""
+    async def read(self) -> StoredKeyRing | None:
+        """Return the stored key ring, or None."""
         ...
 
     async def write(self, sealed: bytes, expected: bytes | None) -> bool:
-        """Replace `expected` (None: no ring); return False, with nothing changed, if another ring is stored."""
+        """Store the encrypted key ring `sealed`; return False, without storing it, unless the stored one is `expected`.
+
+        `expected` None means that no key ring is stored.
+        """
         ...
 
     async def has_api_keys(self) -> bool:
         """Return whether any API key exists."""
         ...
 
-    async def lacking(self, key: str) -> int:
-        """Return the number of connections of processes without the secret of that id."""
+    async def count_outdated_connections(self, secret_id: str) -> int:
+        """Return the number of database connections of processes that have not loaded the secret with the ID `secret_id`."""
         ...
 
 
-class SealedValues(Protocol):
-    """Sealed values across tenants, except the key ring."""
+class EncryptedValues(Protocol):
+    """Access to the encrypted values of all tenants and users, for re-encryption."""
 
-    async def stale(
-        self, kind: SealedKind, stamp: bytes, after: SealedValue | None, limit: int
-    ) -> Sequence[SealedValue]:
-        """Return the next values after that one without the stamp, in a stable order."""
+    async def list_outdated(
+        self, kind: EncryptedValueKind, current_prefix: bytes, after: EncryptedValue | None, limit: int
+    ) -> Sequence[EncryptedValue]:
+        """Return values of the kind that lack the prefix `current_prefix`, and thus must be re-encrypted, in a fixed order.
+
+        Args:
+            kind: Kind of the values.
+            current_prefix: Prefix of up-to-date values.
+            after: Last value of the previous call, after which to continue; None to begin.
+            limit: Maximum number of values.
+        """
         ...
 
-    async def replace(self, value: SealedValue, fresh: bytes) -> bool:
-        """Replace the value by `fresh`; return False, with nothing changed, if it has changed."""
+    async def replace(self, value: EncryptedValue, reencrypted: bytes) -> bool:
+        """Replace the stored value by `reencrypted`; return False, without replacing it, if it has changed meanwhile."""
         ...
 
-    async def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the numbers of sealed values by kind, by secret id."""
+    async def count_by_secret(self) -> Mapping[str, Mapping[str, int]]:
+        """Return the number of encrypted values by ID of the secret and by kind."""
         ...

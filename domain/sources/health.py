@@ -1,11 +1,11 @@
-"""Events for changes of a source's status by the outcome of a run (docs/conventions.md#source-health)."""
+"""Events for changes of a source's status after a run (docs/conventions.md#source-health)."""
 
 from typing import Any
 
 from domain.events.model import Event, FieldChange
 from domain.sources.model import Source
 
-_MOVES = {
+_EVENT_BY_TRANSITION = {
     ("active", "degraded"): "source.degraded",
     ("active", "blocked"): "source.blocked",
     ("degraded", "blocked"): "source.blocked",
@@ -13,9 +13,9 @@ _MOVES = {
 }
 
 
-def outcome_events(before: Source, after: Source, run: str) -> list[Event]:
-    """Return the event of a run's outcome if the status of the source changed."""
-    name = _MOVES.get((before.status, after.status))
+def create_health_events(before: Source, after: Source, run: str) -> list[Event]:
+    """Return a list with the event for the change of the source's status by a run; empty without such a change."""
+    name = _EVENT_BY_TRANSITION.get((before.status, after.status))
     if name is None:
         return []
     data: dict[str, Any] = {"id": after.id, "status": after.status, "run": run}

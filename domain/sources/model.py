@@ -5,30 +5,35 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
-from domain.audit.model import Audited
+from domain.audit.model import AuditedFields
 from domain.catalogue.model import LicenceBasis
 from domain.kernel.enums import StoredEnum
 from domain.kernel.errors import Conflict
-from domain.kernel.resource import VERSION, audited, changeable, changed, fixed, optional, settable
+from domain.kernel.resource import VERSION, audited, changeable, optional, set_at_creation, settable, with_changes
 from domain.kernel.schema import (
     Schema,
     array,
     boolean,
     currency,
     enum,
-    id_of,
+    id_schema,
     integer,
-    named,
-    record,
+    response_object,
     strict_object,
     text,
     timestamp,
     url,
+    with_title,
 )
 
 
 class SourceKind(StoredEnum):
-    """The way data arrives: a connector signs in, a URL is pulled, files are uploaded, records pushed, or mail received."""
+    """Ways in which a source receives data.
+
+    `api`: a connector signs in to the vendor's API; `url`: a URL is fetched; `file`: users upload files; `push`: a
+        program sends
+    records; `mail`: the vendor sends email.
+    """
 
     API = "api"
     URL = "url"
@@ -38,7 +43,7 @@ class SourceKind(StoredEnum):
 
 
 class SourceStatus(StoredEnum):
-    """The status of a source: its health, and states that people or the service set."""
+    """Statuses of a source: its health, or paused by a user or disabled by the service."""
 
     ACTIVE = "active"
     DEGRADED = "degraded"
@@ -48,7 +53,7 @@ class SourceStatus(StoredEnum):
 
 
 class SourceFault(StoredEnum):
-    """The reason why a source is not active."""
+    """Reasons for which a source is degraded or blocked."""
 
     FETCH_FAILED = "fetch_failed"
     FETCH_REFUSED = "fetch_refused"
@@ -59,14 +64,22 @@ class SourceFault(StoredEnum):
 
 
 FETCHED_KINDS = (SourceKind.API, SourceKind.URL)
-HANDED_IN_KINDS = (SourceKind.FILE, SourceKind.MAIL)
-"""Kinds whose files may hold a catalogue or stock alone, which is determined by reading them."""
-RUNNABLE = frozenset({SourceStatus.ACTIVE, SourceStatus.DEGRADED})
+"""Kinds of sources that are pulled."""
+FILE_KINDS = (SourceKind.FILE, SourceKind.MAIL)
+"""Kinds of sources that receive files, each of which may contain a catalogue or only stock."""
+RUNNABLE_STATUSES = frozenset({SourceStatus.ACTIVE, SourceStatus.DEGRADED})
+"""Statuses of sources whose runs may start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The pull intervals of a source; a stream with None is pulled on request only."""
+    """The intervals between pulls of a source's streams; a stream without an interval is pulled on request only.
+
+    Attributes:
+        interval_minutes: Interval of the catalogue in minutes.
+        stock_interval_minutes: Interval of stock in minutes.
+        adaptive: Whether intervals become shorter while runs find changes, and longer while they find none.
+    """
 
     interval_minutes: int | None = None
     stock_interval_minutes: int | None = None
@@ -75,41 +88,51 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class StatusReason:
-    """The reason for a source's status: a SourceFault or a connector's own code, and a sentence."""
+    """Reason for the status of a source: a code (a SourceFault, or one that a connector defines) and a message."""
 
     code: str
     message: str
 
 
-BOUNDS = {"interval_minutes": (5, 43_200), "stock_interval_minutes": (5, 1_440)}
-"""Minimum and maximum minutes between pulls."""
+INTERVAL_BOUNDS = {"interval_minutes": (5, 43_200), "stock_interval_minutes": (5, 1_440)}
+"""Minimum and maximum of each interval, in minutes."""
 _PLATFORMS = ("shopify", "woocommerce", "bigcommerce", "magento", "squarespace", "custom")
 _FORMATS = ("csv", "tsv", "xlsx", "json", "jsonl", "xml", "google_merchant", "json_ld")
 
-CONNECTOR = text("csv", longest=64, description="Selected by kind, platform and format if omitted.")
+CONNECTOR = text(
+    "csv", max_length=64, description="If omitted, the connector is selected by kind, platform and format."
+)
 INBOUND = strict_object(
-    {"senders": array(text("orders@vendor.example", longest=320), most=100, description="Addresses that may send.")},
+    {
+        "senders": array(
+            text("orders@vendor.example", max_length=320),
+            max_items=100,
+            description="Email addresses from which messages are accepted.",
+        )
+    },
     ("senders",),
-    "Data is taken from mail of these senders, at the source's inbound_address.",
+    "Accept mail from these senders at the source's inbound_address.",
 )
 CONFIG: Final[Schema] = {
     "type": "object",
-    "description": "Settings. A connector may add its own; unknown settings are rejected.",
+    "description": "Settings of the source. Connectors define further settings; unknown settings are rejected.",
     "properties": {
         "url": url(),
-        "platform": named("shop_platform", enum(*_PLATFORMS)),
+        "platform": with_title("shop_platform", enum(*_PLATFORMS)),
         "format": enum("csv", *(name for name in _FORMATS if name != "csv")),
         "currency": currency(),
         "decimal": enum("dot", "comma", "auto"),
         "role": enum("supplier", "brand", "retailer", "warehouse"),
-        "warehouse": text("Main", longest=200, description="The location of offers without one."),
-        "price_code": text("TRADE", longest=200, description="The price column to use if there are several."),
+        "warehouse": text(
+            "Main", max_length=200, description="Location of offers whose location the data does not state."
+        ),
+        "price_code": text("TRADE", max_length=200, description="The price column to use if there are several."),
         "media_base_url": url("https://cdn.vendor.example/pictures")
         | {
             "maxLength": 1024,
             "pattern": r"^https?://[^?#\s]+$",
             "x-words": "an address that starts with http:// or https:// and has no query, no fragment and no spaces",
-            "description": "The folder of images that the data names by file name only.",
+            "description": "Base URL of images that the data states by file name only.",
         },
         "inbound": INBOUND,
     },
@@ -118,52 +141,67 @@ CONFIG: Final[Schema] = {
 }
 SCHEDULE = strict_object(
     {
-        "interval_minutes": integer(1440, least=BOUNDS["interval_minutes"][0], most=BOUNDS["interval_minutes"][1]),
+        "interval_minutes": integer(
+            1440, minimum=INTERVAL_BOUNDS["interval_minutes"][0], maximum=INTERVAL_BOUNDS["interval_minutes"][1]
+        ),
         "stock_interval_minutes": integer(
-            60, least=BOUNDS["stock_interval_minutes"][0], most=BOUNDS["stock_interval_minutes"][1]
+            60,
+            minimum=INTERVAL_BOUNDS["stock_interval_minutes"][0],
+            maximum=INTERVAL_BOUNDS["stock_interval_minutes"][1],
         ),
         "adaptive": boolean(False, "Pull more often while runs find changes, less often while they find none."),
     },
     description="How often the source is pulled; a stream without an interval is pulled on request only.",
 )
 INBOUND_ADDRESS = text(
-    "k3m9x2q7w5t8a4b6c2d9@in.joinery.example", longest=320, description="Present with config.inbound."
+    "k3m9x2q7w5t8a4b6c2d9@in.joinery.example",
+    max_length=320,
+    description="Address to which the vendor sends mail; present if config.inbound is set.",
 )
-STATUS_REASON = named(
+STATUS_REASON = with_title(
     "source_status_reason",
-    record(None, {"code": enum(*SourceFault), "message": text("The feed answered 404.", longest=2000)}),
+    response_object(None, {"code": enum(*SourceFault), "message": text("The feed answered 404.", max_length=2000)}),
 )
 _WHEN_REASON = "Present if the status has a reason."
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
-    """The numbers of consecutive failed runs after which a source is degraded and blocked."""
+class HealthThresholds:
+    """Numbers of consecutive failed runs after which a source is degraded or blocked."""
 
     degraded_after: int = 3
     blocked_after: int = 10
 
 
-def _stopped(status: "SourceStatus") -> str:
+def _describe_refusal(status: "SourceStatus") -> str:
     if status == SourceStatus.DISABLED:
         return "The service has disabled this source. Contact the operator."
-    why = "; status_reason says why. Mend that, then" if status == SourceStatus.BLOCKED else "; first"
+    why = "; status_reason states the reason. Resolve it, then" if status == SourceStatus.BLOCKED else "; first"
     return f"The source is {status}{why} set its status to active (PATCH /v1/sources/{{id}})."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A connection to a vendor's data. `config` is the wire object as given; credentials are stored sealed elsewhere.
+    """A connection to a vendor's data.
 
-    `failures` counts failed runs in a row; `next_pull` and `next_stock_pull` are the times of the next scheduled runs;
-    `catalogue_at` and `stock_at` are the ends of the last good runs of each stream (freshness); `checked_at` is when a check
-    of one item's stock last changed anything.
+    Attributes:
+        config: The settings as a user entered them; credentials are encrypted and stored separately.
+        inbound_address: Address to which the vendor sends mail, if the source accepts mail.
+        failures: Number of consecutive failed runs.
+        catalogue_at: End of the last successful catalogue run.
+        stock_at: End of the last successful stock run.
+        next_pull: Time of the next scheduled pull of the catalogue; None if it is not scheduled.
+        next_stock_pull: Time of the next scheduled pull of stock; None if it is not scheduled.
+        interval_factor: Factor by which an adaptive schedule changes the interval, by stream.
+        checked_at: When a stock check last changed an offer of the source.
     """
 
-    id: Annotated[str, id_of("src")]
-    catalogue: Annotated[str, id_of("cat")]
-    name: Annotated[str, settable(text("Lindgren Möbler feed", longest=200), required=True)]
-    kind: Annotated[SourceKind, fixed(enum("url", *(kind for kind in SourceKind if kind != "url")), required=True)]
+    id: Annotated[str, id_schema("src")]
+    catalogue: Annotated[str, id_schema("cat")]
+    name: Annotated[str, settable(text("Lindgren Möbler feed", max_length=200), required=True)]
+    kind: Annotated[
+        SourceKind, set_at_creation(enum("url", *(kind for kind in SourceKind if kind != "url")), required=True)
+    ]
     connector: Annotated[str, settable(CONNECTOR)]
     config: Annotated[Mapping[str, Any], settable(CONFIG, patch={"description": "Replaces the settings as a whole."})]
     schedule: Annotated[
@@ -171,7 +209,7 @@ class Source:
         settable(
             SCHEDULE,
             patch={"description": "Replaces the schedule as a whole."},
-            answered=record(None, dict(SCHEDULE["properties"]), optional=tuple(BOUNDS)),
+            response_schema=response_object(None, dict(SCHEDULE["properties"]), optional=tuple(INTERVAL_BOUNDS)),
         ),
     ] = Schedule()
     status: Annotated[SourceStatus, changeable(enum(*SourceStatus), enum("active", "paused"))] = SourceStatus.ACTIVE
@@ -181,9 +219,9 @@ class Source:
     licence_basis: Annotated[LicenceBasis, settable(enum(*LicenceBasis))] = LicenceBasis.UNKNOWN
     first_party: Annotated[
         bool,
-        fixed(
+        set_at_creation(
             boolean(False, "Defaults to true for vendors, to false for retailers."),
-            answered=boolean(False, "The source is the brand's own."),
+            response_schema=boolean(False, "The source is the brand's own."),
         ),
     ]
     has_credentials: Annotated[bool, audited(boolean(False, "Credentials themselves are never returned."))] = False
@@ -200,77 +238,95 @@ class Source:
     checked_at: datetime | None = None
 
     @property
-    def runnable(self) -> bool:
-        """Return whether runs may start now."""
-        return self.status in RUNNABLE
+    def is_runnable(self) -> bool:
+        """True if the source is active or degraded, so that runs may start."""
+        return self.status in RUNNABLE_STATUSES
 
     def refuse_unless_runnable(self) -> None:
-        """Raise Conflict for a paused, disabled or blocked source."""
-        if not self.runnable:
-            raise Conflict(_stopped(self.status))
+        """Raise Conflict if the source is paused, disabled or blocked."""
+        if not self.is_runnable:
+            raise Conflict(_describe_refusal(self.status))
 
-    def interval(self, stream: str) -> int | None:
-        """Return the minutes between pulls of the stream; None if it is not scheduled."""
+    def get_interval_minutes(self, stream: str) -> int | None:
+        """Return the interval between pulls of the stream in minutes; None if the stream is not scheduled."""
         return self.schedule.stock_interval_minutes if stream == "stock" else self.schedule.interval_minutes
 
-    def due(self, stream: str) -> datetime | None:
+    def get_next_pull(self, stream: str) -> datetime | None:
         """Return the time of the stream's next scheduled pull, or None."""
         return self.next_stock_pull if stream == "stock" else self.next_pull
 
-    def next_due(self, stream: str, at: datetime | None) -> "Source":
-        """Return the source with the time of the stream's next pull (None: not scheduled)."""
+    def schedule_next_pull(self, stream: str, at: datetime | None) -> "Source":
+        """Return the source with `at` as the time of the stream's next pull; None means that no pull is scheduled."""
         return replace(self, next_stock_pull=at) if stream == "stock" else replace(self, next_pull=at)
 
-    def expected_minutes(self, stream: str) -> float | None:
-        """Return the expected minutes between runs of the stream; an adaptive schedule may have stretched the interval."""
-        minutes = self.interval(stream)
-        stretched = self.interval_factor.get(stream, 1.0) if self.schedule.adaptive else 1.0
-        return None if minutes is None else minutes * max(1.0, stretched)
+    def compute_expected_minutes(self, stream: str) -> float | None:
+        """Return the expected minutes between pulls of the stream, including the extension by an adaptive schedule.
 
-    def after_success(
-        self, stream: str, now: datetime, *, observed_at: datetime | None = None, asked: bool = True
-    ) -> "Source":
-        """Return the source after a successful run, which updates the stream's freshness and reactivates a degraded source.
-
-        A replay of stored data (`asked` is false) only clears faults of reading.
+        Returns None if the stream is not scheduled.
         """
-        held, seen = self.stock_at if stream == "stock" else self.catalogue_at, observed_at or now
-        seen = seen if held is None else max(held, seen)
-        fresh = replace(self, stock_at=seen) if stream == "stock" else replace(self, catalogue_at=seen)
-        if not asked and (self.status_reason is None or self.status_reason.code != SourceFault.PARSE_FAILED):
-            return fresh
-        if self.status == SourceStatus.DEGRADED:
-            return changed(fresh, now, status=SourceStatus.ACTIVE, status_reason=None, failures=0)
-        return replace(fresh, failures=0)
+        minutes = self.get_interval_minutes(stream)
+        factor = self.interval_factor.get(stream, 1.0) if self.schedule.adaptive else 1.0
+        return None if minutes is None else minutes * max(1.0, factor)
 
-    def after_failure(self, reason: StatusReason, now: datetime, ladder: Ladder) -> "Source":
-        """Return the source after a failed run: degraded or blocked by the number of failures, or blocked at once if the vendor refused access."""
+    def with_success(
+        self, stream: str, now: datetime, *, observed_at: datetime | None = None, is_pull: bool = True
+    ) -> "Source":
+        """Return the source after a successful run, which also makes a degraded source active again.
+
+        Args:
+            stream: The stream that was read.
+            now: The current time.
+            observed_at: When the data was fetched; None for `now`.
+            is_pull: False for a replay, which reactivates the source only if its reason is `parse_failed`.
+        """
+        previous, data_time = self.stock_at if stream == "stock" else self.catalogue_at, observed_at or now
+        data_time = data_time if previous is None else max(previous, data_time)
+        updated = replace(self, stock_at=data_time) if stream == "stock" else replace(self, catalogue_at=data_time)
+        if not is_pull and (self.status_reason is None or self.status_reason.code != SourceFault.PARSE_FAILED):
+            return updated
+        if self.status == SourceStatus.DEGRADED:
+            return with_changes(updated, now, status=SourceStatus.ACTIVE, status_reason=None, failures=0)
+        return replace(updated, failures=0)
+
+    def with_failure(self, reason: StatusReason, now: datetime, thresholds: HealthThresholds) -> "Source":
+        """Return the source after a failed run.
+
+        Too many consecutive failures make the source degraded or blocked; a refusal by the vendor blocks the source at
+        once.
+        """
         failures = self.failures + 1
-        refused = reason.code in (SourceFault.FETCH_REFUSED, SourceFault.CREDENTIALS_REFUSED)
-        if self.runnable and (refused or failures >= ladder.blocked_after):
-            return changed(self, now, status=SourceStatus.BLOCKED, status_reason=reason, failures=failures)
-        if self.status == SourceStatus.ACTIVE and failures >= ladder.degraded_after:
-            return changed(self, now, status=SourceStatus.DEGRADED, status_reason=reason, failures=failures)
+        was_refused = reason.code in (SourceFault.FETCH_REFUSED, SourceFault.CREDENTIALS_REFUSED)
+        if self.is_runnable and (was_refused or failures >= thresholds.blocked_after):
+            return with_changes(self, now, status=SourceStatus.BLOCKED, status_reason=reason, failures=failures)
+        if self.status == SourceStatus.ACTIVE and failures >= thresholds.degraded_after:
+            return with_changes(self, now, status=SourceStatus.DEGRADED, status_reason=reason, failures=failures)
         if self.status == SourceStatus.DEGRADED and self.status_reason and self.status_reason.code != reason.code:
-            return changed(self, now, status_reason=reason, failures=failures)
+            return with_changes(self, now, status_reason=reason, failures=failures)
         return replace(self, failures=failures)
 
 
-AUDITED = Audited.of(Source, "source")
+AUDITED = AuditedFields.from_resource(Source, "source")
 
 
 STALE_INTERVALS = 3
-"""Number of intervals after which a stream is stale."""
+"""Number of intervals without a complete run after which a stream is stale."""
 
 
-def freshness(observed_at: datetime | None, interval_minutes: float | None, now: datetime) -> dict[str, Any] | None:
-    """Return when a stream was last read completely, and whether that is fresh, late (past 1.5 intervals) or stale (past 3).
+def compute_freshness(
+    observed_at: datetime | None, interval_minutes: float | None, now: datetime
+) -> dict[str, Any] | None:
+    """Return the time, the age and the freshness of a stream's data: `fresh`, `late` or `stale`.
 
-    A stream without an interval is treated as daily.
+    Returns None if the stream was never read.
+
+    Args:
+        observed_at: When the stream was last read completely, or None.
+        interval_minutes: Expected minutes between pulls; None counts as a day.
+        now: The current time.
     """
     if observed_at is None:
         return None
     age = now - observed_at
-    due = timedelta(minutes=interval_minutes or 1440)
-    state = "fresh" if age <= due * 1.5 else "late" if age <= due * STALE_INTERVALS else "stale"
+    interval = timedelta(minutes=interval_minutes or 1440)
+    state = "fresh" if age <= interval * 1.5 else "late" if age <= interval * STALE_INTERVALS else "stale"
     return {"observed_at": observed_at, "age_seconds": max(0, int(age.total_seconds())), "state": state}

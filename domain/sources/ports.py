@@ -1,4 +1,4 @@
-"""Stores of sources and their sealed credentials."""
+"""Ports of sources: storage of sources and their encrypted credentials, and of scheduled pulls."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,31 +10,31 @@ from ports.unit_of_work import Store
 
 
 class SourceStore(Store[Source], Protocol):
-    """Sources and their sealed credentials within a tenant's transaction."""
+    """Storage of sources and their encrypted credentials in a tenant's transaction."""
 
-    async def seal(self, id: str, sealed: bytes | None) -> None:
-        """Store sealed credentials, or delete them (None)."""
+    async def save_encrypted_credentials(self, id: str, encrypted: bytes | None) -> None:
+        """Store the encrypted credentials of the source; None deletes the stored ones."""
         ...
 
     async def count(self, *, lock: bool = False) -> int:
-        """Return the number of sources that count against the plan: all except those that the service disabled.
+        """Return the number of the tenant's sources, except sources that the service has disabled.
 
-        `lock` serialises callers of the tenant until the transaction ends, so that one of them can safely add a source.
+        With `lock`, other such calls of the tenant wait until the transaction ends.
         """
         ...
 
-    async def sealed(self, id: str) -> bytes | None:
-        """Return the sealed credentials."""
+    async def load_encrypted_credentials(self, id: str) -> bytes | None:
+        """Return the encrypted credentials of the source, or None."""
         ...
 
 
 class SourceSchedule(Protocol):
     """Scheduled pulls of all tenants, for the scheduler."""
 
-    async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str, str]]:
-        """Return runnable sources whose next pull is due as (tenant, source, stream), the longest due first."""
+    async def list_due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str, str]]:
+        """Return due pulls of sources as (tenant, source ID, stream), earliest due time first."""
         ...
 
-    async def next_due(self) -> datetime | None:
+    async def find_next_due(self) -> datetime | None:
         """Return the time of the earliest scheduled pull, or None."""
         ...

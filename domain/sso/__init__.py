@@ -1,1 +1,1 @@
-"""Single sign-on by an organisation's identity provider, for domains that the organisation has proven."""
+"""Single sign-on by an organisation's identity provider, for mail domains whose ownership the organisation has verified."""

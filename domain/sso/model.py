@@ -1,4 +1,4 @@
-"""Connections to identity providers, proven domains, and subjects (docs/sso.md)."""
+"""Single sign-on: connections to identity providers, verified mail domains, and linked identities (docs/sso.md)."""
 
 import re
 from collections.abc import Collection
@@ -6,54 +6,63 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from domain.access.model import ROLES
-from domain.kernel.mail_addresses import address_key
+from domain.kernel.mail_addresses import normalise_mail_address
 from domain.orgs.model import OWNER
-from domain.people.model import Method
+from domain.people.model import AuthMethod
 
-OBJECT = "sso_connection"
-"""The connection's object type in the audit log; a domain's is `sso_domain`."""
+CONNECTION_OBJECT = "sso_connection"
+"""Object type of a connection in the audit log."""
 DOMAIN_OBJECT = "sso_domain"
-PROOF = "joinery-verification="
-"""The prefix of a domain's TXT record; its token follows."""
-LOOKED_AGAIN = timedelta(hours=24)
-"""Interval between checks of a domain's record."""
-GRACE = timedelta(days=14)
-"""Time for which a lost proof remains valid, so that the record can be restored."""
-ATTEMPT_LASTS = timedelta(minutes=10)
-"""Maximum time at the provider."""
-MOST_DOMAINS = 20
-LONGEST_DOMAIN = 253
-JOINING = frozenset(ROLES) - {"owner"}
-"""Roles that a first sign-in may assign; never owner."""
+"""Object type of a mail domain in the audit log."""
+RECORD_PREFIX = "joinery-verification="
+"""Start of the TXT record by which an organisation verifies that it owns a mail domain; the domain's token follows."""
+RECHECK_INTERVAL = timedelta(hours=24)
+"""Interval between checks of a domain's TXT record."""
+VERIFICATION_GRACE_PERIOD = timedelta(days=14)
+"""Grace period: time for which a domain without its TXT record remains verified, so that the record can be restored."""
+ATTEMPT_LIFETIME = timedelta(minutes=10)
+"""Maximum time between the start of a sign-in and the provider's response."""
+MAX_DOMAINS = 20
+"""Maximum number of mail domains of an organisation."""
+MAX_DOMAIN_CHARS = 253
+JOINABLE_ROLES = frozenset(ROLES) - {"owner"}
+"""Roles that new members may get when they first sign in; never owner."""
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
-SECOND = frozenset({Method.TOTP, Method.RECOVERY_CODE})
-"""Second factors that, with a password, exempt an owner."""
+SECOND_FACTORS = frozenset({AuthMethod.TOTP, AuthMethod.RECOVERY_CODE})
+"""Methods that count as a second factor in addition to a password."""
 
 
-def is_strong(methods: Collection[Method]) -> bool:
-    """Return whether the methods are two factors: a passkey, or a password and a second factor."""
-    return Method.PASSKEY in methods or (Method.PASSWORD in methods and not SECOND.isdisjoint(methods))
+def has_two_factors(methods: Collection[AuthMethod]) -> bool:
+    """Return whether the methods amount to two factors: a passkey, or a password with a second factor."""
+    return AuthMethod.PASSKEY in methods or (AuthMethod.PASSWORD in methods and not SECOND_FACTORS.isdisjoint(methods))
 
 
-def passes_by(role: str, methods: Collection[Method]) -> bool:
-    """Return whether a member may act without enforced single sign-on: an owner with two factors."""
-    return role == OWNER and is_strong(methods)
+def is_exempt(role: str, methods: Collection[AuthMethod]) -> bool:
+    """Return whether a member need not use single sign-on where it is enforced: only an owner with two factors."""
+    return role == OWNER and has_two_factors(methods)
 
 
-def is_barred(role: str, methods: Collection[Method]) -> bool:
-    """Return whether a session no longer admits a member who must use single sign-on; operators' tokens are exempt."""
-    exempt = Method.SSO in methods or Method.OPERATOR in methods
-    return not exempt and not passes_by(role, methods)
+def is_barred(role: str, methods: Collection[AuthMethod]) -> bool:
+    """Return whether enforced single sign-on forbids a session with these methods.
+
+    Sessions by single sign-on, operators' tokens, and owners with two factors are permitted.
+    """
+    exempt = AuthMethod.SSO in methods or AuthMethod.OPERATOR in methods
+    return not exempt and not is_exempt(role, methods)
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class SsoConnection:
     """An organisation's connection to its identity provider.
 
-    `sealed` is the client secret. `joins_as` is the role of new members at their first sign-in; None admits members
-    only. `enforced`: members of proven domains must use it. `tried_at` is the last sign-in with the present settings.
+    Attributes:
+        sealed: The client secret, encrypted by the vault.
+        joins_as: Default role of new members: people who join by signing in. None if only members may sign in.
+        enforced: Whether members with addresses in verified domains must use single sign-on.
+        enabled: Whether people can sign in with the provider.
+        tried_at: Time of the first successful sign-in with the current settings; None before.
     """
 
     org: str
@@ -68,16 +77,21 @@ class Connection:
     updated_at: datetime
 
     @property
-    def owner(self) -> str:
-        """The owner to which the client secret's seal is bound: organisation and issuer."""
-        return owner_of(self.org, self.issuer)
+    def secret_owner(self) -> str:
+        """The owner of the encrypted client secret in the vault (`Vault.encrypt`): organisation and issuer."""
+        return build_secret_owner(self.org, self.issuer)
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
-    """A mail domain that an organisation claims, and the token that proves it.
+class MailDomain:
+    """A mail domain that an organisation claims; a TXT record with `token` verifies the ownership.
 
-    `proven_at` is None until the proof; `lost_at` is when the record disappeared.
+    Attributes:
+        domain: The domain name.
+        token: The random text that the TXT record must contain.
+        proven_at: Time of the verification, when the TXT record was first found; None if the domain is not verified.
+        lost_at: Since when the TXT record of a verified domain is missing, or None.
+        looked_at: Time of the last check: the last look-up of the TXT record, or None.
     """
 
     org: str
@@ -90,20 +104,26 @@ class Domain:
 
     @property
     def record(self) -> str:
-        """The text of the TXT record."""
-        return PROOF + self.token
+        """The text of the TXT record that the organisation must create."""
+        return RECORD_PREFIX + self.token
 
     @property
     def state(self) -> str:
-        """`waiting`, `proven` or `lost` (still valid)."""
+        """The state of the verification: `waiting` for the TXT record, `proven` (verified), or `lost`.
+
+        A `lost` domain is still verified, but its TXT record is missing.
+        """
         if self.proven_at is None:
             return "waiting"
         return "proven" if self.lost_at is None else "lost"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """An issuer's subject, bound to a user at the first sign-in, whatever the address becomes."""
+class LinkedIdentity:
+    """A person's identity at an identity provider, linked to a user at the first sign-in.
+
+    `subject` is the provider's ID of the person, which remains the same if the email address changes.
+    """
 
     org: str
     issuer: str
@@ -115,8 +135,8 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
-    """The organisation's client registration at the provider."""
+class OidcClient:
+    """The OAuth client that an organisation has registered at its identity provider."""
 
     issuer: str
     client_id: str
@@ -125,21 +145,29 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """Secrets that bind a sign-in to one browser, returned in the redirect, in the token and in the exchange (PKCE).
+class SsoAttempt:
+    """Random values that bind a sign-in by single sign-on to the browser that started it.
 
-    `again_since`: the person must authenticate after that moment.
+    Attributes:
+        state: Value that the provider must return in the redirect.
+        nonce: Value that the provider must return in the ID token.
+        verifier: The PKCE code verifier.
+        min_auth_time: Earliest permitted time of the person's authentication at the provider; None if any
+            earlier authentication suffices.
     """
 
     state: str
     nonce: str
     verifier: str
-    again_since: datetime | None = None
+    min_auth_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A verified identity from a provider."""
+    """A person's identity in a verified response of an identity provider.
+
+    `subject` is the provider's ID of the person.
+    """
 
     issuer: str
     subject: str
@@ -148,19 +176,21 @@ class Identity:
     name: str
 
 
-def owner_of(org: str, issuer: str) -> str:
-    """Return the owner to which a client secret's seal is bound."""
+def build_secret_owner(org: str, issuer: str) -> str:
+    """Return the owner with which the vault encrypts a connection's client secret (`Vault.encrypt`)."""
     return f"sso:{org} {issuer}"
 
 
-def domain_of(email: str) -> str:
-    """Return an address's domain in the form for comparison; empty if it is no address."""
+def parse_email_domain(email: str) -> str:
+    """Return the domain of an email address, normalised for comparison, or an empty string if it is not an address."""
     local, at, domain = email.strip().rpartition("@")
-    return address_key(domain) if at and local and "@" not in local else ""
+    return normalise_mail_address(domain) if at and local and "@" not in local else ""
 
 
 def is_domain(text: str) -> bool:
-    """Return whether the text can be a mail domain: at least two labels (RFC 1035), the last not all digits."""
+    """Return whether the text has the format of a mail domain: two or more labels (RFC 1035), the last not a number."""
     labels = text.split(".")
-    shaped = len(text) <= LONGEST_DOMAIN and len(labels) > 1 and all(_LABEL.fullmatch(label) for label in labels)
-    return shaped and not labels[-1].isdigit()
+    has_valid_labels = (
+        len(text) <= MAX_DOMAIN_CHARS and len(labels) > 1 and all(_LABEL.fullmatch(label) for label in labels)
+    )
+    return has_valid_labels and not labels[-1].isdigit()

@@ -1,4 +1,4 @@
-"""Identity providers (OpenID Connect, authorization code with PKCE), DNS records, and storage of single sign-on."""
+"""Ports of single sign-on: identity providers (OpenID Connect with PKCE), DNS look-ups and storage."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,31 +6,47 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from domain.orgs.model import Member
-from domain.sso.model import Attempt, Client, Connection, Domain, Identity, Subject
+from domain.sso.model import Identity, LinkedIdentity, MailDomain, OidcClient, SsoAttempt, SsoConnection
 
 
 class ProviderFault(Exception):
-    """The provider is unusable, or its response invalid. The text may be shown and contains no secret."""
+    """The identity provider cannot be used, or its response is invalid.
+
+    The text may be shown, and contains no secret.
+    """
 
 
 class IdentityProviders(Protocol):
-    """Identity providers at any reachable address; their responses are verified."""
+    """Client of identity providers at any public address, which verifies the responses of the providers."""
 
-    async def issuer(self, issuer: str) -> str:
-        """Return the issuer as its own metadata spells it, after checking the metadata. Raises ProviderFault."""
+    async def check_issuer(self, issuer: str) -> str:
+        """Check the metadata of an issuer; return the issuer as the metadata spells it. Raises ProviderFault."""
         ...
 
-    async def authorization_url(self, client: Client, attempt: Attempt, hint: str) -> str:
-        """Return the URL to redirect the browser to; `hint` is the address that was entered.
+    async def build_authorization_url(self, client: OidcClient, attempt: SsoAttempt, email: str) -> str:
+        """Return the provider's URL to which the browser is redirected for the sign-in.
 
-        An attempt with `again_since` requests renewed authentication. Raises ProviderFault.
+        Raises ProviderFault.
+
+        Args:
+            client: The organisation's OAuth client at the provider.
+            attempt: The started sign-in. If it limits the time of the authentication, the provider must authenticate
+                the person again.
+            email: The email address that the person entered.
         """
         ...
 
-    async def identity(self, client: Client, attempt: Attempt, answer: Mapping[str, str]) -> Identity:
-        """Return the verified identity from the parameters that the browser returned.
+    async def verify_identity(
+        self, client: OidcClient, attempt: SsoAttempt, response_params: Mapping[str, str]
+    ) -> Identity:
+        """Verify the provider's response; return the identity of the person.
 
-        Raises ProviderFault, also for an authentication older than the attempt's `again_since`.
+        Raises ProviderFault, also if the person authenticated earlier than the attempt permits.
+
+        Args:
+            client: The organisation's OAuth client at the provider.
+            attempt: The started sign-in.
+            response_params: The parameters of the URL to which the provider redirected the browser.
         """
         ...
 
@@ -38,87 +54,90 @@ class IdentityProviders(Protocol):
 RecordKind = Literal["TXT", "A", "AAAA", "MX", "PTR"]
 
 
-class NamesUnavailable(Exception):
-    """DNS did not respond in time, or failed."""
+class DnsUnavailable(Exception):
+    """The DNS server did not respond in time, or failed."""
 
 
 @dataclass(frozen=True, slots=True)
-class NameRecord:
-    """A DNS record: a text's bytes, an address, or a name without its last dot; `preference` of mail exchangers."""
+class DnsRecord:
+    """A DNS record.
+
+    `value` is a text, an address, or a name without the final dot; `preference` is for MX records only.
+    """
 
     value: bytes
     preference: int = 0
 
 
-class NameRecords(Protocol):
-    """DNS look-ups; blocking, to be called off the event loop."""
+class DnsResolver(Protocol):
+    """DNS look-ups, which block and are therefore called in a thread."""
 
-    def look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...]:
-        """Return the records of that name, following aliases; empty if there are none.
+    def look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[DnsRecord, ...]:
+        """Return the DNS records of a kind for a name, following aliases; empty if there are none.
 
-        Raises NamesUnavailable, after `seconds` at the latest.
+        Raises DnsUnavailable if the DNS server fails or does not respond within `seconds`.
         """
         ...
 
 
 class SsoStore(Protocol):
-    """The organisation's single sign-on in a tenant's transaction, independent of mode."""
+    """Storage of an organisation's single sign-on in a tenant's transaction, the same in both modes."""
 
-    async def connection(self) -> Connection | None:
-        """Return the connection, or None."""
+    async def connection(self) -> SsoConnection | None:
+        """Return the organisation's connection, or None."""
         ...
 
-    async def save(self, connection: Connection) -> None:
+    async def save(self, connection: SsoConnection) -> None:
         """Store the connection, replacing an existing one."""
         ...
 
     async def remove(self) -> None:
-        """Delete the connection and its subjects; domains remain."""
+        """Delete the connection and the linked identities, but not the mail domains."""
         ...
 
-    async def domains(self) -> Sequence[Domain]:
-        """Return all domains, by name."""
+    async def domains(self) -> Sequence[MailDomain]:
+        """Return the organisation's mail domains, sorted by name."""
         ...
 
-    async def put_domain(self, domain: Domain) -> None:
-        """Store a new or changed domain.
+    async def save_domain(self, domain: MailDomain) -> None:
+        """Store a new or changed mail domain.
 
-        Raises Conflict if it is to be proven and another organisation's proof is valid.
+        Raises Conflict if the domain is verified and another organisation has verified it as well.
         """
         ...
 
     async def remove_domain(self, domain: str) -> bool:
-        """Delete the domain; return whether it existed."""
+        """Delete a mail domain; return False if there is no such domain."""
         ...
 
-    async def subject(self, issuer: str, subject: str) -> Subject | None:
-        """Return the subject, or None."""
+    async def find_linked_identity(self, issuer: str, subject: str) -> LinkedIdentity | None:
+        """Return the linked identity with this subject at the issuer, or None."""
         ...
 
-    async def subject_of(self, issuer: str, user: str) -> Subject | None:
-        """Return the user's subject at that issuer, or None."""
+    async def find_linked_identity_by_user(self, issuer: str, user: str) -> LinkedIdentity | None:
+        """Return the user's linked identity at the issuer, or None."""
         ...
 
-    async def bind(self, subject: Subject) -> None:
-        """Store the subject, replacing another subject of the same issuer and user."""
+    async def save_linked_identity(self, identity: LinkedIdentity) -> None:
+        """Store a linked identity, which replaces another one of the same user at the same issuer."""
         ...
 
     async def member(self, user: str) -> Member | None:
-        """Return the membership of that user, or None."""
+        """Return the user's membership, or None."""
         ...
 
-    async def members_of(self, domains: Collection[str]) -> Sequence[Member]:
-        """Return the members whose address is in one of the domains."""
+    async def list_members_in_domains(self, domains: Collection[str]) -> Sequence[Member]:
+        """Return the members whose email address is in one of the domains."""
         ...
 
 
 class SsoDirectory(Protocol):
-    """Look-up of connections by domain, across tenants."""
+    """Look-up of single sign-on connections and of mail domains, for all tenants."""
 
-    async def of_domain(self, domain: str) -> Connection | None:
-        """Return the enabled connection of the organisation that has proven the domain, or None."""
+    async def find_by_domain(self, domain: str) -> SsoConnection | None:
+        """Return the enabled connection of the organisation that has verified the domain, or None."""
         ...
 
-    async def due(self, before: datetime, limit: int) -> Sequence[Domain]:
-        """Return proven domains last checked before then, longest ago first."""
+    async def list_domains_to_check(self, before: datetime, limit: int) -> Sequence[MailDomain]:
+        """Return up to `limit` verified domains that were last checked before `before`, in order of that check."""
         ...

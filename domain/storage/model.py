@@ -1,4 +1,4 @@
-"""Ledger entries of stored objects: counted while they exist, freed when nothing needs them."""
+"""Entries of the storage ledger, which count stored objects against the quota, and keys of objects."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,17 +7,17 @@ from domain.kernel.enums import StoredEnum
 from domain.kernel.tenancy import Tenant
 
 METER = "stored_bytes"
-"""The plan's meter of bytes stored at once, in each mode separately."""
-KEPT_IN_OBJECTS = ("snapshots", "uploads", "images", "exports")
-"""Prefixes of object keys; pushed records are rows."""
-RECENT = timedelta(minutes=10)
-"""Age below which a snapshot is not freed to make room, because its run may still be writing it."""
-OPEN_UPLOADS = 100
-"""Maximum pending uploads of an organisation and mode."""
+"""Meter of stored bytes. Each mode has a separate quota."""
+OBJECT_PREFIXES = ("snapshots", "uploads", "images", "exports")
+"""Prefixes of the keys of stored objects; pushed records are in the database instead of the object store."""
+MIN_FREED_AGE = timedelta(minutes=10)
+"""Minimum age of a snapshot that may be freed to make space, because a run may still be writing a younger one."""
+MAX_OPEN_UPLOADS = 100
+"""Maximum number of pending uploads of a tenant."""
 
 
 class StoredKind(StoredEnum):
-    """Kinds of stored bytes."""
+    """Kinds of stored objects."""
 
     SNAPSHOT = "snapshot"
     UPLOAD = "upload"
@@ -28,11 +28,15 @@ class StoredKind(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """A ledger entry of `bytes` that count from before they are written until they are freed.
+    """An entry of the storage ledger: a stored object, or the records of a push, which count against the quota.
 
-    Every key is used once, so that a deletion never meets a rewritten object. `content` is the digest by which equal
-    bytes are stored once; `run` is the run that reads or fetched them. From `free_after` on they may be freed, unless a
-    run still needs them. A pushed batch's entry holds its expiry; its parts count separately.
+    Attributes:
+        key: Key of the object; it is never used again, so that a deletion cannot affect a new object.
+        bytes: Size in bytes.
+        free_after: When the object may be freed, unless a run still needs it; for a pushed batch, when the batch
+            expires.
+        content: Digest of the object's content, by which equal content is stored only once.
+        run: ID of the run that fetched or reads the object.
     """
 
     key: str
@@ -44,8 +48,8 @@ class StoredObject:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """Totals of one kind over all organisations: entries, bytes, and what the next sweep would free."""
+class StorageTotal:
+    """Totals of all organisations' ledger entries of one kind; `due_…` are the totals of entries that the next sweep frees."""
 
     kind: StoredKind
     count: int
@@ -54,39 +58,39 @@ class Holding:
     due_bytes: int
 
 
-def owner(tenant: Tenant) -> str:
-    """Return the middle part of a tenant's keys, so that tenants never share an object."""
+def build_owner_path(tenant: Tenant) -> str:
+    """Return the part of an object key that identifies the tenant."""
     return f"{tenant.org}/{tenant.mode}"
 
 
-def snapshot_key(tenant: Tenant, content: str, once: str) -> str:
-    """Return a new key for a snapshot of that content; `once` is unique."""
-    return f"snapshots/{owner(tenant)}/{once}-{content}"
+def build_snapshot_key(tenant: Tenant, digest: str, nonce: str) -> str:
+    """Return the key for a new snapshot with the digest `digest`; the random text `nonce` makes the key unique."""
+    return f"snapshots/{build_owner_path(tenant)}/{nonce}-{digest}"
 
 
-def upload_key(tenant: Tenant, upload: str) -> str:
-    """Return the key of an upload's bytes."""
-    return f"uploads/{owner(tenant)}/{upload}"
+def build_upload_key(tenant: Tenant, upload: str) -> str:
+    """Return the key of an uploaded file."""
+    return f"uploads/{build_owner_path(tenant)}/{upload}"
 
 
-def image_key(tenant: Tenant, content: str, once: str) -> str:
-    """Return a new key for a stored image of that content; `once` is unique."""
-    return f"images/{owner(tenant)}/{once}-{content}"
+def build_image_key(tenant: Tenant, digest: str, nonce: str) -> str:
+    """Return the key for a new image with the digest `digest`; the random text `nonce` makes the key unique."""
+    return f"images/{build_owner_path(tenant)}/{nonce}-{digest}"
 
 
-def export_key(tenant: Tenant, export: str, attempt: int, dataset: str) -> str:
-    """Return the key of a dataset of an attempt at an export; attempts increase, so that no key is used twice."""
-    return f"exports/{owner(tenant)}/{export}-{attempt}-{dataset}.jsonl.gz"
+def build_export_key(tenant: Tenant, export: str, attempt: int, dataset: str) -> str:
+    """Return the key of the file of a dataset in an export; each attempt has different keys."""
+    return f"exports/{build_owner_path(tenant)}/{export}-{attempt}-{dataset}.jsonl.gz"
 
 
-def push_key(tenant: Tenant, run: str) -> str:
-    """Return the ledger key of a run's pushed parts."""
-    return f"pushes/{owner(tenant)}/{run}"
+def build_push_key(tenant: Tenant, run: str) -> str:
+    """Return the key of the ledger entry for the pushed records of a run."""
+    return f"pushes/{build_owner_path(tenant)}/{run}"
 
 
-def tenant_of(key: str) -> Tenant | None:
-    """Return the tenant of the object; None for keys of another form."""
+def parse_tenant(key: str) -> Tenant | None:
+    """Return the tenant that an object key contains, or None for other keys."""
     parts = key.split("/")
-    if len(parts) != 4 or parts[0] not in KEPT_IN_OBJECTS or parts[2] not in ("live", "test"):
+    if len(parts) != 4 or parts[0] not in OBJECT_PREFIXES or parts[2] not in ("live", "test"):
         return None
     return Tenant(parts[1], parts[2] == "live")

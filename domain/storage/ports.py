@@ -1,92 +1,97 @@
-"""The ledger of stored objects."""
+"""Ports of the storage ledger, which has an entry for each stored object with its size and age limit."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from domain.kernel.tenancy import Tenant
-from domain.storage.model import Holding, StoredKind, StoredObject
+from domain.storage.model import StorageTotal, StoredKind, StoredObject
 
 
 class StorageLedger(Protocol):
-    """The ledger in a tenant's transaction. Counting locks the tenant's ledger until the transaction ends."""
+    """The storage ledger in a tenant's transaction. Methods that count bytes lock it until the transaction ends."""
 
     async def get(self, key: str) -> StoredObject | None:
-        """Return the entry of that key, unless it was freed."""
+        """Return the entry with this key, or None if there is none or it was freed."""
         ...
 
-    async def used(self) -> int:
-        """Return the number of bytes that count now."""
+    async def count_used_bytes(self) -> int:
+        """Return the number of bytes that count against the storage quota."""
         ...
 
-    async def make_room(self, bytes: int) -> bool:
-        """Return whether the plan has room for that many more bytes.
+    async def make_space(self, bytes: int) -> bool:
+        """Free unneeded snapshots, longest unused first, until the quota suffices for `bytes` more bytes.
 
-        If not, unneeded snapshots are freed, longest unused first; if that is not enough, the transaction must be
-        rolled back.
+        Returns False if it does not suffice even so; the transaction must then be rolled back.
         """
         ...
 
-    async def keep(self, wanted: StoredObject, instead_of: str | None = None) -> StoredObject | None:
-        """Count an object before it is written; return the entry to write, or None if there is no room.
+    async def add_entry(self, new_entry: StoredObject, replaced_key: str | None = None) -> StoredObject | None:
+        """Add an entry for an object before it is written; return the entry, or None if the quota does not suffice.
 
-        An existing entry of the same `content` is returned instead and kept at least as long. The entry `instead_of`,
-        which has the same bytes, no longer counts.
+        If an entry has the same `content` already, that entry is returned instead, and stored at least as long.
+
+        Args:
+            new_entry: The new entry.
+            replaced_key: Key of an entry that the new one replaces, or None.
         """
         ...
 
-    async def count(self, kind: StoredKind) -> int:
-        """Return the number of entries of that kind that no run reads; exact after `keep` or `make_room`."""
+    async def count_unassigned(self, kind: StoredKind) -> int:
+        """Return the number of entries of the kind that belong to no run; exact after `add_entry` or `make_space`."""
         ...
 
-    async def assign(self, key: str, run: str) -> None:
-        """Assign the bytes to a run, which keeps them while it is open."""
+    async def assign_to_run(self, key: str, run: str) -> None:
+        """Assign the object to a run, so that it is not freed while the run is open."""
         ...
 
-    async def settle(self, key: str) -> bool:
-        """Keep the bytes until they are freed, whatever their age; return False if they were freed already."""
+    async def remove_age_limit(self, key: str) -> bool:
+        """Remove the age limit of the object; return False if the object was freed already."""
         ...
 
-    async def holds(self, key: str) -> bool:
-        """Return whether the bytes still exist."""
+    async def is_stored(self, key: str) -> bool:
+        """Return whether the object has an entry and was not freed."""
         ...
 
     async def free(self, key: str) -> None:
-        """Stop counting the bytes and delete them soon; unknown keys are ignored."""
+        """Mark the object for deletion, so that it no longer counts; unknown keys are ignored."""
         ...
 
-    async def free_due(self, keys: Collection[str], again: datetime) -> int:
-        """Free the entries that are due and unneeded; return their bytes. The others are checked `again` then."""
+    async def free_due(self, keys: Collection[str], recheck_at: datetime) -> int:
+        """Free the entries that are due and no longer needed; return the number of bytes freed.
+
+        Entries that are still needed are due again at `recheck_at`.
+        """
         ...
 
 
 class StorageUpkeep(Protocol):
-    """The ledger across tenants, for the scheduler and operators."""
+    """The storage ledger of all tenants, for the scheduler and operators."""
 
-    async def due(self, kinds: Collection[StoredKind], now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        """Return entries that may be freed by age, longest due first, as (tenant, key)."""
+    async def list_due(self, kinds: Collection[StoredKind], now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
+        """Return entries of these kinds whose age limit has passed, as (tenant, key), earliest limit first."""
         ...
 
-    async def freed(self, after: str, limit: int) -> Sequence[tuple[Tenant, str]]:
-        """Return freed entries whose objects may still exist, by key, after the key `after`."""
+    async def list_freed(self, after: str, limit: int) -> Sequence[tuple[Tenant, str]]:
+        """Return freed entries whose objects may still exist, as (tenant, key), in order of keys after `after`."""
         ...
 
-    async def forget(self, tenant: Tenant, keys: Collection[str]) -> None:
-        """Delete the freed entries, whose objects were deleted."""
+    async def delete_entries(self, tenant: Tenant, keys: Collection[str]) -> None:
+        """Delete freed entries whose objects were deleted."""
         ...
 
-    async def orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
-        """Return the keys of known organisations that neither an entry nor a run names."""
+    async def select_orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
+        """Return the keys of existing organisations to which neither an entry nor a run refers."""
         ...
 
-    async def holdings(self, now: datetime) -> Sequence[Holding]:
-        """Return the totals by kind."""
+    async def sum_by_kind(self, now: datetime) -> Sequence[StorageTotal]:
+        """Return the totals of entries by kind at the time `now`."""
         ...
 
-    async def waiting(self) -> tuple[int, int]:
-        """Return the number and bytes of freed entries that are not deleted yet."""
+    async def sum_freed(self) -> tuple[int, int]:
+        """Return the number and the total bytes of freed entries that are not deleted yet."""
         ...
 
-    async def batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
-        """Return open pushed batches, oldest first, at most a hundred, as (tenant, run, bytes, since)."""
+    async def list_open_batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
+        """Return up to a hundred open batches, oldest first, as (tenant, run ID, bytes, time of creation)."""
         ...

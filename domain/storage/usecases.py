@@ -1,4 +1,4 @@
-"""Deletion of unneeded entries by age, of their objects, and of objects without an entry."""
+"""Deletion of old ledger entries with their objects, and of orphaned objects."""
 
 import logging
 from collections import defaultdict
@@ -8,23 +8,23 @@ from datetime import timedelta
 
 from domain.kernel import retention
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.storage.model import KEPT_IN_OBJECTS, StoredKind, tenant_of
+from domain.storage.model import OBJECT_PREFIXES, StoredKind, parse_tenant
 from domain.storage.ports import StorageLedger, StorageUpkeep
 from ports.clock import Clock
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
 
 _LOG = logging.getLogger("joinery.storage")
 _CONTEXT = AuditContext(Actor("service", "scheduler"), "storage.sweep")
 _BATCH = 200
-_SWEPT = frozenset({StoredKind.SNAPSHOT, StoredKind.UPLOAD, StoredKind.IMAGE, StoredKind.EXPORT})
-_AGAIN = timedelta(days=1)
-"""Delay until an old entry that is still needed is checked again."""
+_SWEPT_KINDS = frozenset({StoredKind.SNAPSHOT, StoredKind.UPLOAD, StoredKind.IMAGE, StoredKind.EXPORT})
+_RECHECK_AFTER = timedelta(days=1)
+"""Delay after which an entry that was due but still needed is due again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Orphans:
-    """Total of objects that belong to nothing and are old enough to delete."""
+class OrphanTotal:
+    """Number and total size of orphaned objects, to which neither a ledger entry nor a run refers."""
 
     count: int = 0
     bytes: int = 0
@@ -32,30 +32,30 @@ class Orphans:
 
 @dataclass(frozen=True, slots=True)
 class StorageSweeper:
-    """Tick of the leading scheduler. Steps can be interrupted and repeated; concurrent runs are harmless."""
+    """Scheduled tasks that delete unneeded objects; they can be interrupted, repeated and run concurrently."""
 
     uow: UnitOfWork
     upkeep: StorageUpkeep
-    objects: Objects
+    objects: ObjectStore
     clock: Clock
 
-    async def free(self) -> int:
-        """Free due entries, then delete the objects of all freed ones; return the bytes that were due."""
+    async def free_due(self) -> int:
+        """Free the entries that are due, and delete all freed objects; return the number of bytes freed."""
         freed = 0
-        while due := await self.upkeep.due(_SWEPT, self.clock.now(), _BATCH):
-            for tenant, keys in _by_tenant(due).items():
+        while due := await self.upkeep.list_due(_SWEPT_KINDS, self.clock.now(), _BATCH):
+            for tenant, keys in _group_by_tenant(due).items():
                 async with self.uow.begin(tenant, _CONTEXT) as tx:
-                    freed += await tx[StorageLedger].free_due(keys, tx.now + _AGAIN)
+                    freed += await tx[StorageLedger].free_due(keys, tx.now + _RECHECK_AFTER)
         await self._delete_freed()
         return freed
 
     async def _delete_freed(self) -> None:
-        """Delete each object before its entry, so that no object is forgotten."""
+        """Delete the objects of freed entries, and then the entries."""
         after = ""
-        while freed := await self.upkeep.freed(after, _BATCH):
+        while freed := await self.upkeep.list_freed(after, _BATCH):
             after = freed[-1][1]
-            for tenant, keys in _by_tenant(freed).items():
-                await self.upkeep.forget(tenant, [key for key in keys if await self._delete(key)])
+            for tenant, keys in _group_by_tenant(freed).items():
+                await self.upkeep.delete_entries(tenant, [key for key in keys if await self._delete(key)])
 
     async def _delete(self, key: str) -> bool:
         try:
@@ -65,30 +65,32 @@ class StorageSweeper:
             return False
         return True
 
-    async def sweep(self) -> Orphans:
-        """Delete orphaned objects and files of killed writers; return the total of orphans."""
-        found = await self.orphans(delete=True)
-        await self.objects.tidy(retention.ORPHANS)
+    async def delete_orphans(self) -> OrphanTotal:
+        """Delete orphaned objects and temporary files of killed processes; return the total of the orphaned objects."""
+        found = await self._process_orphans(delete=True)
+        await self.objects.delete_temporary_files(retention.ORPHANS)
         return found
 
-    async def orphans(self, *, delete: bool = False) -> Orphans:
-        """Return the total of old objects of known organisations that neither an entry nor a run names.
+    async def find_orphans(self) -> OrphanTotal:
+        """Return the total of orphaned objects that are older than retention.ORPHANS; nothing is deleted."""
+        return await self._process_orphans(delete=False)
 
-        An entry is committed before its object is written and no key is used twice, so none of them can be in progress.
-        """
+    async def _process_orphans(self, *, delete: bool) -> OrphanTotal:
+        """Find orphaned objects that are older than retention.ORPHANS, and delete them if `delete`; return their total."""
+        # entries are committed before objects are written, and keys are never used again: no orphan is being written
         count = bytes = 0
         before = self.clock.now() - retention.ORPHANS
-        for prefix in KEPT_IN_OBJECTS:
-            async for page in self.objects.list(f"{prefix}/"):
+        for prefix in OBJECT_PREFIXES:
+            async for page in self.objects.list_objects(f"{prefix}/"):
                 old = {info.key: info for info in page if info.modified_at < before}
-                for key in await self.upkeep.orphans(_group_keys(list(old))):
+                for key in await self.upkeep.select_orphans(_group_keys(list(old))):
                     count, bytes = count + 1, bytes + old[key].bytes
                     if delete:
                         await self._delete(key)
-        return Orphans(count, bytes)
+        return OrphanTotal(count, bytes)
 
 
-def _by_tenant(entries: Sequence[tuple[Tenant, str]]) -> dict[Tenant, list[str]]:
+def _group_by_tenant(entries: Sequence[tuple[Tenant, str]]) -> dict[Tenant, list[str]]:
     grouped: defaultdict[Tenant, list[str]] = defaultdict(list)
     for tenant, key in entries:
         grouped[tenant].append(key)
@@ -96,5 +98,5 @@ def _by_tenant(entries: Sequence[tuple[Tenant, str]]) -> dict[Tenant, list[str]]
 
 
 def _group_keys(keys: Collection[str]) -> dict[Tenant, list[str]]:
-    """Group keys by tenant; keys of another form are ignored."""
-    return _by_tenant([(tenant, key) for key in keys if (tenant := tenant_of(key)) is not None])
+    """Group keys by tenant; keys that contain no tenant are ignored."""
+    return _group_by_tenant([(tenant, key) for key in keys if (tenant := parse_tenant(key)) is not None])

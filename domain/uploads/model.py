@@ -1,24 +1,25 @@
-"""Uploaded files, from their announcement to the run that reads them (docs/conventions.md#uploads)."""
+"""Uploads of files, from their creation to the run that reads the file (docs/conventions.md#uploads)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypedDict
 
-from domain.audit.model import Audited
+from domain.audit.model import AuditedFields
 from domain.kernel.enums import StoredEnum
 
 TARGET_LIFETIME = timedelta(minutes=15)
+"""Time within which the file of an upload must be sent and the upload completed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompleteUpload:
-    """Confirmation that the bytes were sent; `accept_shrink` lets the run withdraw without the removal limit."""
+    """Request to complete an upload; `accept_shrink`, as in the API, disables the removal limit for the upload's run."""
 
     accept_shrink: bool = False
 
 
 class UploadStatus(StoredEnum):
-    """The status of an upload."""
+    """Statuses of an upload."""
 
     PENDING = "pending"
     COMPLETED = "completed"
@@ -28,7 +29,14 @@ class UploadStatus(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file announced for a source; `key` is where its bytes are PUT."""
+    """An upload of a file for a source.
+
+    Attributes:
+        bytes: Size of the file.
+        key: Key of the file in the object store.
+        expires_at: When a pending upload expires.
+        run: ID of the run that reads the file; None before the upload is completed.
+    """
 
     id: str
     source: str
@@ -42,22 +50,22 @@ class Upload:
     run: str | None = None
     completed_at: datetime | None = None
 
-    def completed(self, run: str, now: datetime) -> "Upload":
-        """Return the upload as completed, with the run that reads it."""
+    def with_completion(self, run: str, now: datetime) -> "Upload":
+        """Return the upload as completed, with the run that reads its file."""
         return replace(self, status=UploadStatus.COMPLETED, run=run, completed_at=now)
 
-    def at(self, now: datetime) -> "Upload":
-        """Return the upload as of a time: a pending upload expires."""
+    def with_current_status(self, now: datetime) -> "Upload":
+        """Return the upload with its status at the time `now`: a pending upload may have expired."""
         expired = self.status == UploadStatus.PENDING and now >= self.expires_at
         return replace(self, status=UploadStatus.EXPIRED) if expired else self
 
 
 class NewUpload(TypedDict):
-    """A file to announce; `bytes` is its size."""
+    """Fields of a new upload; `bytes` is the size of the file."""
 
     filename: str
     content_type: str
     bytes: int
 
 
-AUDITED = Audited("upload", ("source", "filename", "content_type", "bytes", "status", "run"))
+AUDITED = AuditedFields("upload", ("source", "filename", "content_type", "bytes", "status", "run"))

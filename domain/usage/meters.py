@@ -1,32 +1,34 @@
-"""Meters of a plan: monthly amounts, levels and thresholds."""
+"""Meters (quantities that a plan limits) and thresholds of quotas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
 RECORDS = "records"
-"""Items (a product with its variants and offers, or its stock) that runs created or changed."""
+"""Meter of items (products with variants and offers, or stock items) that runs created or changed."""
 DELIVERIES = "deliveries"
-"""Webhook deliveries that succeeded."""
+"""Meter of webhook deliveries that succeeded."""
 EXPORT_ROWS = "export_rows"
-"""Lines of exports of products."""
+"""Meter of rows in exports of products."""
 AI_TOKENS = "ai_tokens"
-"""Tokens that models read and wrote."""
+"""Meter of tokens that language models read and wrote."""
 SOURCES = "sources"
+"""Meter of the current number of sources."""
 STORED_BYTES = "stored_bytes"
+"""Meter of the current number of stored bytes."""
 
 MONTHLY = (RECORDS, DELIVERIES, EXPORT_ROWS, AI_TOKENS)
-"""Meters that start at zero each month (UTC)."""
-LEVELS = (SOURCES, STORED_BYTES)
-"""Meters of present amounts."""
-METERS = (*MONTHLY, *LEVELS)
+"""Meters that count, starting at zero each month (UTC)."""
+GAUGES = (SOURCES, STORED_BYTES)
+"""Gauges: meters that measure a current amount, which can also decrease."""
+METERS = (*MONTHLY, *GAUGES)
 THRESHOLDS = (80, 100)
-"""Percentages of the included amount that are reported, once a month each."""
+"""Percentages of a quota that are reported once a month when they are reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayUsage:
-    """Usage of a meter on a day (UTC); of a level, the amount at its end, or now."""
+    """Amount of a meter on a day (UTC); for a gauge (a meter in GAUGES), the last amount on that day."""
 
     meter: str
     day: date
@@ -35,7 +37,12 @@ class DayUsage:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A percentage of a meter that was reached in a month; `month` is its first day."""
+    """A percentage of a meter's quota that was reached in a month.
+
+    Attributes:
+        month: First day of the month.
+        included: The quota at that time.
+    """
 
     meter: str
     month: date
@@ -44,18 +51,23 @@ class Threshold:
     reached_at: datetime
 
 
-def month_of(day: date) -> date:
-    """Return the first day of the day's month."""
+def find_month_start(day: date) -> date:
+    """Return the first day of the month that contains the day."""
     return date(day.year, day.month, 1)
 
 
-def next_month(month: date) -> date:
-    """Return the first day of the next month."""
+def find_next_month(month: date) -> date:
+    """Return the first day of the month after the month that begins on `month`."""
     return date(month.year + month.month // 12, month.month % 12 + 1, 1)
 
 
-def reached(used: Mapping[str, int], included: Mapping[str, int | None]) -> list[tuple[str, int]]:
-    """Return the meters and percentages that are reached; unlimited and unused meters have none."""
+def find_reached_thresholds(used: Mapping[str, int], included: Mapping[str, int | None]) -> list[tuple[str, int]]:
+    """Return the thresholds that are reached, as meter and percentage.
+
+    Args:
+        used: Amount by meter.
+        included: Quota by meter; None if the meter is not limited.
+    """
     return [
         (meter, percent)
         for meter, amount in used.items()

@@ -1,4 +1,4 @@
-"""Use of language models."""
+"""Calls of language models."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,11 +6,12 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """One call of a language model.
+    """One call of a language model, whether its answer was useful or not.
 
-    `task` is its purpose, `subject` the id of what it concerned; the cost is in millionths of a dollar. Calls are
-    recorded whether or not the response was useful. A call whose process died before recording is missing, except for
-    the judge, which records the maximum cost beforehand.
+    Attributes:
+        task: Purpose of the call.
+        subject: ID of the object concerned.
+        cost_micros: Cost in millionths of a US dollar.
     """
 
     id: str

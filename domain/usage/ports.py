@@ -1,4 +1,4 @@
-"""Storage of usage: counted with the change that causes it, folded by day."""
+"""Ports of usage: entries that are added in the transactions that cause usage, and totals by day."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -9,63 +9,76 @@ from domain.usage.meters import DayUsage, Threshold
 
 
 class UsageMeters(Protocol):
-    """Usage in a tenant's transaction. Counting never waits; reservations of one tenant are serialised."""
+    """Storage of usage in a tenant's transaction. Counting never waits; reservations wait for each other."""
 
-    async def count(self, meter: str, amount: int, of: str) -> None:
-        """Add to today's usage by `of` (a run, a batch of deliveries). A reservation is counted on its own day."""
-        ...
+    async def add_usage(self, meter: str, amount: int, cause: str) -> None:
+        """Add the amount to today's usage.
 
-    async def reserve(self, meter: str, amount: int, of: str, included: int) -> bool:
-        """Reserve this month's maximum of `of`; return whether it fits into `included` with all others."""
-        ...
-
-    async def release(self, meter: str, of: str) -> None:
-        """Release the remaining reservation of `of`."""
-        ...
-
-    async def used(self, month: date) -> Mapping[str, int]:
-        """Return the month's usage by meter; unused meters may be omitted."""
-        ...
-
-    async def days(self, meters: Sequence[str], since: date, until: date) -> Sequence[DayUsage]:
-        """Return the days in that range (both included) with usage of these meters, oldest first."""
-        ...
-
-    async def level(self, meter: str, before: date) -> DayUsage | None:
-        """Return the last recorded amount of a level before that day, or None."""
-        ...
-
-    async def fold(self) -> None:
-        """Add ended entries to their days; reservations of earlier days count as ended."""
-        ...
-
-    async def note(self, meter: str, amount: int) -> None:
-        """Record today's amount of a level."""
-        ...
-
-    async def thresholds(self, month: date) -> Sequence[Threshold]:
-        """Return the thresholds reached in that month."""
-        ...
-
-    async def reach(self, threshold: Threshold, *, hold_back: bool) -> bool:
-        """Record that the threshold was reached, and whether it holds deliveries back.
-
-        Returns False if it was recorded before.
+        Args:
+            meter: The meter.
+            amount: The amount.
+            cause: ID of the cause, such as a run; if the cause has a reservation, the amount counts on the reservation's
+                day.
         """
         ...
 
-    async def resume(self) -> None:
-        """Stop holding deliveries back."""
+    async def reserve(self, meter: str, amount: int, cause: str, included: int) -> bool:
+        """Reserve the amount that the cause `cause` may use; return False if the month's usage would exceed `included`."""
+        ...
+
+    async def release(self, meter: str, cause: str) -> None:
+        """Release the unused part of the reservation of the cause `cause`."""
+        ...
+
+    async def get_month_usage(self, month: date) -> Mapping[str, int]:
+        """Return the usage in the month by meter; meters without usage may be omitted."""
+        ...
+
+    async def list_days(self, meters: Sequence[str], since: date, until: date) -> Sequence[DayUsage]:
+        """Return the usage of these meters by day from `since` to `until` (both included), oldest first.
+
+        Days without usage are omitted.
+        """
+        ...
+
+    async def get_last_level(self, meter: str, before: date) -> DayUsage | None:
+        """Return the last recorded amount of a gauge, such as the meter `sources`, before the day `before`, or None."""
+        ...
+
+    async def aggregate(self) -> None:
+        """Move usage entries that no longer change from the entries to the totals of their days.
+
+        These are all entries without a reservation, and entries whose reservation has expired.
+        """
+        ...
+
+    async def record_level(self, meter: str, amount: int) -> None:
+        """Record the current amount of a gauge, such as the meter `sources`, as today's amount."""
+        ...
+
+    async def list_thresholds(self, month: date) -> Sequence[Threshold]:
+        """Return the thresholds that were reached in the month."""
+        ...
+
+    async def record_threshold(self, threshold: Threshold, *, suspends_deliveries: bool) -> bool:
+        """Record that the threshold was reached; return False if this is recorded already.
+
+        With `suspends_deliveries`, deliveries to webhook endpoints are suspended from now on.
+        """
+        ...
+
+    async def resume_deliveries(self) -> None:
+        """Record that deliveries to webhook endpoints are no longer suspended."""
         ...
 
 
 class UsageUpkeep(Protocol):
-    """Usage across tenants, for the scheduler."""
+    """Usage of all tenants, for the scheduler."""
 
-    async def unfolded(self, limit: int) -> Sequence[Tenant]:
-        """Return tenants with entries to fold."""
+    async def find_unaggregated(self, limit: int) -> Sequence[Tenant]:
+        """Return up to `limit` tenants with usage entries that are not aggregated yet."""
         ...
 
-    async def to_resume(self, month: date) -> Sequence[Tenant]:
-        """Return tenants that are held back although a new month or a larger plan has begun."""
+    async def list_resumable(self, month: date) -> Sequence[Tenant]:
+        """Return tenants whose deliveries are suspended although a new month has begun or the plan includes more."""
         ...

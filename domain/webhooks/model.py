@@ -6,30 +6,45 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Annotated, Final
 
-from domain.audit.model import Audited
+from domain.audit.model import AuditedFields
 from domain.events.model import NOT_SENT_YET, TYPES, LoggedEvent
-from domain.kernel.addresses import PORTS, refusal
+from domain.kernel.addresses import PORTS, describe_url_refusal
 from domain.kernel.enums import StoredEnum
 from domain.kernel.errors import InvalidRequest, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Filter
 from domain.kernel.resource import VERSION, audited, changeable, clearable, optional, settable
-from domain.kernel.schema import Schema, array, enum, id_of, integer, named, record, strict_object, text, timestamp, url
+from domain.kernel.schema import (
+    Schema,
+    array,
+    enum,
+    id_schema,
+    integer,
+    response_object,
+    strict_object,
+    text,
+    timestamp,
+    url,
+    with_title,
+)
 from domain.kernel.versions import SUPPORTED
 
-MOST_ENDPOINTS = 20
-MOST_TYPES = 50
-MOST_OPEN = 50_000
+MAX_ENDPOINTS = 20
+"""Maximum number of a tenant's endpoints."""
+MAX_EVENT_TYPES = 50
+"""Maximum number of event types that an endpoint lists."""
+MAX_OPEN_DELIVERIES = 50_000
 """Maximum open deliveries of one endpoint."""
-EVERY_TYPE = "*"
-SHARDS = 64
-"""Number of parts in which endpoints are assigned to workers."""
-STORED_ANSWER = 1024
-"""Bytes stored of a receiver's response."""
+ALL_TYPES = "*"
+"""Wildcard that subscribes to all event types, except those in ON_REQUEST_TYPES."""
+SHARD_COUNT = 64
+"""Number of shards (parts of the endpoints that are assigned to workers)."""
+STORED_RESPONSE_BYTES = 1024
+"""Number of bytes of a receiver's response that are stored."""
 
 
 class PayloadKind(StoredEnum):
-    """Kinds of payloads: `thin` names changed fields, `fat` also carries the object."""
+    """Kinds of payloads: `thin` contains the names of changed fields, `fat` also contains the object."""
 
     THIN = "thin"
     FAT = "fat"
@@ -43,14 +58,14 @@ class EndpointStatus(StoredEnum):
 
 
 class DisabledReason(StoredEnum):
-    """Why the service disabled an endpoint: a response with status 410, or days without success."""
+    """Reasons for which the service disables an endpoint: status 410 (`gone`), or failures for MAX_FAILING_TIME."""
 
     GONE = "gone"
     FAILING = "failing"
 
 
 class DeliveryStatus(StoredEnum):
-    """States of a delivery. Pending and sending ones are open, the others finished until they are resent."""
+    """States of a delivery. Pending and sending deliveries are open, the others finished."""
 
     PENDING = "pending"
     SENDING = "sending"
@@ -58,7 +73,8 @@ class DeliveryStatus(StoredEnum):
     FAILED = "failed"
 
 
-OPEN = (DeliveryStatus.PENDING, DeliveryStatus.SENDING)
+OPEN_DELIVERY_STATUSES = (DeliveryStatus.PENDING, DeliveryStatus.SENDING)
+"""States of open deliveries."""
 
 
 class AttemptStatus(StoredEnum):
@@ -69,9 +85,9 @@ class AttemptStatus(StoredEnum):
 
 
 class AttemptFailure(StoredEnum):
-    """Why an attempt failed (docs/conventions.md#deliveries).
+    """Reasons for which an attempt failed (docs/conventions.md#deliveries).
 
-    `aborted`: the receiver stopped the delivery, or its events are no longer kept.
+    `aborted`: the receiver requested an end of the delivery, or the delivery's events are no longer stored.
     """
 
     TIMEOUT = "timeout"
@@ -86,96 +102,101 @@ class AttemptFailure(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters of an endpoint besides event types; an empty tuple means all."""
+    """Filters of an endpoint by IDs of sources, categories and catalogues; an empty filter matches all."""
 
     sources: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     catalogues: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Remove duplicate ids, keeping their order."""
+        """Remove duplicate IDs without changing the order."""
         for name in ("sources", "categories", "catalogues"):
             object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """A rotation, during which the replaced secret signs as well."""
+    """A secret rotation: until `expires_at`, the previous secret, which ends in `last4`, signs requests as well."""
 
     expires_at: datetime
     last4: str
 
 
 SUBSCRIBABLE = frozenset(name for name, entry in TYPES.items() if "webhooks" in entry.channels)
-"""Types that an endpoint can subscribe to; `webhook.test` is sent on request only."""
+"""Event types that an endpoint can subscribe to; `webhook.test` is sent on request only."""
 _TYPES = ("offer.changed", *sorted(SUBSCRIBABLE - {"offer.changed"}))
-MOST_SOURCES = 100
-MOST_CATEGORIES = 100
-MOST_CATALOGUES = 50
-LONGEST_WINDOW = 300
+MAX_SOURCES = 100
+MAX_CATEGORIES = 100
+MAX_CATALOGUES = 50
+MAX_COALESCE_SECONDS = 300
+"""Maximum of `coalesce_seconds`."""
 
 URL: Final[Schema] = url("https://shop.example/hooks/joinery") | {
-    "description": "Where events are POSTed: HTTPS in live mode, in test mode plain HTTP and any port as well. It must "
-    "be a public address. Redirects are not followed."
+    "description": "URL to which events are sent by POST. Live mode requires HTTPS on port 443 or 80; test mode also "
+    "permits plain HTTP and any port. The address must be public. Redirects are not followed."
 }
-UNSENT = f"Not sent yet, but may be subscribed to already: {', '.join(f'`{name}`' for name in sorted(NOT_SENT_YET))}."
+UNSENT = f"Not sent yet, but available for subscription: {', '.join(f'`{name}`' for name in sorted(NOT_SENT_YET))}."
 SUBSCRIBED_TYPES: Final[Schema] = array(
-    {"type": "string", "enum": [*_TYPES, EVERY_TYPE], "examples": ["offer.changed"]},
-    least=1,
-    most=MOST_TYPES,
-    description='The types wanted, or `["*"]` for every public type, present and future. ' + UNSENT,
+    {"type": "string", "enum": [*_TYPES, ALL_TYPES], "examples": ["offer.changed"]},
+    min_items=1,
+    max_items=MAX_EVENT_TYPES,
+    description='The event types, or `["*"]` for every public type, present and future. ' + UNSENT,
 ) | {"uniqueItems": True}
 FILTERS = strict_object(
     {
         "sources": array(
-            id_of("src"),
-            least=1,
-            most=MOST_SOURCES,
-            description="Of offers' and sources' events only those of these sources. Products' and variants' all come.",
+            id_schema("src"),
+            min_items=1,
+            max_items=MAX_SOURCES,
+            description="Limits events of offers and sources to these sources. Events of products and variants are "
+            "not limited.",
         ),
         "categories": array(
-            id_of("ctg"),
-            least=1,
-            most=MOST_CATEGORIES,
-            description="Of products', variants' and offers' events only those filed under or below these.",
+            id_schema("ctg"),
+            min_items=1,
+            max_items=MAX_CATEGORIES,
+            description="Limits events of products, variants and offers to these categories and those below them.",
         ),
         "catalogues": array(
-            id_of("cat"),
-            least=1,
-            most=MOST_CATALOGUES,
-            description="Only events of these catalogues. One that you cannot see has no events for you.",
+            id_schema("cat"),
+            min_items=1,
+            max_items=MAX_CATALOGUES,
+            description="Limits events to these catalogues. A catalogue to which you have no access has no events.",
         ),
     },
-    description="Which events are wanted beside their types; a filter that is left out lets everything through. Types "
-    "that only webhooks carry are not narrowed.",
+    description="Filters of events in addition to types; an omitted filter matches all. Event types that only "
+    "webhooks carry are not filtered.",
 )
 PAYLOAD = enum(*PayloadKind) | {
-    "description": "`thin` names the fields that changed, `fat` also carries the product, variant or offer as `data."
-    "object`, and needs the plan feature `fat_webhooks`."
+    "description": "`thin` contains the names of changed fields; `fat` also contains the product, variant or offer as "
+    "`data.object`, and requires the plan feature `fat_webhooks`."
 }
 COALESCE = integer(
     0,
-    least=0,
-    most=LONGEST_WINDOW,
-    description="Seconds that each delivery waits, combining what changes meanwhile about the same product, variant or "
-    "offer into one event; 0 sends every change as it happens.",
+    minimum=0,
+    maximum=MAX_COALESCE_SECONDS,
+    description="Seconds for which each delivery waits, to combine changes of the same product, variant or offer into "
+    "one event; 0 sends every change at once.",
 )
-API_VERSION = named("service_version", enum(*reversed(SUPPORTED.dates))) | {
-    "description": "The version whose shape the events have; that of the creating request unless given."
+API_VERSION = with_title("service_version", enum(*reversed(SUPPORTED.dates))) | {
+    "description": "The version that determines the shape of events; defaults to that of the creating request."
 }
-DESCRIPTION = text("The shop's price cache", longest=500)
-LAST4 = text("KYo=", longest=4, shortest=4)
+DESCRIPTION = text("The shop's price cache", max_length=500)
+LAST4 = text("KYo=", max_length=4, min_length=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """A webhook endpoint.
 
-    `disabled_for` is set if the service disabled it; `failing_since` is the first failed attempt since the last
-    success.
+    Attributes:
+        disabled_for: Reason for which the service disabled the endpoint; None if a user disabled the endpoint, or if the endpoint is enabled.
+        secret_last4: The last four characters of the current secret.
+        rotation: The last secret rotation; None without one, or once the previous secret is deleted.
+        failing_since: Time of the first failed attempt since the last success; None if the last attempt succeeded.
     """
 
-    id: Annotated[str, id_of("whe")]
+    id: Annotated[str, id_schema("whe")]
     url: Annotated[str, settable(URL, required=True)]
     event_types: Annotated[
         tuple[str, ...],
@@ -185,19 +206,19 @@ class Endpoint:
         Filters,
         settable(
             FILTERS,
-            patch={"description": "Replaces the filters as a whole; `{}` lets everything through."},
-            answered=record(
+            patch={"description": "Replaces the filters as a whole; `{}` matches all events."},
+            response_schema=response_object(
                 None,
                 dict(FILTERS["properties"]),
                 optional=tuple(FILTERS["properties"]),
-                description="Empty when nothing is narrowed.",
+                description="Empty without filters.",
             ),
         ),
     ] = Filters()
     payload: Annotated[PayloadKind, settable(PAYLOAD)] = PayloadKind.THIN
     coalesce_seconds: Annotated[int, settable(COALESCE)] = 0
     api_version: Annotated[str, settable(API_VERSION)]
-    description: Annotated[str | None, clearable(DESCRIPTION, "null takes it away.")] = None
+    description: Annotated[str | None, clearable(DESCRIPTION, "null removes it.")] = None
     status: Annotated[EndpointStatus, changeable(enum(*EndpointStatus))] = EndpointStatus.ENABLED
     disabled_for: DisabledReason | None = None
     secret_last4: Annotated[str, audited(LAST4)]
@@ -212,28 +233,34 @@ class Endpoint:
 
     @property
     def status_reason(self) -> Mapping[str, str] | None:
-        """Why the service disabled the endpoint, or None."""
+        """The reason for which the service disabled the endpoint, as an object with a code, or None."""
         return {"code": self.disabled_for} if self.disabled_for is not None else None
 
     def rotation_at(self, now: datetime) -> Rotation | None:
-        """Return the rotation during its overlap, or None."""
+        """Return the secret rotation that is in progress at `now`, or None."""
         return self.rotation if self.rotation and now < self.rotation.expires_at else None
 
 
-AUDITED = Audited.of(Endpoint, "webhook_endpoint", "status_reason")
+AUDITED = AuditedFields.from_resource(Endpoint, "webhook_endpoint", "status_reason")
 
 
 @dataclass(frozen=True, slots=True)
-class SealedSecrets:
-    """The endpoint's sealed secret and, during a rotation's overlap, the previous one (domain/secrets/ports.py)."""
+class EncryptedSecrets:
+    """An endpoint's encrypted secret and, during a rotation, the previous one (domain/secrets/ports.py)."""
 
     current: bytes
     previous: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """One POST. `response_body` is the first 1 KiB of the response as text."""
+class DeliveryAttempt:
+    """One POST request of a delivery, and its result.
+
+    Attributes:
+        at: When the request was sent.
+        failure: Why the attempt failed, or None.
+        response_body: The first STORED_RESPONSE_BYTES of the response as text.
+    """
 
     at: datetime
     status: AttemptStatus
@@ -245,25 +272,36 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Status of a delivery after an attempt, why that failed, and when the next one is due.
+class AttemptVerdict:
+    """The consequences of an attempt for its delivery.
 
-    `gone` disables the endpoint.
+    Attributes:
+        status: Status of the delivery after the attempt.
+        failure: Why the attempt failed, or None.
+        next_attempt_at: When the next attempt is due; None if there is none.
+        is_gone: Whether the receiver returned status 410, so that the endpoint must be disabled.
     """
 
     status: DeliveryStatus
     failure: AttemptFailure | None = None
     next_attempt_at: datetime | None = None
-    gone: bool = False
+    is_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One event for one endpoint.
+    """The delivery of one event to one endpoint.
 
-    `body` is what was sent, None before the first attempt. `positions` are those of the events in the log: several if
-    changes were combined, none for a test. `tries` counts the attempts of the present schedule; `next_attempt_at` is
-    None while an earlier event of the subject is open.
+    Attributes:
+        endpoint: ID of the endpoint.
+        event: ID of the event, the latest one if several were combined.
+        positions: Positions of the events in the log: several if changes were combined, none for a test event.
+        body: The body that was sent; None before the first attempt.
+        attempts: The attempts with their results, oldest first; workers do not read stored attempts.
+        tries: Number of attempts in the current retry schedule, which determines the next delay.
+        next_attempt_at: When the next attempt is due; None while an earlier delivery about the same subject is open.
+        attempts_made: Total number of attempts, including those of earlier retry schedules.
+        network: Whether the events are in the network log (events of published catalogues), not in the organisation's log.
     """
 
     id: str
@@ -275,64 +313,64 @@ class Delivery:
     status: DeliveryStatus
     created_at: datetime
     body: bytes | None = None
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[DeliveryAttempt, ...] = ()
     tries: int = 0
     next_attempt_at: datetime | None = None
     completed_at: datetime | None = None
-    made: int = 0
-    """All attempts, including those of earlier schedules."""
+    attempts_made: int = 0
     network: bool = False
-    """Whether the positions are those of the network log."""
 
     @classmethod
-    def of(cls, event: LoggedEvent, endpoint: str, at: datetime, next_attempt_at: datetime | None) -> "Delivery":
-        """Return the delivery of an event to an endpoint."""
+    def from_event(
+        cls, event: LoggedEvent, endpoint: str, at: datetime, next_attempt_at: datetime | None
+    ) -> "Delivery":
+        """Return a new pending delivery of an event to an endpoint, created at `at`."""
         return cls(
             new_id("dlv"), endpoint, event.id, event.type, event.subject, (event.position,), DeliveryStatus.PENDING, at,
-            next_attempt_at=next_attempt_at, network=event.of_network,
+            next_attempt_at=next_attempt_at, network=event.is_from_network,
         )  # fmt: skip
 
     @property
     def position(self) -> int:
-        """The position of the latest event; 0 for a test."""
+        """The position of the latest event in the log; 0 for a test event."""
         return self.positions[-1] if self.positions else 0
 
     @property
     def is_open(self) -> bool:
         """True if the delivery is pending or sending."""
-        return self.status in OPEN
+        return self.status in OPEN_DELIVERY_STATUSES
 
-    def joined(self, event: LoggedEvent, next_attempt_at: datetime | None) -> "Delivery":
-        """Return the delivery combined with a later event of its subject; a creation remains one."""
+    def with_event(self, event: LoggedEvent, next_attempt_at: datetime | None) -> "Delivery":
+        """Return the delivery with a later event of the same subject added; a type `….created` remains."""
         type = self.type if self.type.endswith(".created") else event.type
         positions = (*self.positions, event.position)
         return replace(self, event=event.id, type=type, positions=positions, next_attempt_at=next_attempt_at)
 
-    def sending(self, body: bytes) -> "Delivery":
-        """Return the delivery while it is POSTed."""
+    def with_body(self, body: bytes) -> "Delivery":
+        """Return the delivery in the status sending, with the body of the request."""
         return replace(self, status=DeliveryStatus.SENDING, body=body, next_attempt_at=None)
 
-    def attempted(self, attempt: Attempt | None, verdict: Verdict, at: datetime) -> "Delivery":
-        """Return the delivery after an attempt, or after none if there was nothing to send."""
-        made = attempt is not None
+    def with_attempt(self, attempt: DeliveryAttempt | None, verdict: AttemptVerdict, at: datetime) -> "Delivery":
+        """Return the delivery after an attempt that ended at `at`; `attempt` is None if nothing could be sent."""
+        was_sent = attempt is not None
         return replace(
             self,
             status=verdict.status,
             attempts=(*self.attempts, attempt) if attempt is not None else self.attempts,
-            tries=self.tries + made,
-            made=self.made + made,
+            tries=self.tries + was_sent,
+            attempts_made=self.attempts_made + was_sent,
             next_attempt_at=verdict.next_attempt_at,
             completed_at=at if verdict.next_attempt_at is None else self.completed_at,
         )
 
-    def resent(self, at: datetime) -> "Delivery":
-        """Return the delivery with a new schedule."""
+    def with_new_schedule(self, at: datetime) -> "Delivery":
+        """Return the delivery as pending, with a new retry schedule that starts at `at`."""
         return replace(self, status=DeliveryStatus.PENDING, tries=0, next_attempt_at=at, completed_at=None)
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter(Filter):
-    """Filter of a list of deliveries; None means any."""
+    """Filter of a list of deliveries; None means any value."""
 
     status: DeliveryStatus | None = None
     type: str | None = None
@@ -342,7 +380,7 @@ class DeliveryFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRange:
-    """Range of creation times [since, until]; `until` None means now."""
+    """Range of creation times from `since` up to `until`, both included; `until` None means now."""
 
     since: datetime
     until: datetime | None = None
@@ -355,7 +393,7 @@ class RecoveryRange:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Number of failed deliveries that were requeued; `has_more`: others of the range must wait."""
+    """Number of failed deliveries that were requeued, and whether the range contains more that were not requeued."""
 
     requeued: int
     has_more: bool
@@ -363,9 +401,13 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What an endpoint would have received in the last `days`.
+    """Forecast of an endpoint's deliveries: the number that would have resulted from the events of the last `days` days.
 
-    Events, their maximum per minute, and POSTs after combining.
+    Attributes:
+        days: Number of days in the past from which the forecast is computed.
+        events: Number of matching events in these days.
+        peak_per_minute: Number of matching events in the busiest minute.
+        deliveries: Number of deliveries if changes are combined as the endpoint is set.
     """
 
     days: int
@@ -374,36 +416,44 @@ class Forecast:
     deliveries: int
 
 
-def shard_of(endpoint: str) -> int:
-    """Return the shard of an endpoint by the last characters of its id, which are random."""
-    return sum(map(ord, endpoint[-6:])) % SHARDS
+def compute_shard(endpoint: str) -> int:
+    """Return the shard number of an endpoint, from the last (random) characters of the endpoint's ID."""
+    return sum(map(ord, endpoint[-6:])) % SHARD_COUNT
 
 
-def refuse_types(types: tuple[str, ...]) -> None:
-    """Raise InvalidRequest for `*` together with other types."""
-    if EVERY_TYPE in types and len(types) > 1:
-        raise InvalidRequest.of(
-            "event_types", "invalid_value", "Use `*` alone, because it means every type, or omit it."
+def refuse_invalid_types(types: tuple[str, ...]) -> None:
+    """Raise InvalidRequest if `*` is combined with other event types."""
+    if ALL_TYPES in types and len(types) > 1:
+        raise InvalidRequest.for_field(
+            "event_types",
+            "invalid_value",
+            "`*` means every type and cannot be combined with other types. Use `*` alone, or omit it.",
         )
 
 
-_WITHOUT = "For a first try without a receiver, read the same events from GET /v1/changes."
+_TEST_ADVICE = "To test without a receiver, read the same events from GET /v1/changes."
 
 
-def refuse_url(url: str, allowed: frozenset[str], *, livemode: bool) -> None:
-    """Raise Unprocessable for a URL that cannot be used; test mode permits plain HTTP and any port."""
+def refuse_forbidden_url(url: str, allowed_hosts: frozenset[str], *, livemode: bool) -> None:
+    """Raise Unprocessable for a URL that is not permitted; test mode also permits plain HTTP and any port.
+
+    Args:
+        url: The URL.
+        allowed_hosts: Hosts that are permitted although their addresses are private.
+        livemode: Whether the endpoint is in live mode.
+    """
     if livemode and not url.lower().startswith("https://"):
         detail = (
             "In live mode the URL must start with https://. Plain http is allowed in test mode only, with a test key."
         )
-        raise Unprocessable.of("url", "invalid_value", detail)
-    if reason := refusal(url, allowed, PORTS if livemode else None):
-        raise Unprocessable.of("url", "invalid_value", f"{reason} {_WITHOUT}")
+        raise Unprocessable.for_field("url", "invalid_value", detail)
+    if reason := describe_url_refusal(url, allowed_hosts, PORTS if livemode else None):
+        raise Unprocessable.for_field("url", "invalid_value", f"{reason} {_TEST_ADVICE}")
 
 
-TIMEOUT = 15.0
+TIMEOUT_SECONDS = 15.0
 """Seconds within which a 2xx response counts as success."""
-DELAYS = (
+RETRY_DELAYS = (
     timedelta(seconds=5),
     timedelta(minutes=5),
     timedelta(minutes=30),
@@ -415,103 +465,125 @@ DELAYS = (
     timedelta(hours=14),
     timedelta(hours=14),
 )
-"""Delays after failed attempts: eleven attempts over about 2.9 days."""
-FAILING_FOR = timedelta(hours=72)
-"""Time without success after which an endpoint is disabled."""
-LONGEST_ASKED = DELAYS[-1]
-"""Maximum pause that a receiver can request."""
-ASKS = frozenset({429, 502, 504})
-"""Statuses whose Retry-After is obeyed."""
+"""Delays after failed attempts, which result in eleven attempts over about 2.9 days."""
+MAX_FAILING_TIME = timedelta(hours=72)
+"""Time without success after which a failing endpoint is disabled."""
+MAX_RETRY_AFTER = RETRY_DELAYS[-1]
+"""Maximum delay that a receiver can request."""
+RETRY_AFTER_STATUSES = frozenset({429, 502, 504})
+"""HTTP statuses for which the header Retry-After determines the delay."""
 GONE = 410
-ABORT = ("webhook-delivery", "abort-message")
+ABORT_HEADER = ("webhook-delivery", "abort-message")
+"""Header and value with which a receiver ends a delivery."""
 
 
-def judge(
+def evaluate_attempt(
     failure: AttemptFailure | None,
     status: int | None,
     headers: Mapping[str, str],
-    tries: int,
+    attempt_number: int,
     now: datetime,
-    delays: Sequence[timedelta] = DELAYS,
-) -> Verdict:
-    """Return the verdict on the `tries`-th attempt of a schedule (from 1). `headers` have lower-case names."""
+    delays: Sequence[timedelta] = RETRY_DELAYS,
+) -> AttemptVerdict:
+    """Return the verdict on an attempt: the status of the delivery, and when the next attempt is due.
+
+    Args:
+        failure: Why there was no response; None if there was one.
+        status: HTTP status of the response.
+        headers: Headers of the response, with lower-case names.
+        attempt_number: Number of the attempt in its retry schedule, from 1.
+        now: The current time.
+        delays: Delays after failed attempts.
+    """
     if status is not None and 200 <= status < 300:
-        return Verdict(DeliveryStatus.SUCCEEDED)
+        return AttemptVerdict(DeliveryStatus.SUCCEEDED)
     if status is not None:
         failure = AttemptFailure.REDIRECT if 300 <= status < 400 else AttemptFailure.HTTP_STATUS
     if status == GONE:
-        return Verdict(DeliveryStatus.FAILED, failure, gone=True)
-    if headers.get(ABORT[0], "").strip().lower() == ABORT[1]:
-        return Verdict(DeliveryStatus.FAILED, AttemptFailure.ABORTED)
-    if tries > len(delays):
-        return Verdict(DeliveryStatus.FAILED, failure)
-    retry_after = asked_pause(headers.get("retry-after"), now) if status in ASKS else None
-    return Verdict(DeliveryStatus.PENDING, failure, now + (delays[tries - 1] if retry_after is None else retry_after))
+        return AttemptVerdict(DeliveryStatus.FAILED, failure, is_gone=True)
+    if headers.get(ABORT_HEADER[0], "").strip().lower() == ABORT_HEADER[1]:
+        return AttemptVerdict(DeliveryStatus.FAILED, AttemptFailure.ABORTED)
+    if attempt_number > len(delays):
+        return AttemptVerdict(DeliveryStatus.FAILED, failure)
+    retry_after = parse_retry_after(headers.get("retry-after"), now) if status in RETRY_AFTER_STATUSES else None
+    return AttemptVerdict(
+        DeliveryStatus.PENDING, failure, now + (delays[attempt_number - 1] if retry_after is None else retry_after)
+    )
 
 
-def asked_pause(text: str | None, now: datetime) -> timedelta | None:
-    """Return the pause of a Retry-After header (RFC 9110 §10.2.3).
+def parse_retry_after(text: str | None, now: datetime) -> timedelta | None:
+    """Return the delay that a Retry-After header requests as seconds or as a date (RFC 9110 §10.2.3).
 
-    The header has seconds or a date; None if it is missing or invalid.
+    Returns None if the header is missing or invalid, and at most MAX_RETRY_AFTER.
     """
     text = (text or "").strip()
     if text.isascii() and text.isdigit():
-        return min(timedelta(seconds=int(text[:9])), LONGEST_ASKED)
+        return min(timedelta(seconds=int(text[:9])), MAX_RETRY_AFTER)
     try:
         moment = parsedate_to_datetime(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return min(max(moment - now, timedelta()), LONGEST_ASKED)
+        return min(max(moment - now, timedelta()), MAX_RETRY_AFTER)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 
-def is_failing(failing_since: datetime | None, now: datetime) -> bool:
-    """Return whether an endpoint whose attempt has just failed must be disabled."""
-    return failing_since is not None and now - failing_since >= FAILING_FOR
+def has_failed_too_long(failing_since: datetime | None, now: datetime) -> bool:
+    """Return whether an endpoint has failed for MAX_FAILING_TIME, so that another failed attempt disables it."""
+    return failing_since is not None and now - failing_since >= MAX_FAILING_TIME
 
 
-def disabled_for(verdict: Verdict, failing_since: datetime | None, now: datetime) -> DisabledReason | None:
-    """Return why an endpoint is disabled after an attempt with that verdict, or None."""
-    if verdict.gone:
+def find_disabling_reason(
+    verdict: AttemptVerdict, failing_since: datetime | None, now: datetime
+) -> DisabledReason | None:
+    """Return the reason for which the endpoint must be disabled after an attempt with this verdict, or None."""
+    if verdict.is_gone:
         return DisabledReason.GONE
-    if verdict.status != DeliveryStatus.SUCCEEDED and is_failing(failing_since, now):
+    if verdict.status != DeliveryStatus.SUCCEEDED and has_failed_too_long(failing_since, now):
         return DisabledReason.FAILING
     return None
 
 
-FILED = ("product.", "variant.", "offer.")
-OF_A_SOURCE = ("offer.", "source.")
-ON_REQUEST = frozenset(name for name, entry in TYPES.items() if not entry.channels)
-WEBHOOKS_ONLY = frozenset(name for name in SUBSCRIBABLE if "feed" not in TYPES[name].channels)
+CATEGORY_FILTERED_PREFIXES = ("product.", "variant.", "offer.")
+"""Prefixes of the event types to which category filters apply."""
+SOURCE_FILTERED_PREFIXES = ("offer.", "source.")
+"""Prefixes of the event types to which source filters apply."""
+ON_REQUEST_TYPES = frozenset(name for name, entry in TYPES.items() if not entry.channels)
+"""Event types that are sent on request only."""
+WEBHOOK_ONLY_TYPES = frozenset(name for name in SUBSCRIBABLE if "feed" not in TYPES[name].channels)
+"""Event types that only webhooks carry, not the change feed."""
 
 
 def matches_type(endpoint: Endpoint, type: str) -> bool:
-    """Return whether the endpoint subscribes to the type; `*` excludes types sent on request only."""
-    if EVERY_TYPE in endpoint.event_types:
-        return type not in ON_REQUEST
+    """Return whether the endpoint subscribes to the event type; `*` excludes types that are sent on request only."""
+    if ALL_TYPES in endpoint.event_types:
+        return type not in ON_REQUEST_TYPES
     return type in endpoint.event_types
 
 
-def narrowed_by_category(endpoint: Endpoint, event: LoggedEvent) -> bool:
-    """Return whether `matches` depends on the categories of the event's product."""
-    return bool(endpoint.filters.categories) and event.type.startswith(FILED)
+def depends_on_category(endpoint: Endpoint, event: LoggedEvent) -> bool:
+    """Return whether a category filter of the endpoint applies to the event."""
+    return bool(endpoint.filters.categories) and event.type.startswith(CATEGORY_FILTERED_PREFIXES)
 
 
-def matches(endpoint: Endpoint, event: LoggedEvent, filed: bool) -> bool:
-    """Return whether the event goes to the endpoint.
+def matches_endpoint(endpoint: Endpoint, event: LoggedEvent, is_in_category: bool) -> bool:
+    """Return whether the event matches the endpoint's types and filters.
 
-    `filed`: its product is in or below a wanted category. Source filters apply to events of offers and sources,
-    category filters to those of products, variants and offers, catalogue filters to all that have one. Types that only
-    webhooks carry are filtered by type only.
+    Source filters apply to events of offers and sources, category filters to those of products, variants and offers,
+    and catalogue filters to all events with a catalogue. Types that only webhooks carry are filtered by type only.
+
+    Args:
+        endpoint: The endpoint.
+        event: The event.
+        is_in_category: Whether the event's product is in one of the filtered categories, or below one.
     """
     if not matches_type(endpoint, event.type):
         return False
-    if event.type in WEBHOOKS_ONLY:
+    if event.type in WEBHOOK_ONLY_TYPES:
         return True
     filters = endpoint.filters
     if filters.catalogues and event.catalogue not in filters.catalogues:
         return False
-    if filters.sources and event.type.startswith(OF_A_SOURCE) and event.source not in filters.sources:
+    if filters.sources and event.type.startswith(SOURCE_FILTERED_PREFIXES) and event.source not in filters.sources:
         return False
-    return filed or not narrowed_by_category(endpoint, event)
+    return is_in_category or not depends_on_category(endpoint, event)

@@ -1,4 +1,4 @@
-"""Storage of endpoints and deliveries, assignment of shards, and sending."""
+"""Ports of webhooks: storage of endpoints and deliveries, assignment of shards to workers, and sending."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,216 +12,240 @@ from domain.webhooks.model import (
     AttemptFailure,
     Delivery,
     DeliveryFilter,
+    EncryptedSecrets,
     Endpoint,
     Forecast,
     Recovery,
-    SealedSecrets,
 )
 
 
 class WebhookStore(Protocol):
-    """Endpoints and deliveries in a tenant's transaction.
-
-    Lists are newest first. Workers are notified of changes at the commit.
-    """
+    """Storage of endpoints and deliveries in a tenant's transaction. At the commit, workers are notified of changes."""
 
     async def count(self) -> int:
-        """Return the number of endpoints, and lock additions until the transaction ends."""
+        """Return the tenant's number of endpoints; other transactions cannot add endpoints until this one ends."""
         ...
 
     async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
         """Return an endpoint, or None; `lock` locks it until the transaction ends."""
         ...
 
-    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: FeedPosition) -> None:
-        """Store a new endpoint, which receives events after the position `checkpoint`."""
+    async def add(self, endpoint: Endpoint, secrets: EncryptedSecrets, checkpoint: FeedPosition) -> None:
+        """Store a new endpoint with its secrets; the endpoint receives events after the position `checkpoint`."""
         ...
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: FeedPosition | None = None
     ) -> None:
-        """Store the changed endpoint and its checkpoint, if given. Raises PreconditionFailed for another version."""
-        ...
+        """Store a changed endpoint and, unless None, the position after which it receives events.
 
-    async def remove(self, id: str) -> None:
-        """Delete the endpoint and its secrets; its open deliveries fail."""
-        ...
-
-    async def page(self, page_request: PageRequest) -> Page[Endpoint]:
-        """Return a page of the tenant's endpoints."""
-        ...
-
-    async def secrets(self, id: str) -> SealedSecrets | None:
-        """Return the sealed secrets, or None."""
-        ...
-
-    async def seal(self, id: str, secrets: SealedSecrets) -> None:
-        """Replace the sealed secrets."""
-        ...
-
-    async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
-        """Return a delivery of the endpoint, or None."""
-        ...
-
-    async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
-        """Return a page of the matching deliveries."""
-        ...
-
-    async def add_delivery(self, delivery: Delivery) -> None:
-        """Queue a delivery without an event in the log (a test)."""
-        ...
-
-    async def resend(self, delivery: Delivery, at: datetime) -> None:
-        """Queue a finished delivery again with a new schedule."""
-        ...
-
-    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
-        """Requeue failed deliveries created in [since, until], oldest first, each with a new schedule.
-
-        The endpoint gets at most `most` open deliveries.
+        Raises PreconditionFailed if the stored version is not `expected_version` (None: any).
         """
         ...
 
-    async def wake(self, id: str) -> None:
-        """Notify the endpoint's worker at the commit."""
+    async def remove(self, id: str) -> None:
+        """Delete the endpoint and its secrets, and mark its open deliveries as failed."""
         ...
 
-    async def fail_open(self, endpoint: str, at: datetime) -> int:
-        """Fail all open deliveries of a disabled endpoint; return their number."""
+    async def page(self, page_request: PageRequest) -> Page[Endpoint]:
+        """Return a page of the tenant's endpoints, newest first."""
         ...
 
-    async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
-        """Return what the endpoint would have received since then."""
+    async def get_secrets(self, id: str) -> EncryptedSecrets | None:
+        """Return the endpoint's encrypted secrets; None if the endpoint does not exist."""
+        ...
+
+    async def replace_secrets(self, id: str, secrets: EncryptedSecrets) -> None:
+        """Replace the endpoint's encrypted secrets."""
+        ...
+
+    async def get_delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
+        """Return a delivery of the endpoint, or None."""
+        ...
+
+    async def list_deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
+        """Return a page of the matching deliveries, newest first."""
+        ...
+
+    async def add_delivery(self, delivery: Delivery) -> None:
+        """Store a new delivery of a test event, which is not in the log."""
+        ...
+
+    async def requeue(self, delivery: Delivery, at: datetime) -> None:
+        """Queue a finished delivery again, with a new retry schedule that starts at `at`."""
+        ...
+
+    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, max_open: int) -> Recovery:
+        """Requeue failed deliveries of the endpoint, oldest first, with new retry schedules.
+
+        Args:
+            endpoint: ID of the endpoint.
+            since: Start of the range of creation times.
+            until: End of the range, included.
+            at: When the retry schedules start.
+            max_open: Maximum number of the endpoint's open deliveries, including deliveries that were open before.
+        """
+        ...
+
+    async def notify_worker(self, id: str) -> None:
+        """Notify, at the commit, the worker that serves the endpoint."""
+        ...
+
+    async def fail_open_deliveries(self, endpoint: str, at: datetime) -> int:
+        """Mark all open deliveries of the endpoint as failed; return their number."""
+        ...
+
+    async def compute_forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
+        """Return a forecast of the endpoint's deliveries, computed from the matching events since `since`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """An enabled endpoint with its secrets, checkpoint and plan."""
+    """An enabled endpoint with the data that a worker needs to serve it.
+
+    Attributes:
+        checkpoint: Position in both logs up to which every event is recorded or needs no delivery.
+        includes_fat_payloads: Whether the organisation's plan includes fat payloads.
+    """
 
     tenant: Tenant
     endpoint: Endpoint
-    secrets: SealedSecrets
+    secrets: EncryptedSecrets
     checkpoint: FeedPosition
-    fat: bool
-    """Whether the plan includes fat payloads."""
+    includes_fat_payloads: bool
 
 
 @dataclass(slots=True)
-class Progress:
-    """Results of delivering since the last record.
+class DeliveryProgress:
+    """Results of deliveries that are not recorded yet; the mappings have tenants and endpoint IDs as keys.
 
-    `checkpoint` maps (tenant, endpoint) to the position up to which every event has a delivery or needs none,
-    `succeeded` to the last success, and `failing` to the first failure since, None after a success.
+    Attributes:
+        deliveries: Changed deliveries.
+        checkpoints: Position in both logs up to which every event is recorded or needs no delivery.
+        last_successes: Time of the endpoint's last success.
+        failing_since: Time of the endpoint's first failure since the last success; None after a success.
     """
 
     deliveries: list[tuple[Tenant, Delivery]] = field(default_factory=list)
-    checkpoint: dict[tuple[Tenant, str], FeedPosition] = field(default_factory=dict)
-    succeeded: dict[tuple[Tenant, str], datetime] = field(default_factory=dict)
-    failing: dict[tuple[Tenant, str], datetime | None] = field(default_factory=dict)
+    checkpoints: dict[tuple[Tenant, str], FeedPosition] = field(default_factory=dict)
+    last_successes: dict[tuple[Tenant, str], datetime] = field(default_factory=dict)
+    failing_since: dict[tuple[Tenant, str], datetime | None] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Return whether there is anything to record."""
-        return bool(self.deliveries or self.checkpoint or self.succeeded or self.failing)
+        """Return whether there are results to record."""
+        return bool(self.deliveries or self.checkpoints or self.last_successes or self.failing_since)
 
 
-class DeliveryLog(Protocol):
-    """Endpoints and deliveries across tenants, for the worker of a shard."""
+class DeliveryStore(Protocol):
+    """Storage of endpoints and deliveries of all tenants, for workers that serve shards of endpoints."""
 
-    async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
+    async def list_subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
         """Return the enabled endpoints of these shards."""
         ...
 
-    async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
-        """Return an endpoint; None if it is deleted or disabled."""
+    async def get_subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
+        """Return an endpoint if it is enabled, or None."""
         ...
 
-    async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
-        """Return its open deliveries by position, without bodies and attempts (`made` is their number)."""
+    async def list_open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
+        """Return the endpoint's open deliveries in order of their positions.
+
+        Bodies and attempts are omitted; `attempts_made` has the number of attempts.
+        """
         ...
 
-    async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:
-        """Return the positions after `after` that have a delivery; True marks those of the network log."""
+    async def list_known_positions(
+        self, tenant: Tenant, endpoint: str, after: FeedPosition
+    ) -> frozenset[tuple[bool, int]]:
+        """Return the positions after `after` whose events already have a delivery to the endpoint.
+
+        Each is a pair: whether the position is in the network log (events of published catalogues), and the position.
+        """
         ...
 
-    async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
-        """Return the body that was sent for the delivery, or None."""
+    async def get_body(self, tenant: Tenant, delivery: str) -> bytes | None:
+        """Return the body that was sent in earlier attempts of the delivery, or None."""
         ...
 
-    async def trace(self, tenant: Tenant, run: str) -> str | None:
-        """Return the trace context of the tenant's run, or None."""
+    async def get_trace_context(self, tenant: Tenant, run: str) -> str | None:
+        """Return the trace context of the tenant's run, as a traceparent header, or None."""
         ...
 
-    async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
-        """Return the products that are in or below one of the categories."""
+    async def filter_by_categories(
+        self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]
+    ) -> frozenset[str]:
+        """Return the products that are in one of the categories or below one."""
         ...
 
-    async def lapsed_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        """Return endpoints with ended rotations whose former secret is still stored, longest ended first."""
+    async def list_ended_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
+        """Return endpoints whose secret rotation has ended but is still stored, earliest end first."""
         ...
 
-    async def record(self, progress: Progress) -> None:
-        """Store the progress in one transaction.
+    async def record_progress(self, progress: DeliveryProgress) -> None:
+        """Store the results in one transaction; the argument is read before the first await.
 
-        Raises LeaseLost if another worker holds the shards. `attempts` are those since the last record and are added
-        once; bodies are never removed. A finished delivery remains so, unless this one succeeded. Deliveries of
-        disabled endpoints do not remain open, and those of deleted ones are dropped. The argument is read before the
-        first await.
+        The attempts of deliveries are added to the stored ones. A finished delivery remains finished unless the new
+        result is a success. Deliveries of disabled endpoints do not remain open, and those of deleted endpoints are
+        ignored.
+
+        Raises:
+            LeaseLost: Another worker serves the shards.
         """
         ...
 
 
 class Shards(Protocol):
-    """Assignment of endpoints' shards to workers, each to at most one."""
+    """Assignment of the shards of endpoints to workers; each shard belongs to at most one worker."""
 
     async def rebalance(self) -> frozenset[int]:
-        """Join, and take free shards up to a fair share; return those held.
+        """Register this worker, acquire free shards up to an equal share, and return all shards of the worker.
 
-        Raises LeaseLost if all held ones were lost.
+        Raises LeaseLost if the worker has lost its shards.
         """
         ...
 
-    async def surplus(self) -> frozenset[int]:
-        """Return the shards held beyond a fair share, to be released once their work has ended."""
+    async def find_surplus(self) -> frozenset[int]:
+        """Return the shards of this worker that exceed an equal share and should be released."""
         ...
 
-    async def members(self) -> int:
-        """Return the number of workers, without joining."""
+    async def count_workers(self) -> int:
+        """Return the number of registered workers."""
         ...
 
     async def release(self, shards: frozenset[int]) -> None:
-        """Release these shards."""
+        """Release these shards, so that other workers can acquire them."""
         ...
 
     async def close(self) -> None:
-        """Release all shards and leave."""
+        """Release all shards and unregister this worker."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryPlace:
-    """A database that holds endpoints, with the assignment of its shards and its deliveries."""
+class DeliveryDatabase:
+    """A database that has endpoints, with the assignment of their shards and the storage of their deliveries."""
 
     name: str
     shards: Shards
-    log: DeliveryLog
+    store: DeliveryStore
 
 
-class DeliveryPlaces(Protocol):
-    """The databases that hold endpoints, each served independently of the others."""
+class DeliveryDatabases(Protocol):
+    """The databases that have endpoints; workers serve them independently of each other."""
 
-    async def current(self) -> Sequence[DeliveryPlace]:
-        """Return the present databases; each remains the same while its name does. Raises Unavailable."""
+    async def list_current(self) -> Sequence[DeliveryDatabase]:
+        """Return the current databases; repeated calls return the same objects. Raises Unavailable."""
         ...
 
-    async def members(self) -> int:
-        """Return the maximum number of workers of any database. Raises Unavailable."""
+    async def count_workers(self) -> int:
+        """Return the number of registered workers in the database that has the most of them. Raises Unavailable."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """Outcome of one POST. `failure` is None if a response came."""
+class PostResult:
+    """Result of one POST request: a response, or a failure if no response was received."""
 
     failure: AttemptFailure | None
     status: int | None = None
@@ -230,29 +254,38 @@ class Sent:
 
 
 class Sender(Protocol):
-    """HTTP client for receivers that connects to permitted addresses only and reuses connections."""
+    """HTTP client for webhook receivers. It connects to permitted addresses only, and reuses connections."""
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
-        """Send without following redirects; never raises because of a receiver.
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float
+    ) -> PostResult:
+        """Send a POST request, and return its result; failures of the receiver are not raised.
 
-        Test mode permits ports other than 80 and 443.
+        Redirects are not followed. Test mode permits ports other than 80 and 443.
+
+        Args:
+            url: The receiver's URL.
+            body: The body.
+            headers: The headers.
+            livemode: Whether the endpoint is in live mode.
+            seconds: Time limit.
         """
         ...
 
 
 class PayloadRendering(Protocol):
-    """Encoding of payloads, whose contents domain/webhooks/payload.py determines."""
+    """Encoding of payloads; domain/webhooks/payload.py determines their contents."""
 
-    def whole(self, envelope: Mapping[str, Any]) -> bytes:
-        """Return a combined envelope's bytes, limited in size as every event's."""
+    def encode_combined_envelope(self, envelope: Mapping[str, Any]) -> bytes:
+        """Return an envelope that combines several events of one subject as JSON; changes beyond the size limit are omitted."""
         ...
 
-    def fat(self, body: bytes, object: bytes | None) -> bytes:
-        """Return the envelope with the resource's JSON as `data.object`, or unchanged without one."""
+    def add_object(self, body: bytes, object: bytes | None) -> bytes:
+        """Return the envelope `body` with `object` (the JSON of a resource) as `data.object`; None adds nothing."""
         ...
 
-    def shaped(self, body: bytes, version: str) -> bytes:
-        """Return the body in the shape of that dated version (docs/conventions.md#versions)."""
+    def convert_to_version(self, body: bytes, version: str) -> bytes:
+        """Return the body converted to the shape of an API version (docs/conventions.md#versions)."""
         ...
 
 
@@ -260,5 +293,5 @@ class EndpointRendering(Protocol):
     """Rendering of an endpoint as a resource, for responses and events."""
 
     def __call__(self, endpoint: Endpoint, livemode: bool, now: datetime) -> Mapping[str, Any]:
-        """Return the endpoint's resource without its secret."""
+        """Return the endpoint as a resource, without its secret."""
         ...

@@ -1,4 +1,4 @@
-"""The Quart application, built from explicit dependencies without globals, so that several can coexist."""
+"""The Quart application of the API, the console and the public pages."""
 
 import asyncio
 import contextlib
@@ -14,42 +14,42 @@ from werkzeug.exceptions import NotFound as WerkzeugNotFound
 
 from adapters.files.objects import FileObjects
 from domain.access.model import SCOPES
-from domain.changes.usecases.tailing import LogTailer
+from domain.changes.usecases.log_tailer import LogTailer
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.versions import SUPPORTED, Versions
-from domain.matching.ports import MatchBacklog
+from domain.matching.ports import MatchBacklogReader
 from domain.oauth.model import DEFAULT_SCOPES
 from domain.platform.ports import Instances, SchemaCheck
 from domain.platform.usecases import Heartbeat, PlatformService
-from entrypoints.api.pages import Pages, StatusPage
+from entrypoints.api.pages import PublicPages, StatusPage
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.console import Console
 from entrypoints.console.pages import PAGES
 from entrypoints.console.request import ConsoleRequest
-from entrypoints.dependencies import Dependencies, Readiness
+from entrypoints.dependencies import Dependencies, ReadinessChecks
 from entrypoints.http import health
-from entrypoints.http.addresses import Proxies
-from entrypoints.http.exchange import Request, Response, from_scope, no_body
-from entrypoints.http.fast_path import UNGATED, FastPathMiddleware, body_of, is_api
+from entrypoints.http.addresses import TrustedProxies
+from entrypoints.http.exchange import Request, Response, build_request, read_no_body
+from entrypoints.http.fast_path import SCHEMA_INDEPENDENT_PATHS, FastPathMiddleware, get_body, is_api_path
 from entrypoints.http.logs import AccessLog
-from entrypoints.http.metrics import MatchingBehind
-from entrypoints.http.objects import ObjectAdmission, ObjectEdge
+from entrypoints.http.metrics import MatchBacklogGauges
+from entrypoints.http.objects import ObjectAdmission, ObjectApplication
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.http.pressure import Thresholds
-from entrypoints.http.representations import METADATA_PATH, OneThread, resource_metadata
+from entrypoints.http.pressure import LoadThresholds
+from entrypoints.http.representations import METADATA_PATH, SingleThreadExecutor, build_resource_metadata
 from entrypoints.mcp import edge as mcp_edge
-from entrypoints.mcp.edge import McpEdge
-from entrypoints.metrics import exposed
-from entrypoints.oauth import OAuthEndpoints
+from entrypoints.mcp.edge import McpApplication
+from entrypoints.metrics import expose_metrics
+from entrypoints.oauth_endpoints import OAuthEndpoints
 from entrypoints.operations.operation import Area
-from entrypoints.operations.table import Table
+from entrypoints.operations.table import OperationTable
 from entrypoints.settings import Settings
 from ports.clock import Clock
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.telemetry import Telemetry
 
-View = Callable[..., Awaitable[Response]]
+ViewFunction = Callable[..., Awaitable[Response]]
 METHODS = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
 
 _NO_SUCH_PAGE = (
@@ -62,203 +62,233 @@ def create_app(
     dependencies: Dependencies,
     areas: Sequence[Area] = AREAS,
     *,
-    thresholds: Thresholds | None = None,
+    thresholds: LoadThresholds | None = None,
     versions: Versions = SUPPORTED,
 ) -> Quart:
-    """Create the application: /v1 through the pipeline, /console, /objects/ by links, documentation, and health endpoints."""
-    pipeline = Pipeline(dependencies, Table(areas), versions, thresholds)
+    """Create the application, which serves the API, MCP, OAuth, the console, the documentation and signed links.
+
+    Several applications can coexist in a process, because they share no state.
+    """
+    pipeline = Pipeline(dependencies, OperationTable(areas), versions, thresholds)
     app = Quart("joinery", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = None  # Quart never receives bodies
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
-    mcp = McpEdge(pipeline, dependencies[Settings].base_url, dependencies[Settings].docs_url)
+    mcp = McpApplication(pipeline, dependencies[Settings].base_url, dependencies[Settings].docs_url)
     app.asgi_app = FastPathMiddleware(  # type: ignore[assignment,method-assign]
-        app.asgi_app, pipeline, _object_edge(dependencies, pipeline), {mcp_edge.PATH: mcp}, dependencies[SchemaCheck]
+        app.asgi_app,
+        pipeline,
+        _create_object_application(dependencies, pipeline),
+        {mcp_edge.PATH: mcp},
+        dependencies[SchemaCheck],
     )
     app.after_serving(mcp.stop)
     _mount_api(app, pipeline)
-    _mount_pages(app, Pages(pipeline.table, dependencies[Settings].base_url, dependencies[Settings].docs_url))
+    _mount_pages(app, PublicPages(pipeline.table, dependencies[Settings].base_url, dependencies[Settings].docs_url))
     console = Console(dependencies, pipeline, PAGES)
-    _mount_oauth(app, dependencies, console, mcp.scopes)
+    _mount_oauth(app, dependencies, console, mcp.initial_scopes)
     _mount_console(app, console)
-    backlog = MatchingBehind(dependencies[MatchBacklog], pipeline.metrics)
+    backlog = MatchBacklogGauges(dependencies[MatchBacklogReader], pipeline.metrics)
     _mount_health(app, dependencies, pipeline, backlog)
     _mount_access_log(app, pipeline.access_log)
     _mount_lifecycle(app, dependencies, pipeline, backlog)
     return app
 
 
-def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge | None:
-    """Return the server of objects by links; None if the object store serves them itself."""
-    objects = dependencies[Objects]
+def _create_object_application(dependencies: Dependencies, pipeline: Pipeline) -> ObjectApplication | None:
+    """Create the ASGI application that serves stored files by signed links; None if the object store serves them."""
+    objects = dependencies[ObjectStore]
     if not isinstance(objects, FileObjects):
         return None
     admission, clock = dependencies[ObjectAdmission], dependencies[Clock]
-    return ObjectEdge(objects, clock, pipeline.problems, pipeline.bodies, admission)
+    return ObjectApplication(objects, clock, pipeline.problems, pipeline.body_limits, admission)
 
 
-def to_quart(response: Response) -> QuartResponse:
-    """Convert a response to Quart's type with exactly its own headers."""
-    result = QuartResponse(response.body if response.stream is None else response.stream, status=response.status)
+def convert_to_quart(response: Response) -> QuartResponse:
+    """Convert a response to Quart's type, without the default headers that Quart would add."""
+    quart_response = QuartResponse(
+        response.body if response.stream is None else response.stream, status=response.status
+    )
     if response.stream is not None:
-        result.timeout = None
-    result.headers = Headers([(name.decode(), value.decode("latin-1")) for name, value in response.headers])
-    return result
+        quart_response.timeout = None
+    quart_response.headers = Headers([(name.decode(), value.decode("latin-1")) for name, value in response.headers])
+    return quart_response
 
 
-def _mount(app: Quart, rules: Iterable[str], view: View, methods: Sequence[str], *, options: bool = False) -> None:
-    """Route paths to a view; HEAD returns only its headers. With `options`, the framework responds to OPTIONS."""
+def _route(
+    app: Quart, paths: Iterable[str], view: ViewFunction, methods: Sequence[str], *, options: bool = False
+) -> None:
+    """Route paths to a view.
 
-    async def answer(**parts: str) -> QuartResponse:
-        response = await view(**parts)
+    Args:
+        app: The application.
+        paths: The paths, with variables in the syntax of Werkzeug, such as `<code>`.
+        view: Returns the response. For HEAD, the response's body is removed.
+        methods: The HTTP methods.
+        options: Whether Quart responds to OPTIONS.
+    """
+
+    async def respond(**variables: str) -> QuartResponse:
+        response = await view(**variables)
         if request.method == "HEAD":
             response.body = b""
-        return to_quart(response)
+        return convert_to_quart(response)
 
-    for rule in rules:
-        endpoint = f"{' '.join(methods)} {rule}"
-        app.add_url_rule(rule, endpoint, answer, methods=methods, provide_automatic_options=options)
+    for path in paths:
+        endpoint = f"{' '.join(methods)} {path}"
+        app.add_url_rule(path, endpoint, respond, methods=methods, provide_automatic_options=options)
 
 
-def _request() -> Request:
-    return from_scope(request.scope, body_of(request.scope).read)
+def _create_request() -> Request:
+    return build_request(request.scope, get_body(request.scope).read)
 
 
 def _mount_api(app: Quart, pipeline: Pipeline) -> None:
-    async def answer(**_: str) -> Response:
-        return await pipeline.answer(_request())
+    async def respond(**_: str) -> Response:
+        return await pipeline.process_request(_create_request())
 
-    async def refuse(error: Exception) -> QuartResponse:
-        """Respond to unknown paths and methods, under /v1 only after authentication, and to unexpected errors."""
+    async def respond_to_error(error: Exception) -> QuartResponse:
+        """Respond to errors of other paths. Under /v1, the pipeline responds to unknown paths and methods."""
         api_error, request_id = error, new_id("req")
-        if isinstance(error, HTTPException) and is_api(request.path):
-            return to_quart(await answer())
+        if isinstance(error, HTTPException) and is_api_path(request.path):
+            return convert_to_quart(await respond())
         if isinstance(error, WerkzeugNotFound):
             api_error = NotFound(_NO_SUCH_PAGE)
         elif isinstance(error, WerkzeugMethodNotAllowed):
             api_error = MethodNotAllowed(extra={"allow": ", ".join(sorted(error.valid_methods or ("GET", "HEAD")))})
-        result = pipeline.problems.answer(pipeline.problems.known(api_error, request_id), request_id)
+        result = pipeline.problems.respond(pipeline.problems.to_domain_error(api_error, request_id), request_id)
         result.headers.append((b"request-id", request_id.encode()))
-        return to_quart(result)
+        return convert_to_quart(result)
 
-    _mount(app, ("/v1", "/v1/", "/v1/<path:rest>"), answer, METHODS)
-    app.register_error_handler(HTTPException, refuse)
-    app.register_error_handler(Exception, refuse)
+    _route(app, ("/v1", "/v1/", "/v1/<path:rest>"), respond, METHODS)
+    app.register_error_handler(HTTPException, respond_to_error)
+    app.register_error_handler(Exception, respond_to_error)
 
 
-def _mount_pages(app: Quart, pages: Pages) -> None:
-    executor = OneThread("pages", most=200)
+def _mount_pages(app: Quart, pages: PublicPages) -> None:
+    executor = SingleThreadExecutor("pages", max_tasks=200)
 
-    async def page(**_: str) -> Response:
+    async def respond_with_file(**_: str) -> Response:
         path, headers = request.path, request.headers
         arguments = (path, headers.get("If-None-Match", ""), headers.get("Accept-Encoding"))
-        response = pages.find(*arguments) if pages.is_ready(path) else await executor.run(pages.find, *arguments)
+        response = (
+            pages.find_response(*arguments)
+            if pages.is_cached(path)
+            else await executor.run(pages.find_response, *arguments)
+        )
         if response is not None:
             return response
         if "text/html" not in headers.get("Accept", ""):
             raise NotFound(_NO_SUCH_PAGE)  # programs get a problem, browsers a page
-        return await executor.run(pages.lost, path, headers.get("Accept-Encoding"))
+        return await executor.run(pages.build_not_found_response, path, headers.get("Accept-Encoding"))
 
     rules = ("/", "/openapi.json", "/docs", "/docs/<path:rest>", "/errors", "/errors/<code>")
-    _mount(app, rules, page, ["GET"], options=True)
+    _route(app, rules, respond_with_file, ["GET"], options=True)
 
 
 def _mount_console(app: Quart, console: Console) -> None:
-    async def page(**_: str) -> Response:
-        return await console.answer(ConsoleRequest.from_scope(request.scope, body_of(request.scope)))
+    async def respond_with_page(**_: str) -> Response:
+        return await console.respond(ConsoleRequest.from_scope(request.scope, get_body(request.scope)))
 
     for rule in console.rules:
-        _mount(app, (rule,), page, METHODS if rule.startswith("/console") else console.methods_of(rule))
+        _route(app, (rule,), respond_with_page, METHODS if rule.startswith("/console") else console.list_methods(rule))
 
 
 def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console, scopes: Sequence[str]) -> None:
     endpoints = dependencies[OAuthEndpoints]
     base_url = dependencies[Settings].base_url
     documents = {
-        "": resource_metadata(base_url, scopes=sorted(SCOPES)),
-        "v1": resource_metadata(base_url, "/v1", sorted(DEFAULT_SCOPES)),
-        mcp_edge.PATH.strip("/"): resource_metadata(base_url, mcp_edge.PATH, scopes, "/docs/mcp"),
+        "": build_resource_metadata(base_url, scopes=sorted(SCOPES)),
+        "v1": build_resource_metadata(base_url, "/v1", sorted(DEFAULT_SCOPES)),
+        mcp_edge.PATH.strip("/"): build_resource_metadata(base_url, mcp_edge.PATH, scopes, "/docs/mcp"),
     }
 
-    async def oauth_endpoint() -> Response:
-        return await endpoints.answer(_request())
+    async def respond_to_program() -> Response:
+        return await endpoints.respond(_create_request())
 
-    async def metadata() -> Response:
-        return endpoints.preflight() if request.method == "OPTIONS" else endpoints.metadata()
+    async def respond_with_server_metadata() -> Response:
+        return endpoints.respond_to_preflight() if request.method == "OPTIONS" else endpoints.respond_with_metadata()
 
-    async def resource(edge: str = "") -> Response:
+    async def respond_with_resource_metadata(edge: str = "") -> Response:
         if edge not in documents:
             raise NotFound(_NO_SUCH_PAGE)
         if_none_match = request.headers.get("If-None-Match", "")
-        return endpoints.preflight() if request.method == "OPTIONS" else documents[edge].answer(if_none_match)
+        return (
+            endpoints.respond_to_preflight() if request.method == "OPTIONS" else documents[edge].respond(if_none_match)
+        )
 
-    for path in endpoints.by_path:
+    for path in endpoints.handler_by_path:
         # the device endpoint's path also has a page
-        _mount(app, (path,), oauth_endpoint, ["POST", "OPTIONS"] if path in console.rules else METHODS)
-    _mount(app, ("/.well-known/oauth-authorization-server",), metadata, ["GET", "OPTIONS"])
-    _mount(app, (METADATA_PATH, f"{METADATA_PATH}/<edge>"), resource, ["GET", "OPTIONS"])
+        _route(app, (path,), respond_to_program, ["POST", "OPTIONS"] if path in console.rules else METHODS)
+    _route(app, ("/.well-known/oauth-authorization-server",), respond_with_server_metadata, ["GET", "OPTIONS"])
+    _route(app, (METADATA_PATH, f"{METADATA_PATH}/<edge>"), respond_with_resource_metadata, ["GET", "OPTIONS"])
 
 
-def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, backlog: MatchingBehind) -> None:
-    ready = health.Ready(dependencies[Readiness])
+def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, backlog: MatchBacklogGauges) -> None:
+    ready = health.ReadinessEndpoint(dependencies[ReadinessChecks])
     platform = dependencies[PlatformService]
 
-    async def metrics() -> Response:
-        client = from_scope(request.scope, no_body)
-        if dependencies[Settings].watching.api or not Proxies.is_local(client.client, client.headers):
+    async def respond_with_metrics() -> Response:
+        client = build_request(request.scope, read_no_body)
+        if dependencies[Settings].monitoring.api_port or not TrustedProxies.is_local(
+            client.client_address, client.headers
+        ):
             raise NotFound(_NO_SUCH_PAGE)
         await backlog.refresh()
-        return health.metrics(pipeline.metrics.text())
+        return health.respond_metrics(pipeline.metrics.render_text())
 
-    page = StatusPage(platform, ready.look, dependencies[Clock])
-    _mount(app, ("/healthz",), health.alive, ["GET"], options=True)
-    _mount(app, ("/readyz",), ready.__call__, ["GET"], options=True)
-    _mount(app, ("/metrics",), metrics, ["GET"], options=True)
-    _mount(app, ("/status",), page.__call__, ["GET"], options=True)
+    page = StatusPage(platform, ready.check, dependencies[Clock])
+    _route(app, ("/healthz",), health.respond_alive, ["GET"], options=True)
+    _route(app, ("/readyz",), ready.__call__, ["GET"], options=True)
+    _route(app, ("/metrics",), respond_with_metrics, ["GET"], options=True)
+    _route(app, ("/status",), page.__call__, ["GET"], options=True)
 
 
 def _mount_access_log(app: Quart, access_log: AccessLog) -> None:
-    """Log requests outside the pipeline: pages, forms and OAuth endpoints, but no probes and scrapes."""
+    """Add the requests that the pipeline does not log to the access log, such as pages and OAuth requests.
+
+    Health checks are not logged.
+    """
 
     @app.before_request
-    async def begin() -> None:
+    async def start_timer() -> None:
         g.began = perf_counter()
 
     @app.after_request
-    async def end(response: QuartResponse) -> QuartResponse:
-        if not is_api(request.path) and request.path not in UNGATED:
+    async def log_request(response: QuartResponse) -> QuartResponse:
+        if not is_api_path(request.path) and request.path not in SCHEMA_INDEPENDENT_PATHS:
             route = request.url_rule.rule if request.url_rule is not None else "unknown"
             request_id = response.headers.setdefault("Request-Id", new_id("req"))
             access_log(request.method, route, response.status_code, perf_counter() - g.began, request_id)
         return response
 
 
-def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, backlog: MatchingBehind) -> None:
-    exit_stack, port = contextlib.AsyncExitStack(), dependencies[Settings].watching.api
+def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, backlog: MatchBacklogGauges) -> None:
+    exit_stack, port = contextlib.AsyncExitStack(), dependencies[Settings].monitoring.api_port
     tailer = dependencies[LogTailer]
     tasks: list[asyncio.Task[None]] = []
 
-    heartbeat = Heartbeat(dependencies[Instances], ["api"], pipeline.metrics.answered)
+    heartbeat = Heartbeat(dependencies[Instances], ["api"], pipeline.metrics.count_requests)
 
-    async def start() -> None:
+    async def start_tasks() -> None:
         tasks.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
         tasks.append(asyncio.create_task(tailer.run(), name="log tailer"))
-        await pipeline.logs.start()
+        await pipeline.request_logs.start()
         await pipeline.pressure.start()
-        await exit_stack.enter_async_context(exposed(pipeline.metrics, dependencies, port))
-        if port or dependencies.find(Telemetry) is not None:
+        await exit_stack.enter_async_context(expose_metrics(pipeline.metrics, dependencies, port))
+        if port or dependencies.find_optional(Telemetry) is not None:
             tasks.append(asyncio.create_task(backlog.run(), name="match backlog"))
 
-    async def stop() -> None:
+    async def stop_tasks() -> None:
         tailer.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await heartbeat.leave()
+        await heartbeat.remove()
         await pipeline.pressure.stop()
-        await pipeline.logs.stop()
+        await pipeline.request_logs.stop()
         pipeline.access_log.flush()
         await exit_stack.aclose()
 
-    app.before_serving(start)
-    app.after_serving(stop)
+    app.before_serving(start_tasks)
+    app.after_serving(stop_tasks)

@@ -1,4 +1,4 @@
-"""Public resources: documentation site, OpenAPI description, API clients, and status page."""
+"""Public pages and files: documentation, OpenAPI description, API clients, and status page."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,96 +11,114 @@ import msgspec
 from domain.kernel.paging import PageRequest
 from domain.platform.incidents import Incident
 from domain.platform.usecases import PlatformService, PlatformStatus
-from entrypoints.clients.shipped import NAMES, shipped
+from entrypoints.clients.distribution import FILE_NAMES, build_distribution
 from entrypoints.http.exchange import HeaderList, Response
-from entrypoints.http.representations import OPEN, PublicFile
-from entrypoints.operations.openapi import document
-from entrypoints.operations.table import Table
+from entrypoints.http.representations import OPEN_CORS_HEADERS, PublicFile
+from entrypoints.operations.openapi import build_document
+from entrypoints.operations.table import OperationTable
 from entrypoints.site import status as status_page
 from entrypoints.site.site import PLAIN_POLICY, Site
 from ports.clock import Clock
 
 
-class Pages:
-    """Public files, each rendered at its first request in a worker thread and served from memory afterwards."""
+class PublicPages:
+    """Public files: documentation, OpenAPI description and API clients. A file is rendered at its first request."""
 
-    def __init__(self, table: Table, base_url: str, docs_url: str) -> None:
+    def __init__(self, table: OperationTable, base_url: str, docs_url: str) -> None:
         self._table, self._base_url, self._docs_url = table, base_url.rstrip("/"), docs_url.rstrip("/")
         self._pages: dict[str, PublicFile] = {}
         self._lock = Lock()
         self._site = Site(self._base_url, self._docs_url)
-        self._security_headers = _security_headers(self._site.policy)
+        self._build_security_headers = _build_security_headers(self._site.policy)
 
-    def is_ready(self, path: str) -> bool:
-        """Return whether the page is in memory."""
+    def is_cached(self, path: str) -> bool:
+        """Return whether the file at the path is cached, so that it need not be rendered."""
         return path in self._pages
 
-    def find(self, path: str, if_none_match: str, accept_encoding: str | None = None) -> Response | None:
-        """Return the page at the path, or None; with gzip if accepted, 304 if the client has it."""
-        if moved := self._site.moved(path):
-            return Response(302, [(b"location", moved.encode()), (b"content-length", b"0")])
+    def find_response(self, path: str, if_none_match: str, accept_encoding: str | None = None) -> Response | None:
+        """Return the response with the file at the path, or with a redirect; None if the path does not exist.
+
+        The body is compressed if the client accepts that. The status is 304 if the client's copy is current.
+        """
+        if redirect_target := self._site.find_redirect(path):
+            return Response(302, [(b"location", redirect_target.encode()), (b"content-length", b"0")])
         if path not in self._pages:
             with self._lock:
                 page = self._pages.get(path) or self._render(path)
             if page is None:
                 return None
             self._pages[path] = page
-        return self._pages[path].answer(if_none_match, accept_encoding)
+        return self._pages[path].respond(if_none_match, accept_encoding)
 
-    def lost(self, path: str, accept_encoding: str | None = None) -> Response:
-        """Return the 404 page for people, with links to similar pages."""
+    def build_not_found_response(self, path: str, accept_encoding: str | None = None) -> Response:
+        """Return the 404 response with a page that links to pages with similar paths."""
         page = PublicFile(
-            b"text/html; charset=utf-8", self._site.lost(path).encode(), _security_headers(PLAIN_POLICY), packs=True
+            b"text/html; charset=utf-8",
+            self._site.render_not_found(path).encode(),
+            _build_security_headers(PLAIN_POLICY),
+            allow_gzip=True,
         )
-        answer = page.answer("", accept_encoding)
-        answer.status = 404
-        answer.headers.append((b"vary", b"Accept"))
-        return answer
+        response = page.respond("", accept_encoding)
+        response.status = 404
+        response.headers.append((b"vary", b"Accept"))
+        return response
 
     def _render(self, path: str) -> PublicFile | None:
+        """Return the rendered file at the path; None if the path does not exist."""
         if path == "/openapi.json":
-            openapi = msgspec.json.encode(document(self._table, self._base_url, self._docs_url))
-            return PublicFile(b"application/json", openapi, OPEN, packs=True)
-        if path.startswith(CLIENTS_PLACE):
-            return self._client_file(path)
+            openapi = msgspec.json.encode(build_document(self._table, self._base_url, self._docs_url))
+            return PublicFile(b"application/json", openapi, OPEN_CORS_HEADERS, allow_gzip=True)
+        if path.startswith(CLIENTS_PATH):
+            return self._find_client_file(path)
         file = self._site.read(path)
-        return PublicFile(file[0].encode(), file[1], self._security_headers, packs=True) if file else None
+        return PublicFile(file[0].encode(), file[1], self._build_security_headers, allow_gzip=True) if file else None
 
-    def _client_file(self, path: str) -> PublicFile | None:
-        """Return a file of an API client; the first request generates all of them, in about 0.1 s."""
-        if path.removeprefix(CLIENTS_PLACE) in NAMES:
-            content_by_name = shipped(document(self._table, self._base_url, self._docs_url))
-            files = {name: PublicFile(_KINDS[name.rpartition(".")[2]], content_by_name[name], OPEN) for name in NAMES}
-            self._pages |= {CLIENTS_PLACE + name: file for name, file in files.items()}
+    def _find_client_file(self, path: str) -> PublicFile | None:
+        """Return a file of an API client; None if it does not exist. The first call builds all files."""
+        if path.removeprefix(CLIENTS_PATH) in FILE_NAMES:
+            content_by_name = build_distribution(build_document(self._table, self._base_url, self._docs_url))
+            files = {
+                name: PublicFile(
+                    _MEDIA_TYPE_BY_EXTENSION[name.rpartition(".")[2]], content_by_name[name], OPEN_CORS_HEADERS
+                )
+                for name in FILE_NAMES
+            }
+            self._pages |= {CLIENTS_PATH + name: file for name, file in files.items()}
         return self._pages.get(path)
 
 
-def _security_headers(policy: str) -> HeaderList:
+def _build_security_headers(policy: str) -> HeaderList:
     return [(b"content-security-policy", policy.encode()), (b"referrer-policy", b"no-referrer")]
 
 
-CLIENTS_PLACE = "/docs/clients/"
-_KINDS: Final[Mapping[str, bytes]] = {
+CLIENTS_PATH = "/docs/clients/"
+_MEDIA_TYPE_BY_EXTENSION: Final[Mapping[str, bytes]] = {
     "whl": b"application/zip",
     "tgz": b"application/gzip",
     "json": b"application/json",
 }
 
 
-STATUS_SECONDS = 10.0
-"""Seconds for which the last state is shown."""
-PATIENCE = 2.0
-SHOWN = 20
-"""Maximum incidents on the page."""
+STATUS_CACHE_SECONDS = 10.0
+"""Seconds for which the state of the service is cached."""
+STATUS_TIMEOUT_SECONDS = 2.0
+MAX_INCIDENTS = 20
+"""Maximum number of incidents on the page."""
 
 
 class StatusPage:
-    """Public status page, one per process. It keeps the last state for times when the database is unavailable."""
+    """Public status page, which shows the last known state while the database is unavailable.
+
+    Args:
+        service: Reads the state and the incidents.
+        check_dependencies: Returns for the name of each dependency, such as the database, whether it responds.
+        clock: The clock.
+    """
 
     def __init__(
-        self, service: PlatformService, look: Callable[[], Awaitable[Mapping[str, bool]]], clock: Clock
+        self, service: PlatformService, check_dependencies: Callable[[], Awaitable[Mapping[str, bool]]], clock: Clock
     ) -> None:
-        self._service, self._look, self._clock = service, look, clock
+        self._service, self._check_dependencies, self._clock = service, check_dependencies, clock
         self._status: PlatformStatus | None = None
         self._history: Sequence[Incident] = ()
         self._status_at: datetime | None = None
@@ -109,27 +127,35 @@ class StatusPage:
         self._refreshed_at = float("-inf")
 
     async def __call__(self) -> Response:
-        """Return the page; concurrent requests share one refresh, at most one per STATUS_SECONDS."""
-        due = asyncio.get_running_loop().time() - self._refreshed_at >= STATUS_SECONDS
+        """Return the response with the page. The state is refreshed at most once in STATUS_CACHE_SECONDS."""
+        due = asyncio.get_running_loop().time() - self._refreshed_at >= STATUS_CACHE_SECONDS
         if due and (self._refresh_task is None or self._refresh_task.done()):
             self._refresh_task = asyncio.create_task(self._refresh(), name="status page")
         if self._refresh_task is not None:
             await asyncio.shield(self._refresh_task)
-        body = status_page.page(self._status, self._history, self._down, self._clock.now(), self._status_at).encode()
+        body = status_page.render_status_page(
+            self._status, self._history, self._down, self._clock.now(), self._status_at
+        ).encode()
         kind, length = (b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(body)).encode())
         return Response(
-            200, [kind, length, (b"cache-control", b"public, max-age=10"), *_security_headers(PLAIN_POLICY)], body
+            200, [kind, length, (b"cache-control", b"public, max-age=10"), *_build_security_headers(PLAIN_POLICY)], body
         )
 
     async def _refresh(self) -> None:
-        answers, known = await asyncio.gather(self._look(), self._read_state(), return_exceptions=True)
-        self._down = [name for name, up in answers.items() if not up] if not isinstance(answers, BaseException) else []
-        if isinstance(known, BaseException):
+        availability, state = await asyncio.gather(
+            self._check_dependencies(), self._read_state(), return_exceptions=True
+        )
+        self._down = (
+            []
+            if isinstance(availability, BaseException)
+            else [name for name, is_up in availability.items() if not is_up]
+        )
+        if isinstance(state, BaseException):
             self._down = self._down or ["database"]
         self._refreshed_at = asyncio.get_running_loop().time()
 
     async def _read_state(self) -> None:
-        async with asyncio.timeout(PATIENCE):
-            status = await self._service.status()
-            history = (await self._service.history(PageRequest(limit=SHOWN))).items
+        async with asyncio.timeout(STATUS_TIMEOUT_SECONDS):
+            status = await self._service.get_status()
+            history = (await self._service.list_incidents(PageRequest(limit=MAX_INCIDENTS))).items
         self._status, self._history, self._status_at = status, history, self._clock.now()

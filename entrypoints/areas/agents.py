@@ -1,32 +1,32 @@
-"""GET /v1/agent/tools."""
+"""List of the operations that AI agents can call: GET /v1/agent/tools."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from adapters.wire import agents as wire
+from adapters.api_json import agents as wire
 from domain.agents.usecases import ToolManifest
 from entrypoints.operations.operation import Area, DetachedContext, DetachedRead, Operation, Reply
-from entrypoints.operations.tools import manifest_of
+from entrypoints.operations.tools import build_manifest
 
-Detached: TypeAlias = DetachedContext[ToolManifest]
-
-
-async def list_tools(call: Detached) -> Reply:
-    """Return every tool, and whether the caller may use it."""
-    manifest, scopes = call.service, call.principal.scopes
-    return Reply(wire.render_all((tool, manifest.permits(scopes, tool)) for tool in manifest))
+ToolDetachedContext: TypeAlias = DetachedContext[ToolManifest]
 
 
-def _manifest_of_all(_: Mapping[str, Any], operations: Sequence[Operation]) -> ToolManifest:
-    return manifest_of(operations)
+async def list_tools(context: ToolDetachedContext) -> Reply:
+    """Return all tools for AI agents, and for each tool whether the caller may use it."""
+    manifest, scopes = context.service, context.principal.scopes
+    return Reply(wire.render_tools((tool, manifest.permits(scopes, tool)) for tool in manifest))
+
+
+def _create_manifest(_: Mapping[str, Any], operations: Sequence[Operation]) -> ToolManifest:
+    return build_manifest(operations)
 
 
 AREA = Area(
     "agents",
     "Agents",
     "Operations that AI agents can call.",
-    service=lambda: ToolManifest(()),
-    across=_manifest_of_all,
+    create_service=lambda: ToolManifest(()),
+    create_service_across_areas=_create_manifest,
     operations=(
         DetachedRead(
             id="agents.list_tools",

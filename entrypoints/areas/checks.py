@@ -1,28 +1,28 @@
-"""POST /v1/variants/{id}/checks."""
+"""Stock checks: POST /v1/variants/{id}/checks."""
 
 from typing import TypeAlias
 
-from adapters.wire import checks as wire
+from adapters.api_json import checks as wire
 from domain.checks.model import StockCheck
 from domain.checks.usecases.execution import CheckExecution
 from domain.checks.usecases.service import CheckService
-from domain.runs.queueing import CHECK
+from domain.runs.queueing import CHECK_STOCK
 from entrypoints.operations.collection import Collection
-from entrypoints.operations.operation import Area, Reply, Tool, WriteContext
+from entrypoints.operations.operation import AgentToolSettings, Area, Reply, WriteContext
 
-Writing: TypeAlias = WriteContext[CheckService]
+CheckWriteContext: TypeAlias = WriteContext[CheckService]
 
 
-async def create(call: Writing) -> Reply:
-    """Start a stock check of one variant, and wait briefly for the results."""
-    service, tenant = call.service, call.principal.tenant
-    check: StockCheck = await service.begin(call.tx, call.ids["id"])
-    reply = call.one(wire.STOCK_CHECK, check)
+async def start_stock_check(context: CheckWriteContext) -> Reply:
+    """Start a stock check of one variant. The reply waits briefly for the results."""
+    service, tenant = context.service, context.principal.tenant
+    check: StockCheck = await service.start_check(context.tx, context.ids["id"])
+    reply = context.build_resource_reply(wire.STOCK_CHECK, check)
 
-    async def later() -> Reply:
-        return call.one(wire.STOCK_CHECK, await service.settled(tenant, check))
+    async def wait_for_results() -> Reply:
+        return context.build_resource_reply(wire.STOCK_CHECK, await service.wait_for_results(tenant, check))
 
-    reply.later = later
+    reply.complete_later = wait_for_results
     return reply
 
 
@@ -32,22 +32,23 @@ AREA = Area(
     "checks",
     "Stock checks",
     "Current stock of a variant, queried from its sources.",
-    service=CheckService,
+    create_service=CheckService,
     operations=(
         CHECKS.write(
             "create",
             "Check a variant's stock now",
-            "Queries the variant's sources for its current stock, if their connectors support it, each by a run (`stock_check`) after "
-            "the source's other runs. The results update quantity, incoming stock and availability of the offers, but no prices or "
-            "other fields. The response waits up to four seconds; after that, `status` is `queued`, with the offers as known, and later "
-            "results arrive as `offer.changed` events. `failed`: no source returned a result; each entry states why. A repeated "
-            "request with the same key returns the same check.",
+            "Queries the variant's sources for its current stock, if their connectors support stock checks. Each query is "
+            "a run (`stock_check`) after the source's other runs. The results update quantity, incoming stock and "
+            "availability of the offers, but no prices or other fields. The response is delayed by up to four seconds; if "
+            "there are no results by then, `status` is `queued`, the response contains the known offers, and results "
+            "arrive later as `offer.changed` events. If no source returned a result, `status` is `failed` and each entry "
+            "states why. A repeated request with the same `Idempotency-Key` returns the same check.",
             path="/v1/variants/{id}/checks",
-            handler=create,
+            handler=start_stock_check,
             rate="expensive",
-            agent=Tool(approval=True, outside=True),
-            undo="The stock that a source returned stays until its next run.",
+            agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
+            undo="Stock levels that the check returned remain in the catalogue until the source's next run.",
         ),
     ),
-    jobs={CHECK: CheckExecution},
+    handler_factories={CHECK_STOCK: CheckExecution},
 )

@@ -1,8 +1,8 @@
-"""GET /v1/sources/{id}/inbound-messages."""
+"""Mail received by sources: GET /v1/sources/{id}/inbound-messages."""
 
 from collections.abc import Sequence
 
-from adapters.wire import mail as wire
+from adapters.api_json import mail as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.mail.usecases.service import MailService
 from entrypoints.operations.collection import Collection
@@ -10,8 +10,8 @@ from entrypoints.operations.operation import Area
 from ports.maintenance import Maintenance
 
 
-def _ticks(maintenance: Maintenance) -> Sequence[Tick]:
-    return [Tick("old inbound messages", 3600, maintenance.purge_inbound_messages, purges=True)]
+def _create_ticks(maintenance: Maintenance) -> Sequence[Tick]:
+    return [Tick("old inbound messages", 3600, maintenance.purge_inbound_messages, is_purge=True)]
 
 
 MESSAGES = Collection("mail", wire.INBOUND_MESSAGE, "sources")
@@ -20,7 +20,7 @@ AREA = Area(
     "mail",
     "Inbound mail",
     "Messages received at a source's inbound address.",
-    service=MailService,
+    create_service=MailService,
     operations=(
         MESSAGES.list(
             "List a source's inbound messages",
@@ -33,5 +33,5 @@ AREA = Area(
             dataset="inbound_messages",
         ),
     ),
-    ticks=_ticks,
+    create_ticks=_create_ticks,
 )

@@ -1,13 +1,13 @@
-"""GET /v1/sources/{id}/mappings; GET /v1/mappings/{id}; POST /v1/mappings/{id}/confirm."""
+"""Column mappings: GET /v1/sources/{id}/mappings; GET /v1/mappings/{id}; POST /v1/mappings/{id}/confirm."""
 
 from functools import partial
 
-from adapters.wire import mappings as wire
-from domain.mappings.asking import ASK
-from domain.mappings.usecases import MappingAsking, MappingService
+from adapters.api_json import mappings as wire
+from domain.mappings.model_requests import MODEL_REQUEST_JOB
+from domain.mappings.usecases import MappingRequestJob, MappingService
 from domain.runs.usecases.service import Replayer
 from entrypoints.operations.collection import Collection
-from entrypoints.operations.operation import Area, Tool, Undoing
+from entrypoints.operations.operation import AgentToolSettings, Area, UndoSupport
 
 MAPPINGS = Collection("mappings", wire.MAPPING, "sources")
 
@@ -15,7 +15,7 @@ AREA = Area(
     "mappings",
     "Mappings",
     "Column mappings of a source's files: proposed by runs, confirmed by people.",
-    service=lambda: MappingService(Replayer()),
+    create_service=lambda: MappingService(Replayer()),
     operations=(
         MAPPINGS.list(
             "List a source's mappings",
@@ -31,20 +31,24 @@ AREA = Area(
         MAPPINGS.write(
             "confirm",
             "Confirm a mapping",
-            "Confirms the column mapping, with changes, and re-imports the source's newest snapshot with it: a run that stopped as "
-            "needs_mapping continues. The confirmed mapping applies to further files of the source with these headers, and to your "
-            "organisation's other sources in this mode. Confirming again without changes does nothing. Unknown columns, fields or "
-            "settings: 400, with the closest names. A field assigned to two columns that must be unique, or no column with an item key: "
-            "422. While a run is open, or if the source is not active: 409.",
-            MappingService.confirm,
-            body=wire.CONFIRM,
+            "Confirms the column mapping, with changes, and re-imports the source's newest snapshot with it: a run that "
+            "stopped as needs_mapping continues. The confirmed mapping applies to further files of the source with these "
+            "headers, and to your organisation's other sources in this mode. Confirming again without changes does "
+            "nothing. Returns 400 for unknown columns, fields or settings, with the closest names. Returns 422 if two "
+            "columns have a field that must be unique, or if no column has an item key. Returns 409 while a run is open, "
+            "or if the source is not active.",
+            MappingService.confirm_mapping,
+            body=wire.CONFIRMATION_BODY,
             rate="expensive",
             errors=("conflict", "unprocessable"),
-            agent=Tool(approval=True),
-            undo=Undoing(
-                "The previous mapping is restored, and the snapshot is re-imported with it.", MappingService.take_back
+            agent=AgentToolSettings(requires_approval=True),
+            undo=UndoSupport(
+                "The previous mapping is restored, and the snapshot is re-imported with it.",
+                MappingService.undo_confirmation,
             ),
         ),
     ),
-    jobs={ASK: partial(MappingAsking, settings=Replayer().settings)},
+    handler_factories={
+        MODEL_REQUEST_JOB: partial(MappingRequestJob, build_feed_settings=Replayer().build_feed_settings)
+    },
 )

@@ -1,10 +1,10 @@
-"""GET /v1/media/{id}, and the jobs that fetch images."""
+"""Stored images, GET /v1/media/{id}, and the jobs that fetch images."""
 
-from adapters.wire import media as wire
+from adapters.api_json import media as wire
 from domain.media.queueing import FETCH
 from domain.media.usecases import MediaService
-from domain.media.usecases.collecting import MediaCollection
-from domain.media.usecases.fetching import MediaFetching
+from domain.media.usecases.fetching import ImageFetchJob
+from domain.media.usecases.image_collection import ImageCollectionJob
 from domain.runs.queueing import COLLECT_IMAGES
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area
@@ -15,7 +15,7 @@ AREA = Area(
     "media",
     "Images",
     "Product images, stored as WebP.",
-    service=MediaService,
+    create_service=MediaService,
     operations=(
         IMAGES.read(
             "Read a stored image",
@@ -23,5 +23,5 @@ AREA = Area(
             "a product with the image can read the image.",
         ),
     ),
-    jobs={COLLECT_IMAGES: MediaCollection, FETCH: MediaFetching},
+    handler_factories={COLLECT_IMAGES: ImageCollectionJob, FETCH: ImageFetchJob},
 )

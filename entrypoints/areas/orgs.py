@@ -1,10 +1,10 @@
-"""GET /v1/org, /v1/me/orgs and /v1/plans."""
+"""Organisations and plans: GET /v1/org, /v1/me/orgs and /v1/plans."""
 
 from collections.abc import Sequence
 from functools import partial
 from typing import TypeAlias
 
-from adapters.wire import orgs as wire
+from adapters.api_json import orgs as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel import retention
 from domain.kernel.paging import Page
@@ -15,67 +15,67 @@ from domain.orgs.ports import Memberships
 from domain.orgs.usecases.service import OrgService
 from domain.outbox.usecases import OutgoingMail
 from domain.people.ports import People
-from domain.people.usecases.accounts import Accounts
+from domain.people.usecases.auth_services import AuthServices
 from domain.people.usecases.sessions import SessionService
-from domain.sso.usecases.proving import DomainProofs
+from domain.sso.usecases.domain_verifier import DomainVerifier
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, DetachedContext, DetachedRead, Read, ReadContext, Reply
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 
 _DOMAIN_CHECK = AuditContext(Actor("service", "scheduler"), "sso.check_domain")
-Reading: TypeAlias = ReadContext[OrgService]
-Detached: TypeAlias = DetachedContext[OrgService]
+OrgReadContext: TypeAlias = ReadContext[OrgService]
+OrgDetachedContext: TypeAlias = DetachedContext[OrgService]
 
 
-async def list_of_caller(call: Detached) -> Reply:
-    """Return the organisations in which the caller can act."""
-    caller = call.principal
-    return call.list(
-        wire.ORGANISATION, await call.service.of_caller(caller.user, caller.organisation, call.page_request)
+async def list_caller_organisations(context: OrgDetachedContext) -> Reply:
+    """Return a page of the organisations in which the caller can act."""
+    caller = context.principal
+    return context.build_list_reply(
+        wire.ORGANISATION, await context.service.list_for_caller(caller.user, caller.organisation, context.page_request)
     )
 
 
-async def list_plans(call: Reading) -> Reply:
+async def list_plans(context: OrgReadContext) -> Reply:
     """Return all available plans as one page."""
-    plans = await call.service.plans(call.tx)
-    return call.list(wire.PLAN, Page(tuple(plans), has_more=False, next_key=None))
+    plans = await context.service.plans(context.tx)
+    return context.build_list_reply(wire.PLAN, Page(tuple(plans), has_more=False, next_key=None))
 
 
 ORGANISATION = Collection("orgs", wire.ORGANISATION, "org")
 
 
-def _ticks(
+def _create_ticks(
     uow: UnitOfWork,
     clock: Clock,
     sessions: SessionService,
     memberships: Memberships,
     people: People,
-    accounts: Accounts,
+    accounts: AuthServices,
     mail: OutgoingMail,
-    proofs: DomainProofs,
+    domain_verifier: DomainVerifier,
     token_store: TokenStore,
 ) -> Sequence[Tick]:
 
     async def purge_expired() -> None:
-        await sessions.forget(clock.now() - retention.SESSIONS)
-        await memberships.forget_invitations(clock.now() - retention.SESSIONS)
-        await people.forget_events(clock.now() - retention.SECURITY_EVENTS)
-        await accounts.passkeys.forget(clock.now() - retention.CHALLENGES)
-        await mail.forget(clock.now() - retention.OUTGOING_MAIL)
+        await sessions.delete_ended(clock.now() - retention.SESSIONS)
+        await memberships.delete_invitations(clock.now() - retention.SESSIONS)
+        await people.delete_events(clock.now() - retention.SECURITY_EVENTS)
+        await accounts.passkeys.delete_challenges(clock.now() - retention.CHALLENGES)
+        await mail.delete_created_before(clock.now() - retention.OUTGOING_MAIL)
 
     async def check_domains() -> None:
-        """Check each domain in its own transaction, so that a failure does not affect the others."""
-        for proof in await proofs.due():
-            is_present = await proofs.is_there(proof)
+        """Check the domains that are due, each in a separate transaction, so that a failure does not affect the others."""
+        for proof in await domain_verifier.list_due():
+            is_present = await domain_verifier.has_record(proof)
             async with uow.begin(Tenant(proof.org, True), _DOMAIN_CHECK) as tx:
-                await proofs.keep(tx, proof.domain, is_present)
+                await domain_verifier.store_result(tx, proof.domain, is_present)
 
     return [
-        Tick("expired sessions", 3600, purge_expired, purges=True),
-        Tick("proofs of domains", 900, check_domains),
-        Tick("mail to people", 5, mail.send_due),
-        Tick("expired OAuth sign-ins", 600, partial(tokens.purge, token_store, clock), purges=True),
+        Tick("expired sessions", 3600, purge_expired, is_purge=True),
+        Tick("domain verification", 900, check_domains),
+        Tick("outgoing mail", 5, mail.send_due),
+        Tick("expired OAuth sign-ins", 600, partial(tokens.delete_expired, token_store, clock), is_purge=True),
     ]
 
 
@@ -83,12 +83,12 @@ AREA = Area(
     "orgs",
     "Organisations",
     "Your organisation and the plans.",
-    service=OrgService,
+    create_service=OrgService,
     operations=(
         ORGANISATION.read(
             "Read your organisation",
             "Returns the organisation of the credential, with its plan and its own catalogue in this mode.",
-            OrgService.own,
+            OrgService.get_organisation,
             path="/v1/org",
             dataset="organisation",
         ),
@@ -97,12 +97,12 @@ AREA = Area(
             path="/v1/me/orgs",
             summary="List the organisations you belong to",
             description="Returns all organisations of which a person is a member; for a key or an app, the organisation that it belongs to.",
-            handler=list_of_caller,
+            handler=list_caller_organisations,
             scope=None,
-            reply=wire.ORGANISATION.list,
+            reply=wire.ORGANISATION.list_schema,
             paging="both",
             agent=None,
-            apart="The list depends on the caller; the organisation itself is a dataset.",
+            no_dataset_reason="The list depends on the caller; an export contains the caller's own organisation.",
         ),
         Read(
             id="orgs.list_plans",
@@ -111,9 +111,9 @@ AREA = Area(
             description="Returns all available plans, cheapest first, with their features and quotas.",
             handler=list_plans,
             scope=None,
-            reply=wire.PLAN.list,
-            apart="Plans belong to the operator and are the same for all organisations.",
+            reply=wire.PLAN.list_schema,
+            no_dataset_reason="Plans belong to the operator and are the same for all organisations.",
         ),
     ),
-    ticks=_ticks,
+    create_ticks=_create_ticks,
 )

@@ -1,4 +1,4 @@
-"""GET /v1/status and /v1/status/history."""
+"""State of the service: GET /v1/status and /v1/status/history."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -6,48 +6,48 @@ from typing import TypeAlias
 
 import aiohttp
 
-from adapters.wire import platform as wire
-from domain.changes.model import network_of
+from adapters.api_json import platform as wire
+from domain.changes.model import get_network_tenant
 from domain.changes.ports import EventReader
 from domain.exports.ports import ExportUpkeep
-from domain.jobs.ports import Dispatch
+from domain.jobs.ports import JobDispatcher
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.clock import now
-from domain.platform.incidents import IN_A_ROW
+from domain.platform.incidents import REQUIRED_CHECKS
 from domain.platform.instances import is_idle, is_mostly_failing, is_serving
 from domain.platform.model import ComponentState
 from domain.platform.ports import Incidents, Instances, PlatformChecks
-from domain.platform.usecases import PlatformService, Probe
-from domain.secrets.usecases.resealing import Resealing
+from domain.platform.usecases import HealthCheck, PlatformService
+from domain.secrets.usecases.reencryption import ValueReencrypter
 from domain.storage.usecases import StorageSweeper
-from domain.webhooks.ports import DeliveryPlaces
-from entrypoints.areas.exports import keeps_up
+from domain.webhooks.ports import DeliveryDatabases
+from entrypoints.areas.exports import measure_export_state
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.maintenance import Maintenance
 
-Reading: TypeAlias = ReadContext[PlatformService]
-LATE = timedelta(minutes=2)
+PlatformReadContext: TypeAlias = ReadContext[PlatformService]
+MAX_JOB_WAIT = timedelta(minutes=2)
 """Maximum time that a due job may wait for a worker before ingestion counts as degraded."""
 
 
-async def read_status(call: Reading) -> Reply:
-    """Return the measured state of the service."""
-    return call.one(wire.STATUS, await call.service.status())
+async def read_status(context: PlatformReadContext) -> Reply:
+    """Return the measured state of the service and its components."""
+    return context.build_resource_reply(wire.STATUS, await context.service.get_status())
 
 
-async def list_history(call: Reading) -> Reply:
-    """Return past incidents."""
-    return call.list(wire.INCIDENT, await call.service.history(call.page_request))
+async def list_incidents(context: PlatformReadContext) -> Reply:
+    """Return a page of the service's incidents, newest first."""
+    return context.build_list_reply(wire.INCIDENT, await context.service.list_incidents(context.page_request))
 
 
-class PublicApiProbe:
-    """Check of the API as clients see it: at its public URL, and by the requests that its instances report.
+class PublicApiHealthCheck:
+    """Health check of the API: whether the public URL responds, and whether API processes serve requests.
 
-    While instances serve clients, a URL that is unreachable from here is ignored. While running instances have no requests,
-    the state is unknown: the URL may be reachable for clients. The API is down after IN_A_ROW checks in which the URL was
-    unreachable and no instance was running, or clients were not served.
+    While processes serve requests, the API counts as operational even if this process cannot reach the URL. If processes are
+    running without requests, and this process cannot reach the URL, the state is unknown. The API counts as down after
+    REQUIRED_CHECKS consecutive checks in which the URL did not respond and no requests were served.
     """
 
     def __init__(self, url: str, instances: Instances) -> None:
@@ -55,52 +55,53 @@ class PublicApiProbe:
         self._failures = 0
 
     async def __call__(self) -> ComponentState | None:
-        """Return the state of the API; None if unknown."""
-        apis = [instance for instance in await self._instances.list_alive() if instance.role == "api"]
-        if is_mostly_failing(apis):
+        """Measure the state of the API and return it; None if it is unknown."""
+        api_instances = [instance for instance in await self._instances.list_alive() if instance.role == "api"]
+        if is_mostly_failing(api_instances):
             self._failures = 0
             return ComponentState.DEGRADED
-        if is_serving(apis) or await self._is_reachable():
+        if is_serving(api_instances) or await self._is_reachable():
             self._failures = 0
             return ComponentState.OPERATIONAL
-        if is_idle(apis):
+        if is_idle(api_instances):
             self._failures = 0
             return None
         self._failures += 1
-        return ComponentState.DOWN if self._failures >= IN_A_ROW else ComponentState.DEGRADED
+        return ComponentState.DOWN if self._failures >= REQUIRED_CHECKS else ComponentState.DEGRADED
 
     async def _is_reachable(self) -> bool:
-        """Return whether the URL leads to an API. A proxy that hides /readyz responds with 404, one without a backend with 5xx."""
+        """Return whether the public URL responds with a status below 500."""
+        # a proxy that hides /readyz responds with 404, a proxy without a running API with 5xx
         try:
             timeout = aiohttp.ClientTimeout(total=3)
             async with (
                 aiohttp.ClientSession(trust_env=False, timeout=timeout) as session,
-                session.get(self._url) as answer,
+                session.get(self._url) as response,
             ):
-                return answer.status < 500
+                return response.status < 500
         except (aiohttp.ClientError, OSError, TimeoutError):
             return False
 
 
-def probes(
-    dispatch: Dispatch, events: EventReader, places: DeliveryPlaces, exports: ExportUpkeep, api: Probe
-) -> Mapping[str, Probe]:
-    """Return the probe of each component."""
+def create_health_checks(
+    dispatch: JobDispatcher, events: EventReader, shards: DeliveryDatabases, exports: ExportUpkeep, api: HealthCheck
+) -> Mapping[str, HealthCheck]:
+    """Return the health check of each component, by name of the component. `api` is the health check of the API."""
 
     async def check_ingestion() -> ComponentState:
-        due = await dispatch.next_due()
+        due = await dispatch.find_next_due()
         delay = now() - due if due is not None else timedelta()
-        return ComponentState.DEGRADED if delay > LATE else ComponentState.OPERATIONAL
+        return ComponentState.DEGRADED if delay > MAX_JOB_WAIT else ComponentState.OPERATIONAL
 
     async def check_feed() -> ComponentState:
-        await events.bounds([network_of(True)])
+        await events.query_bounds([get_network_tenant(True)])
         return ComponentState.OPERATIONAL
 
     async def check_webhooks() -> ComponentState:
-        return ComponentState.OPERATIONAL if await places.members() else ComponentState.DOWN
+        return ComponentState.OPERATIONAL if await shards.count_workers() else ComponentState.DOWN
 
     async def check_exports() -> ComponentState:
-        return await keeps_up(exports)
+        return await measure_export_state(exports)
 
     return {
         "api": api,
@@ -111,11 +112,11 @@ def probes(
     }
 
 
-def _ticks(
+def _create_ticks(
     settings: Settings,
-    dispatch: Dispatch,
+    dispatch: JobDispatcher,
     events: EventReader,
-    places: DeliveryPlaces,
+    shards: DeliveryDatabases,
     exports: ExportUpkeep,
     instances: Instances,
     checks: PlatformChecks,
@@ -123,18 +124,20 @@ def _ticks(
     clock: Clock,
     sweeper: StorageSweeper,
     maintenance: Maintenance,
-    resealing: Resealing,
+    reencrypter: ValueReencrypter,
 ) -> Sequence[Tick]:
-    component_probes = probes(dispatch, events, places, exports, PublicApiProbe(settings.status_url, instances))
-    service = PlatformService(checks, incidents, clock, component_probes)
+    measurements = create_health_checks(
+        dispatch, events, shards, exports, PublicApiHealthCheck(settings.status_url, instances)
+    )
+    service = PlatformService(checks, incidents, clock, measurements)
     return [
-        Tick("health", 60, service.tick),
-        Tick("old checks", 3600, service.purge_old, purges=True),
-        Tick("partitions", 3600, maintenance.partitions),
-        Tick("sealed values", 5, resealing.tick),
-        Tick("free storage", 60, sweeper.free, purges=True),
-        Tick("orphaned objects", 6 * 3600, sweeper.sweep, purges=True),
-        Tick("old idempotency keys", 3600, maintenance.purge_answers, purges=True),
+        Tick("health", 60, service.check_components),
+        Tick("old checks", 3600, service.purge_old_checks, is_purge=True),
+        Tick("partitions", 3600, maintenance.maintain_partitions),
+        Tick("sealed values", 5, reencrypter.activate_and_reencrypt),
+        Tick("free storage", 60, sweeper.free_due, is_purge=True),
+        Tick("orphaned objects", 6 * 3600, sweeper.delete_orphans, is_purge=True),
+        Tick("old idempotency keys", 3600, maintenance.purge_stored_responses, is_purge=True),
     ]
 
 
@@ -142,7 +145,7 @@ AREA = Area(
     "platform",
     "Status",
     "State and incidents of the service.",
-    service=PlatformService,
+    create_service=PlatformService,
     operations=(
         Read(
             id="platform.status",
@@ -159,12 +162,12 @@ AREA = Area(
             summary="List the service's incidents",
             description="Returns the times in which a component was degraded or down, newest first: found by the service's own checks "
             "(three in a row), or reported by its operator.",
-            handler=list_history,
+            handler=list_incidents,
             scope=None,
-            reply=wire.INCIDENT.list,
+            reply=wire.INCIDENT.list_schema,
             paging="forward",
-            apart="Incidents are the same for all organisations.",
+            no_dataset_reason="Incidents are the same for all organisations.",
         ),
     ),
-    ticks=_ticks,
+    create_ticks=_create_ticks,
 )

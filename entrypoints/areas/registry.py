@@ -1,11 +1,11 @@
-"""Registry of areas in the order of their documentation; to add an area, add one line."""
+"""List of all areas in the order of the documentation."""
 
 from importlib import import_module
 from typing import Final
 
 from entrypoints.operations.operation import Area
 
-_MODULES = (
+_MODULES = (  # to add an area, add its module
     "sources",
     "runs",
     "uploads",

@@ -1,86 +1,95 @@
-"""GET, POST /v1/sources/{id}/runs and /categories; POST …/replay, …/records; GET /v1/runs/{id}."""
+"""Runs, pushed records and category rules: /v1/sources/{id}/runs, /replay, /records, /categories; /v1/runs/{id}."""
 
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from adapters.wire import category_rules as wire_rules
-from adapters.wire import records as wire_records
-from adapters.wire import runs as wire
-from adapters.wire.resource import Body
+from adapters.api_json import category_rules as wire_rules
+from adapters.api_json import pushed_records as wire_records
+from adapters.api_json import runs as wire
+from adapters.api_json.resource import Body
 from domain.ingestion.ports import Connectors
-from domain.jobs.usecases.draining import Handler
+from domain.jobs.usecases.lane_processing import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.concurrency import ConcurrencyLimit
-from domain.runs.queueing import EXECUTE, REFILE
-from domain.runs.usecases.category_rules import CategoryRuleService, Refiling
+from domain.runs.queueing import EXECUTE_RUN, REASSIGN_CATEGORIES
+from domain.runs.usecases.category_rules import CategoryReassignment, CategoryRuleService
+from domain.runs.usecases.dry_run import DryRun
 from domain.runs.usecases.execution import RunExecution
-from domain.runs.usecases.rehearsal import Rehearsal
 from domain.runs.usecases.scheduling import BatchExpiry, RunScheduler
-from domain.runs.usecases.service import Push, RunService
-from domain.sources.model import Ladder
+from domain.runs.usecases.service import PushRequest, RunService
+from domain.sources.model import HealthThresholds
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
-from entrypoints.operations.operation import Area, ReadContext, Reply, Tool, Undoing, WriteContext
+from entrypoints.operations.operation import AgentToolSettings, Area, ReadContext, Reply, UndoSupport, WriteContext
 from entrypoints.settings import Settings
+from ports.language_models import LanguageModels
 from ports.maintenance import Maintenance
-from ports.models import Models
 
-Reading: TypeAlias = ReadContext[RunService]
-Writing: TypeAlias = WriteContext[RunService]
+RunReadContext: TypeAlias = ReadContext[RunService]
+RunWriteContext: TypeAlias = WriteContext[RunService]
 
 
-def _push(body: Any) -> Push:
-    return Push(
-        records=wire_records.encode(body["records"]),
-        count=len(body["records"]),
-        complete=body.get("complete", False),
+def _decode_push(body: Any) -> PushRequest:
+    return PushRequest(
+        records=wire_records.encode_records(body["records"]),
+        record_count=len(body["records"]),
+        is_complete=body.get("complete", False),
         batch=body.get("batch"),
-        more=body.get("more", False),
+        has_more=body.get("more", False),
         accept_shrink=body.get("accept_shrink", False),
     )
 
 
-PUSH = Body(wire_records.PUSH, _push, limit=wire_records.BODY_LIMIT)
+PUSH_BODY = Body(wire_records.PUSH, _decode_push, max_bytes=wire_records.BODY_LIMIT)
 
 
-async def list_categories(call: Reading) -> Reply:
-    """Return a source's category paths."""
-    rules = call.service.category_rules
-    state = await rules.read(call.tx, call.ids["id"])
+async def read_category_rules(context: RunReadContext) -> Reply:
+    """Return the category paths of a source, each with the category rule that applies to it."""
+    rules = context.service.category_rules
+    state = await rules.load(context.tx, context.ids["id"])
 
-    async def later() -> Reply:
-        return call.one(wire_rules.CATEGORY_RULES, wire_rules.Listing(*await rules.render(wire_rules.listing, state)))
+    async def render_rules() -> Reply:
+        return context.build_resource_reply(
+            wire_rules.CATEGORY_RULES,
+            wire_rules.CategoryRulesReply(*await rules.list_categories(wire_rules.render_categories, state)),
+        )
 
-    return Reply(later=later)
-
-
-async def set_categories(call: Writing) -> Reply:
-    """Set category rules."""
-    rules = call.service.category_rules
-    state, run = await rules.change(call.tx, call.ids["id"], call.command)
-    return call.one(wire_rules.CATEGORY_RULES, wire_rules.Listing(*await rules.render(wire_rules.listing, state), run))
+    return Reply(complete_later=render_rules)
 
 
-def _execution(
-    dependencies: Dependencies, settings: Settings, maintenance: Maintenance, models: Models | None
+async def set_category_rules(context: RunWriteContext) -> Reply:
+    """Change the category rules of a source, and start a run that applies them to the source's products."""
+    rules = context.service.category_rules
+    state, run = await rules.change_rules(context.tx, context.ids["id"], context.command)
+    return context.build_resource_reply(
+        wire_rules.CATEGORY_RULES,
+        wire_rules.CategoryRulesReply(*await rules.list_categories(wire_rules.render_categories, state), run),
+    )
+
+
+def _create_execution(
+    dependencies: Dependencies, settings: Settings, maintenance: Maintenance, models: LanguageModels | None
 ) -> Handler:
     create = partial(
         RunExecution,
-        slots=ConcurrencyLimit(settings.worker_readers),
-        statistics=maintenance.statistics,
-        ladder=Ladder(settings.degraded_after, settings.blocked_after),
-        ask_models=models is not None,
+        processing_limit=ConcurrencyLimit(settings.worker_readers),
+        update_statistics=maintenance.update_statistics,
+        health_thresholds=HealthThresholds(settings.degraded_after, settings.blocked_after),
+        uses_models=models is not None,
     )
     return dependencies.call(create)
 
 
-def _service(connectors: Connectors, rehearsal: Rehearsal, rules: CategoryRuleService) -> RunService:
-    return RunService(connectors, rehearsal, rules)
+def _create_service(connectors: Connectors, dry_run: DryRun, rules: CategoryRuleService) -> RunService:
+    return RunService(connectors, dry_run, rules)
 
 
-def _ticks(scheduler: RunScheduler, expiry: BatchExpiry) -> Sequence[Tick]:
-    return [Tick("due pulls", 15, scheduler.queue_due), Tick("open batches", 60, expiry.expire, purges=True)]
+def _create_ticks(scheduler: RunScheduler, expiry: BatchExpiry) -> Sequence[Tick]:
+    return [
+        Tick("due pulls", 15, scheduler.queue_due_runs),
+        Tick("open batches", 60, expiry.expire_batches, is_purge=True),
+    ]
 
 
 RUNS = Collection("runs", wire.RUN, "sources")
@@ -90,7 +99,7 @@ AREA = Area(
     "runs",
     "Runs",
     "Imports of a source: pulls, uploads and pushes.",
-    service=_service,
+    create_service=_create_service,
     operations=(
         RUNS.list(
             "List a source's runs",
@@ -102,50 +111,50 @@ AREA = Area(
         RUNS.write(
             "start",
             "Pull a source now",
-            "Queues a run. `accept_shrink` allows a complete run to withdraw all items that are missing from the feed. While a run of "
-            "the stream is open, or if the source is not active: 409. For kinds that are not pulled, and a stock pull of a connector "
-            "without a separate stock stream: 422.",
-            RunService.start,
-            made=True,
+            "Queues a run. `accept_shrink` allows a complete run to withdraw all items that are missing from the feed. "
+            "Returns 409 while a run of the stream is open, or if the source is not active. Returns 422 if sources of this kind "
+            "are not pulled, and for a stock pull if the connector has no separate stock stream.",
+            RunService.queue_pull,
+            is_creation=True,
             path="/v1/sources/{id}/runs",
-            body=wire.START,
+            body=wire.START_RUN_BODY,
             status=202,
             rate="expensive",
             errors=("conflict", "unprocessable"),
-            agent=Tool(approval=True, outside=True),
+            agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
             undo="Imported data stays. Correct it at the source and start another run.",
         ),
         RUNS.write(
             "replay",
             "Re-import a source's stored data",
-            "Queues a run over the stream's newest stored snapshot without fetching, for example after a change of mapping or "
-            "settings. With `accept_shrink`, it re-imports the snapshot that the removal limit refused last and allows its removals, "
-            "whether it was pulled, uploaded, mailed or pushed. While a run is open, if the source is not active, or if no snapshot is "
-            "stored: 409.",
-            RunService.replay,
-            made=True,
+            "Queues a run that imports the stream's newest stored snapshot again, without fetching, for example after a "
+            "change of mapping or settings. `accept_shrink` disables the removal limit. If the limit refused the stream's "
+            "last import, the run then imports the refused snapshot, whether it was pulled, uploaded, mailed or pushed. "
+            "Returns 409 while a run is open, if the source is not active, or if no snapshot is stored.",
+            RunService.queue_replay,
+            is_creation=True,
             path="/v1/sources/{id}/replay",
-            body=wire.START,
+            body=wire.START_RUN_BODY,
             status=202,
             rate="expensive",
             errors=("conflict",),
-            agent=Tool(approval=True),
+            agent=AgentToolSettings(requires_approval=True),
             undo="Imported data stays. Correct the mapping or the settings and re-import it.",
         ),
         RUNS.write(
             "push",
             "Push records",
-            "For sources of kind push. Calls with the same open `batch` fill one run, which starts after a call without `more`. If "
-            "that last call has `complete`, items that the batch does not contain are withdrawn. Runs of one source are executed in "
-            "order. Invalid records are reported as problems of the run; valid ones are stored. A batch is abandoned after 24 hours "
-            "without a call; further calls for it: 409. A record is merged: omitted fields keep their values, null removes them; a "
-            "complete batch states everything. A record with offers only creates no product. A dry run parses the records and, with "
-            "`explain`, returns their effects.",
+            "For sources of kind push. All calls with the same `batch` belong to one run, which starts after the first "
+            "call without `more`. If that call has `complete`, items that the batch does not contain are withdrawn. Runs "
+            "of one source are executed in order. Invalid records are reported as problems of the run; valid ones are "
+            "stored. A batch ends after 24 hours without a call; a later call for it returns 409. A record is merged: "
+            "omitted fields keep their values, null removes them. A complete batch removes the fields that it omits. A record "
+            "that has only offers creates no product. A dry run parses the records and, with `explain`, returns their effects.",
             RunService.push,
-            made=True,
+            is_creation=True,
             path="/v1/sources/{id}/records",
-            body=PUSH,
-            preview=wire.OUTCOME,
+            body=PUSH_BODY,
+            preview=wire.RUN_PREVIEW_PROPERTIES,
             status=202,
             errors=("conflict", "unprocessable", "payload_too_large", "quota_exceeded"),
             undo="Records stay until others replace them. Push the correct ones.",
@@ -156,30 +165,30 @@ AREA = Area(
             "a suggestion. A rule applies to its path and all paths below, except those with a more specific rule.",
             id="runs.list_categories",
             path="/v1/sources/{id}/categories",
-            handler=list_categories,
+            handler=read_category_rules,
             dataset="category_rules",
-            alone=True,
+            is_exclusive=True,
         ),
         RULES.write(
             "set_categories",
             "Set a source's category rules",
-            "Sets the given rules and removes those given as null; others stay. `run` is the run that applies the rules to the "
-            "source's products, without fetching. Unknown categories, and more than 5,000 rules: 422. While a run of the source is "
-            "open, or if the source is not active: 409, and no rule is changed.",
+            "Sets the rules in the body and deletes those whose value is null; other rules stay. `run` is the run that applies the rules to "
+            "the source's products, without fetching. Returns 422 for unknown categories or more than 5,000 rules. Returns "
+            "409 while a run of the source is open, or if the source is not active; no rule is changed then.",
             path="/v1/sources/{id}/categories",
-            handler=set_categories,
-            body=wire_rules.CHANGES,
+            handler=set_category_rules,
+            body=wire_rules.RULE_CHANGES,
             rate="expensive",
-            alone=True,
+            is_exclusive=True,
             errors=("conflict", "unprocessable"),
-            agent=Tool(approval=True),
-            undo=Undoing(
+            agent=AgentToolSettings(requires_approval=True),
+            undo=UndoSupport(
                 "The previous rules are restored, and a run applies them to the products.",
                 lambda service, tx, act: service.category_rules.undo(tx, act),
             ),
         ),
         RUNS.read("Read a run", "Returns the progress of a run, its results and its problems."),
     ),
-    jobs={EXECUTE: _execution, REFILE: Refiling},
-    ticks=_ticks,
+    handler_factories={EXECUTE_RUN: _create_execution, REASSIGN_CATEGORIES: CategoryReassignment},
+    create_ticks=_create_ticks,
 )

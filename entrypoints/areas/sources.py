@@ -1,46 +1,48 @@
-"""GET, POST /v1/sources; GET, PATCH /v1/sources/{id}; PUT, DELETE …/credentials; POST …/test, …/inbound-address/rotate."""
+"""Sources: /v1/sources, /v1/sources/{id} and, below it, /credentials, /test and /inbound-address/rotate."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from adapters.wire import sources as wire
+from adapters.api_json import sources as wire
 from domain.catalogue.model import Stream
-from domain.runs.sheets import context_of
-from domain.runs.usecases.snapshots import HandedIn
-from domain.sources.testing import SourceTest
+from domain.runs.sheets import create_feed_settings
+from domain.runs.usecases.snapshots import LatestInputFinder
+from domain.sources.source_test import SourceTest
 from domain.sources.usecases.service import SourceService
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import (
+    AgentToolSettings,
     Area,
-    DetachedWrite,
+    ExternalCall,
     Reply,
-    Tool,
-    Undoing,
+    UndoSupport,
     WriteContext,
 )
 from entrypoints.settings import Settings
-from ports.objects import Objects
+from ports.objects import ObjectStore
 
 
-async def test(call: WriteContext[SourceService]) -> Callable[[], Awaitable[Reply]]:
-    """Read the source, then reach it once without holding a connection."""
-    trial = await call.service.test(call.tx, call.ids["id"])
+async def prepare_source_test(context: WriteContext[SourceService]) -> Callable[[], Awaitable[Reply]]:
+    """Prepare a source test, and return the function that fetches data from the source once."""
+    source_test = await context.service.prepare_test(context.tx, context.ids["id"])
 
-    async def run_trial() -> Reply:
-        return call.one(wire.SOURCE_TEST, trial if isinstance(trial, SourceTest) else await trial.run())
+    async def run_test() -> Reply:
+        return context.build_resource_reply(
+            wire.SOURCE_TEST, source_test if isinstance(source_test, SourceTest) else await source_test.run()
+        )
 
-    return run_trial
+    return run_test
 
 
-def service_of(dependencies: Dependencies, settings: Settings, objects: Objects) -> SourceService:
-    """Create the area's use cases."""
+def create_source_service(dependencies: Dependencies, settings: Settings, objects: ObjectStore) -> SourceService:
+    """Create the use cases of sources."""
     create = partial(
         SourceService,
         mail_domain=settings.mail_domain,
         allowed_hosts=settings.allow_private_hosts,
-        handed_in=HandedIn(objects),
-        settings_of=lambda source: context_of(source, Stream.CATALOGUE),
+        find_latest_input=LatestInputFinder(objects),
+        create_feed_settings=lambda source: create_feed_settings(source, Stream.CATALOGUE),
     )
     return dependencies.call(create)
 
@@ -51,7 +53,7 @@ AREA = Area(
     "sources",
     "Sources",
     "Connections to vendors' data: feeds, files, pushed records and mail.",
-    service=service_of,
+    create_service=create_source_service,
     operations=(
         SOURCES.list(
             "List sources",
@@ -60,12 +62,13 @@ AREA = Area(
         ),
         SOURCES.create(
             "Create a source",
-            "The kind cannot be changed later: `url` is pulled from a URL, `api` by a connector that signs in, `file` accepts uploads, "
-            "`push` accepts records, `mail` accepts mail from the senders in config.inbound. If no connector is given, it is chosen by "
-            "kind, platform and format. A source with a schedule is pulled immediately; one that must sign in, as soon as it has "
-            "credentials. If the plan's quota is exceeded: 429.",
+            "The kind cannot be changed later: `url` is pulled from a URL, `api` by a connector that signs in, `file` "
+            "accepts uploads, `push` accepts records, `mail` accepts mail from the senders in config.inbound. If no "
+            "connector is given, it is chosen by kind, platform and format. A source with a schedule is pulled "
+            "immediately; one that must sign in, as soon as it has credentials. Returns 429 if the plan's quota is "
+            "exceeded.",
             errors=("unprocessable", "quota_exceeded"),
-            agent=Tool(approval=True, outside=True),
+            agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
             undo="A source cannot be removed, because imported data depends on it. Set its status to paused instead.",
         ),
         SOURCES.read(
@@ -77,24 +80,25 @@ AREA = Area(
             "Omitted fields keep their values. `config` and `schedule` are replaced as a whole. Setting the status of a blocked source "
             "to active resets its failure count. The kind cannot be changed.",
             errors=("conflict", "unprocessable"),
-            agent=Tool(approval=True, outside=True),
-            undo=Undoing(
-                "The previous settings are restored, with credentials that the change deleted.",
+            agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
+            undo=UndoSupport(
+                "The previous settings are restored, and the credentials if the change deleted them.",
                 SourceService.undo,
             ),
         ),
         SOURCES.write(
             "put_credentials",
             "Store a source's credentials",
-            "Replaces existing credentials. They are validated against the connector's credential form, encrypted at rest, and never "
+            "Replaces existing credentials. They are validated against the connector's credentials schema, encrypted at rest, and never "
             "returned, logged, exported or included in an event.",
-            SourceService.put_credentials,
+            SourceService.store_credentials,
             method="PUT",
             path="/v1/sources/{id}/credentials",
             body=wire.CREDENTIALS,
             errors=("unprocessable",),
-            undo=Undoing(
-                "The previous credentials are restored, for 30 days; if there were none, these are deleted.",
+            undo=UndoSupport(
+                "The previous credentials are restored, within 30 days of the change. If there were none, the new ones are "
+                "deleted.",
                 SourceService.undo,
             ),
         ),
@@ -105,34 +109,35 @@ AREA = Area(
             SourceService.delete_credentials,
             method="DELETE",
             path="/v1/sources/{id}/credentials",
-            undo=Undoing("The credentials are restored, for 30 days.", SourceService.undo),
+            undo=UndoSupport("The credentials are restored, within 30 days of the deletion.", SourceService.undo),
         ),
         SOURCES.write(
             "rotate_address",
             "Rotate a source's inbound address",
-            "Gives the source a new inbound address immediately; mail to the old one is refused from then on. For a source without "
-            "config.inbound: 422.",
+            "Gives the source a new inbound address immediately; mail to the old one is refused from then on. Returns 422 "
+            "for a source without config.inbound.",
             SourceService.rotate_address,
             path="/v1/sources/{id}/inbound-address/rotate",
             errors=("unprocessable",),
-            agent=Tool(approval=True),
-            undo=Undoing("The previous address accepts mail again, and the new one does not.", SourceService.undo),
+            agent=AgentToolSettings(requires_approval=True),
+            undo=UndoSupport("The previous address accepts mail again, and the new one does not.", SourceService.undo),
         ),
-        DetachedWrite(
+        ExternalCall(
             id="sources.test",
             method="POST",
             path="/v1/sources/{id}/test",
             summary="Test a source",
-            description="Reaches the source once as a run would, reads its first records, and stores nothing. Errors are reported in "
-            "`failure`. For kinds that are not pulled, the last received data is read (422 if there is none). `mapping` contains the "
-            "column mapping of the first table, `problems` what could not be read in the first rows.",
-            handler=test,
+            description="Fetches data from the source once, as a run would, reads the first records and stores nothing. "
+            "Errors are reported in `failure`. For kinds that are not pulled, the last received data is read "
+            "(422 if there is none). `mapping` contains the column mapping of the first table, and `problems` "
+            "the values in the first rows that could not be read.",
+            handler=prepare_source_test,
             scope="sources:write",
             reply=wire.SOURCE_TEST.schema,
             rate="expensive",
-            keyless=True,
+            is_keyless=True,
             errors=("unprocessable",),
-            agent=Tool(approval=True, outside=True),
+            agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
             undo="A test changes nothing.",
         ),
     ),

@@ -1,40 +1,48 @@
-"""GET /v1/usage and /v1/usage/series."""
+"""Usage and quotas: GET /v1/usage and /v1/usage/series."""
 
 from collections.abc import Mapping, Sequence
 
-from adapters.wire import usage as wire
+from adapters.api_json import usage as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.schema import date
 from domain.sources.ports import SourceStore
 from domain.storage.ports import StorageLedger
 from domain.usage.meters import SOURCES, STORED_BYTES
 from domain.usage.ports import UsageUpkeep
-from domain.usage.usecases.folding import UsageFolding
+from domain.usage.usecases.aggregation import UsageAggregator
 from domain.usage.usecases.service import UsageService
-from domain.webhooks.usecases.service import wake_endpoints
+from domain.webhooks.usecases.service import request_endpoint_reload
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, ReadContext, Reply
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
 
-async def levels(tx: Tx) -> Mapping[str, int]:
-    """Return the current levels of the meters that are not counted per month."""
-    return {SOURCES: await tx[SourceStore].count(), STORED_BYTES: await tx[StorageLedger].used()}
+async def read_levels(tx: Tx) -> Mapping[str, int]:
+    """Return the current values of the meters that measure a level (sources, stored bytes) instead of a monthly count."""
+    return {SOURCES: await tx[SourceStore].count(), STORED_BYTES: await tx[StorageLedger].count_used_bytes()}
 
 
-SERVICE = UsageService(levels)
+SERVICE = UsageService(read_levels)
 
 
-async def read_series(call: ReadContext[UsageService]) -> Reply:
-    """Return usage per day."""
-    query = call.query
-    since, until = wire.day_of(query.get("since")), wire.day_of(query.get("until"))
-    return call.one(wire.USAGE_SERIES, await call.service.series(call.tx, query.get("meter"), since, until))
+async def read_series(context: ReadContext[UsageService]) -> Reply:
+    """Return the usage of each day in a range, by meter."""
+    query = context.query
+    since, until = wire.parse_day(query.get("since")), wire.parse_day(query.get("until"))
+    return context.build_resource_reply(
+        wire.USAGE_SERIES, await context.service.get_series(context.tx, query.get("meter"), since, until)
+    )
 
 
-def _ticks(uow: UnitOfWork, upkeep: UsageUpkeep, clock: Clock) -> Sequence[Tick]:
-    return [Tick("usage", 15, UsageFolding(uow, upkeep, clock, wire.described, SERVICE, wake_endpoints).tick)]
+def _create_ticks(uow: UnitOfWork, upkeep: UsageUpkeep, clock: Clock) -> Sequence[Tick]:
+    return [
+        Tick(
+            "usage",
+            15,
+            UsageAggregator(uow, upkeep, clock, wire.render_usage, SERVICE, request_endpoint_reload).aggregate_usage,
+        )
+    ]
 
 
 USAGE = Collection("usage", wire.USAGE, "usage")
@@ -44,13 +52,13 @@ AREA = Area(
     "usage",
     "Usage",
     "Usage of your organisation and the quotas of its plan.",
-    service=lambda: SERVICE,
+    create_service=lambda: SERVICE,
     operations=(
         USAGE.read(
             "Read usage",
             "Returns this month's usage (UTC) of every meter in this mode, the plan's quota, and when 80% and 100% of it were reached. "
             "Usage is current within seconds.",
-            UsageService.usage,
+            UsageService.get_month_usage,
             path="/v1/usage",
         ),
         SERIES.read(
@@ -67,5 +75,5 @@ AREA = Area(
             },
         ),
     ),
-    ticks=_ticks,
+    create_ticks=_create_ticks,
 )

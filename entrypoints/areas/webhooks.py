@@ -1,72 +1,72 @@
-"""/v1/webhook-endpoints with their deliveries, and POST /v1/test/events."""
+"""Webhook endpoints, deliveries and sample events: /v1/webhook-endpoints and POST /v1/test/events."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final, TypeAlias
 
-from adapters.wire import webhooks as wire
+from adapters.api_json import webhooks as wire
 from domain.changes.ports import EventRendering
 from domain.jobs.usecases.ticks import Tick
-from domain.kernel.schema import Schema, enum, id_of, text
+from domain.kernel.schema import Schema, enum, id_schema, text
 from domain.secrets.ports import Vault
 from domain.webhooks.model import DeliveryFilter, DeliveryStatus
-from domain.webhooks.ports import DeliveryLog
-from domain.webhooks.usecases.service import Rotations, WebhookService
+from domain.webhooks.ports import DeliveryStore
+from domain.webhooks.usecases.service import RotationExpiry, WebhookService
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.openapi import WEBHOOKS
-from entrypoints.operations.operation import Area, Reply, Tool, Undoing, WriteContext
+from entrypoints.operations.operation import AgentToolSettings, Area, Reply, UndoSupport, WriteContext
 from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.maintenance import Maintenance
 from ports.unit_of_work import UnitOfWork
 
-Writing: TypeAlias = WriteContext[WebhookService]
+WebhookWriteContext: TypeAlias = WriteContext[WebhookService]
 
 _FILTERS: Final[dict[str, Schema]] = {
     "status": enum(*DeliveryStatus) | {"description": "Only deliveries with this status."},
-    "type": text("offer.changed", longest=100, description="Only deliveries of this event type."),
-    "event": id_of("evt", "Only deliveries of this event."),
+    "type": text("offer.changed", max_length=100, description="Only deliveries of this event type."),
+    "event": id_schema("evt", "Only deliveries of this event."),
 }
 _DELIVERIES = "/v1/webhook-endpoints/{id}/deliveries"
 
 
-async def create(call: Writing) -> Reply:
-    """Create an endpoint with its secret."""
-    endpoint, secret = await call.service.create_with_secret(call.tx, call.command, call.version)
-    return call.made(wire.ENDPOINT, endpoint, secret=secret)
+async def create_endpoint(context: WebhookWriteContext) -> Reply:
+    """Create a webhook endpoint, and return it with its signing secret."""
+    endpoint, secret = await context.service.create_with_secret(context.tx, context.command, context.version)
+    return context.build_created_reply(wire.ENDPOINT, endpoint, secret=secret)
 
 
-async def recover(call: Writing) -> Reply:
-    """Send failed deliveries again."""
-    recovery = await call.service.recover(call.tx, call.ids["id"], call.command)
-    return Reply({"object": "webhook_recovery", "endpoint": call.ids["id"], **asdict(recovery)})
+async def resend_failed_deliveries(context: WebhookWriteContext) -> Reply:
+    """Resend the failed deliveries of an endpoint that were created in a time range."""
+    recovery = await context.service.recover(context.tx, context.ids["id"], context.command)
+    return Reply({"object": "webhook_recovery", "endpoint": context.ids["id"], **asdict(recovery)})
 
 
-async def rotate_secret(call: Writing) -> Reply:
-    """Create a new secret."""
-    endpoint, secret = await call.service.rotate_secret(call.tx, call.ids["id"], call.command)
-    return call.one(wire.ENDPOINT, endpoint, secret=secret)
+async def rotate_secret(context: WebhookWriteContext) -> Reply:
+    """Create a new signing secret for an endpoint, and return the endpoint with the secret."""
+    endpoint, secret = await context.service.rotate_secret(context.tx, context.ids["id"], context.command)
+    return context.build_resource_reply(wire.ENDPOINT, endpoint, secret=secret)
 
 
-async def emit_sample(call: Writing) -> Reply:
-    """Append a sample event to the sandbox's log."""
-    event = await call.service.emit_sample(call.tx, call.command)
-    return Reply(wire.sample_to_wire(event, call.tx.tenant, call.tx.now))
+async def emit_sample(context: WebhookWriteContext) -> Reply:
+    """Append a sample event to the tenant's event log, in test mode only."""
+    event = await context.service.append_sample(context.tx, context.command)
+    return Reply(wire.render_sample(event, context.tx.tenant, context.tx.now))
 
 
-def service(settings: Settings, vault: Vault, rendering: EventRendering) -> WebhookService:
-    """Create the use cases of endpoints and deliveries."""
-    return WebhookService(vault, rendering, wire.described, settings.allow_private_hosts)
+def create_webhook_service(settings: Settings, vault: Vault, rendering: EventRendering) -> WebhookService:
+    """Create the use cases of webhook endpoints and deliveries."""
+    return WebhookService(vault, rendering, wire.render_endpoint, settings.allow_private_hosts)
 
 
-def _ticks(
-    dependencies: Dependencies, uow: UnitOfWork, log: DeliveryLog, clock: Clock, maintenance: Maintenance
+def _create_ticks(
+    dependencies: Dependencies, uow: UnitOfWork, log: DeliveryStore, clock: Clock, maintenance: Maintenance
 ) -> Sequence[Tick]:
-    rotations = Rotations(uow, log, dependencies.call(service), clock)
+    rotations = RotationExpiry(uow, log, dependencies.call(create_webhook_service), clock)
     return [
-        Tick("old deliveries", 3600, maintenance.purge_deliveries, purges=True),
-        Tick("lapsed rotations", 60, rotations.end_lapsed),
+        Tick("old deliveries", 3600, maintenance.purge_deliveries, is_purge=True),
+        Tick("expired rotations", 60, rotations.end_rotations),
     ]
 
 
@@ -77,7 +77,7 @@ AREA = Area(
     "webhooks",
     "Webhooks",
     "Signed events sent to your own URL in order, with retries.",
-    service=service,
+    create_service=create_webhook_service,
     operations=(
         ENDPOINTS.list(
             "List webhook endpoints",
@@ -89,13 +89,13 @@ AREA = Area(
             "Future events are sent to the URL by POST, signed according to the Standard Webhooks specification. The response "
             "contains the signing secret. Save it now: it is not returned again. At most 20 endpoints per organisation and mode. "
             "`Service-Dry-Run: explain` returns how many events the endpoint would have received in the last 7 days.",
-            handler=create,
+            handler=create_endpoint,
             reply=wire.ENDPOINT_WITH_SECRET,
             body_feature="fat_webhooks",
             errors=("conflict", "unprocessable"),
             preview=wire.FORECAST,
             encrypt_replay=True,
-            undo=Undoing("The endpoint is deleted.", WebhookService.undo),
+            undo=UndoSupport("The endpoint is deleted.", WebhookService.undo),
         ),
         ENDPOINTS.read(
             "Read a webhook endpoint",
@@ -103,33 +103,34 @@ AREA = Area(
         ),
         ENDPOINTS.update(
             "Change a webhook endpoint",
-            "Omitted fields keep their values; `event_types` and `filters` are replaced as a whole. The settings apply to future "
-            "events. Setting the status to `disabled` fails the pending deliveries, and no further events are stored for the endpoint; "
-            "setting it to `enabled` starts with the events after that time. Resend failed deliveries with recover, and read the "
-            "missed events from the change feed.",
+            "Omitted fields keep their values; `event_types` and `filters` are replaced as a whole. The settings apply to "
+            "future events. Setting the status to `disabled` marks the pending deliveries as failed, and no further events "
+            "are stored for the endpoint. After setting it to `enabled`, the endpoint receives later events only: resend "
+            "the failed deliveries, and read the missed events from the change feed.",
             body_feature="fat_webhooks",
             errors=("unprocessable",),
             preview=wire.FORECAST,
-            agent=Tool(approval=True),
-            undo=Undoing(
-                "The previous settings are restored; deliveries that failed by disabling stay failed.",
+            agent=AgentToolSettings(requires_approval=True),
+            undo=UndoSupport(
+                "The previous settings are restored; deliveries that failed when the endpoint was disabled remain failed.",
                 WebhookService.undo,
             ),
         ),
         ENDPOINTS.delete(
             "Delete a webhook endpoint",
             "Stops all deliveries and deletes the secrets. The deliveries can no longer be read.",
-            undo=Undoing(
-                "The endpoint is restored with its ID, settings and secrets, for 30 days; it receives events from then on.",
+            undo=UndoSupport(
+                "The endpoint is restored with its ID, settings and secrets, within 30 days of the deletion. It receives "
+                "events from the time of the restoration.",
                 WebhookService.undo,
             ),
         ),
         DELIVERIES.list(
             "List an endpoint's deliveries",
-            "Returns the deliveries of the endpoint, newest first, with every attempt. Kept for 30 days, or as long as the plan keeps "
-            "deliveries.",
-            WebhookService.deliveries,
-            filter=DeliveryFilter,
+            "Returns the deliveries of the endpoint, newest first, with every attempt. They are kept for 30 days, unless "
+            "the plan states another period.",
+            WebhookService.list_deliveries,
+            create_filter=DeliveryFilter,
             id="webhooks.list_deliveries",
             path=_DELIVERIES,
             query=_FILTERS,
@@ -138,32 +139,33 @@ AREA = Area(
         DELIVERIES.read(
             "Read a delivery",
             "Returns the body exactly as sent, and the time, duration and response of every attempt.",
-            WebhookService.delivery,
+            WebhookService.get_delivery,
             id="webhooks.read_delivery",
             path=f"{_DELIVERIES}/{{delivery}}",
         ),
         DELIVERIES.write(
             "resend",
             "Resend a delivery",
-            "Resends a failed or succeeded delivery immediately: the same bytes with the same webhook-id and a new signature and "
-            "retry schedule. If the endpoint is disabled, or the delivery is pending: 409.",
+            "Resends a failed or succeeded delivery immediately: the same bytes with the same webhook-id and a new "
+            "signature and retry schedule. Returns 409 if the endpoint is disabled, or the delivery is pending.",
             WebhookService.resend,
             path=f"{_DELIVERIES}/{{delivery}}/resend",
             errors=("conflict",),
-            agent=Tool(approval=True, outside=True),
+            agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
             undo="A sent event cannot be recalled.",
         ),
         ENDPOINTS.write(
             "recover",
             "Resend failed deliveries",
-            "Resends every failed delivery that was created in the range, the oldest of each subject first, each with a new retry "
-            "schedule. At most 50,000 are pending at a time; `has_more` states whether there are others. Events that occurred while "
-            "the endpoint was disabled were not stored: read them from the change feed.",
-            handler=recover,
-            body=wire.RECOVER,
+            "Resends the failed deliveries that were created in the range, each with a new retry schedule. Deliveries of "
+            "the same subject are sent oldest first. An endpoint can have at most 50,000 pending deliveries at a time. If "
+            "`has_more` is true, failed deliveries remain in the range: repeat the request when the requeued deliveries "
+            "are complete. Events that occurred while the endpoint was disabled were not stored: read them from the change feed.",
+            handler=resend_failed_deliveries,
+            body=wire.RECOVER_BODY,
             reply=wire.RECOVERY,
             errors=("conflict",),
-            agent=Tool(approval=True, outside=True),
+            agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
             undo="A sent event cannot be recalled.",
         ),
         ENDPOINTS.write(
@@ -172,42 +174,43 @@ AREA = Area(
             "Returns a new secret, which is not returned again. During the overlap, every delivery has both signatures, so that "
             "receivers can switch without missing one. Rotating again during an overlap ends the older of the two secrets immediately.",
             handler=rotate_secret,
-            body=wire.ROTATE,
+            body=wire.ROTATE_BODY,
             reply=wire.ENDPOINT_WITH_SECRET,
             encrypt_replay=True,
-            undo=Undoing(
-                "The previous secret signs again, for 30 days, and the new one is revoked.", WebhookService.undo
+            undo=UndoSupport(
+                "The previous secret signs again, and the new one is revoked. This is possible for 30 days.",
+                WebhookService.undo,
             ),
         ),
         DELIVERIES.write(
             "test",
             "Send a test event",
-            "Sends a signed `webhook.test` event immediately, whatever the endpoint's subscriptions. Read the delivery to see the "
-            "response. If the endpoint is disabled: 409.",
-            WebhookService.test,
-            made=True,
+            "Sends a signed `webhook.test` event immediately, regardless of the endpoint's subscriptions. Read the "
+            "delivery to see the response. Returns 409 if the endpoint is disabled.",
+            WebhookService.send_test_event,
+            is_creation=True,
             path="/v1/webhook-endpoints/{id}/test",
             status=202,
             errors=("conflict",),
-            agent=Tool(approval=True, outside=True),
+            agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
             undo="A sent event cannot be recalled.",
         ),
         ENDPOINTS.write(
             "emit_sample",
             "Emit a sample event",
-            "In test mode, appends a sample event of a real type to the log, about fictitious resources in your own catalogue. The "
-            "change feed, streams and all test endpoints that subscribe to it receive it like any other event. Endpoints with filters "
-            "by source or category receive no samples of others. In live mode: 409.",
+            "In test mode, appends a sample event of a real type to the log, about fictitious resources in your own "
+            "catalogue. The change feed, streams and all test endpoints that subscribe to it receive it like any other "
+            "event. Endpoints with filters by source or category receive no samples of others. Returns 409 in live mode.",
             handler=emit_sample,
             path="/v1/test/events",
-            body=wire.SAMPLE,
+            body=wire.SAMPLE_BODY,
             reply=wire.TEST_EVENT,
             status=202,
             errors=("conflict",),
-            agent=Tool(approval=True, outside=True),
+            agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
             undo="Events stay in the log for their usual retention.",
         ),
     ),
-    ticks=_ticks,
-    webhooks=WEBHOOKS,
+    create_ticks=_create_ticks,
+    webhook_builders=WEBHOOKS,
 )

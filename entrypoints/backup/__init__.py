@@ -1,1 +1,1 @@
-"""Backup of a running service (database, objects, secret), and restore to an empty one."""
+"""Backup of a running service (database, objects, secret), and restore to an empty service."""

@@ -1,4 +1,4 @@
-"""Files of a backup in a folder or one `.tar` file, which gets its name when it is complete."""
+"""Writing and reading of a backup: a folder, or one `.tar` file."""
 
 import hashlib
 import os
@@ -15,102 +15,112 @@ from typing import IO
 from entrypoints.errors import OperatorError
 
 MANIFEST = "manifest.json"
-CHUNK = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 
 
 class BackupError(OperatorError):
-    """A backup or restore failed; the message names the reason and the remedy."""
+    """Failure of a backup or restore; the message names the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
-    """File of a backup with its size and digest."""
+class BackupFile:
+    """Name, size and SHA-256 digest of a file in a backup."""
 
     name: str
     bytes: int
     sha256: str
 
 
-class Entry:
-    """File that is being added, with its running size and digest."""
+class ArchiveEntry:
+    """File that is being added to a backup."""
 
     def __init__(self, name: str, file: IO[bytes]) -> None:
         self._name, self._file, self._digest, self._bytes = name, file, hashlib.sha256(), 0
 
     def write(self, chunk: bytes) -> None:
-        """Append a chunk."""
+        """Append a chunk to the file."""
         self._file.write(chunk)
         self._digest.update(chunk)
         self._bytes += len(chunk)
 
-    def stored(self) -> StoredFile:
-        """Return the file as written so far."""
-        return StoredFile(self._name, self._bytes, self._digest.hexdigest())
+    def finish(self) -> BackupFile:
+        """Return the name, size and digest of what was written."""
+        return BackupFile(self._name, self._bytes, self._digest.hexdigest())
 
 
-class Writer:
-    """Context of a backup that is being created at `path`; remains of a killed process are replaced."""
+class BackupWriter:
+    """Context in which a backup is created at `path`, a new folder or `.tar` file.
+
+    The backup has a temporary name until it is complete.
+    """
 
     def __init__(self, path: Path) -> None:
         if path.exists():
             raise BackupError(f"{path} already exists. Use another path for the backup.")
         if not path.absolute().parent.is_dir():
             raise BackupError(f"The folder {path.absolute().parent} of the backup does not exist. Create it first.")
-        self._path, self._partial = path, path.with_name(path.name + ".partial")
+        self._path, self._temporary_path = path, path.with_name(path.name + ".partial")
 
-    def __enter__(self) -> "Writer":
-        """Start the backup."""
-        _remove(self._partial)
-        self._place = _Tar(self._partial, new=True) if self._path.suffix == ".tar" else _Folder(self._partial, new=True)
+    def __enter__(self) -> "BackupWriter":
+        """Create the backup under its temporary name, and remove one that a killed process has left."""
+        _remove_path(self._temporary_path)
+        self._archive = (
+            _Tar(self._temporary_path, new=True)
+            if self._path.suffix == ".tar"
+            else _Folder(self._temporary_path, new=True)
+        )
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Rename the backup to its final name, or remove it after an error."""
+        """Rename the backup to `path`; after an error, remove it."""
         try:
-            self._place.close()
+            self._archive.close()
             if error is None:
-                self._partial.rename(self._path)
+                self._temporary_path.rename(self._path)
                 _sync_folder(self._path.absolute().parent)
         finally:
-            _remove(self._partial)
+            _remove_path(self._temporary_path)
 
     @contextmanager
-    def adding(self, name: str) -> Iterator[Entry]:
-        """Add a file with the name."""
-        with self._place.adding(name) as file:
-            yield Entry(name, file)
+    def open_new_file(self, name: str) -> Iterator[ArchiveEntry]:
+        """Add a file to the backup; its chunks are written within the context."""
+        with self._archive.open_new_file(name) as file:
+            yield ArchiveEntry(name, file)
 
-    def add(self, name: str, content: bytes) -> StoredFile:
-        """Add a file with the content."""
-        with self.adding(name) as entry:
+    def add_file(self, name: str, content: bytes) -> BackupFile:
+        """Add a file with the content to the backup; return its name, size and digest."""
+        with self.open_new_file(name) as entry:
             entry.write(content)
-        return entry.stored()
+        return entry.finish()
 
 
-class Reader:
-    """A complete backup."""
+class BackupReader:
+    """Reader of a complete backup, which is a folder or `.tar` file.
+
+    Raises BackupError if the backup does not exist or is incomplete.
+    """
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
             raise BackupError(f"The backup {path} does not exist.")
         try:
-            self._place = _Folder(path) if path.is_dir() else _Tar(path)
+            self._archive = _Folder(path) if path.is_dir() else _Tar(path)
             self.open(MANIFEST).close()
         except (KeyError, OSError, tarfile.TarError) as error:
             raise BackupError(f"{path} is not a complete backup: {MANIFEST} is missing.") from error
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file of the backup."""
-        return self._place.open(name)
+        """Open a file of the backup for reading."""
+        return self._archive.open(name)
 
-    def chunks(self, file: StoredFile) -> Iterator[bytes]:
-        """Iterate over a file's bytes. Raises BackupError, at the latest at the end, if size or digest differ."""
+    def read_chunks(self, file: BackupFile) -> Iterator[bytes]:
+        """Yield the file's content in chunks. Raises BackupError, at the latest after the last chunk, if size or digest are wrong."""
         digest, size = hashlib.sha256(), 0
         try:
             with self.open(file.name) as source:
-                while chunk := source.read(CHUNK):
+                while chunk := source.read(CHUNK_BYTES):
                     digest.update(chunk)
                     size += len(chunk)
                     yield chunk
@@ -119,19 +129,21 @@ class Reader:
         if (size, digest.hexdigest()) != (file.bytes, file.sha256):
             raise BackupError(f"{file.name} of the backup is damaged. Use another backup.")
 
-    def whole(self, file: StoredFile) -> bytes:
-        """Return all bytes of a file. Raises BackupError."""
-        return b"".join(self.chunks(file))
+    def read_all(self, file: BackupFile) -> bytes:
+        """Return the content of a file. Raises BackupError if size or digest are wrong."""
+        return b"".join(self.read_chunks(file))
 
 
 class _Folder:
+    """Backup as a folder."""
+
     def __init__(self, path: Path, *, new: bool = False) -> None:
         self._path = path
         if new:
             path.mkdir(mode=0o700)
 
     @contextmanager
-    def adding(self, name: str) -> Iterator[IO[bytes]]:
+    def open_new_file(self, name: str) -> Iterator[IO[bytes]]:
         path = self._resolve(name)
         for folder in reversed([folder for folder in path.parents if not folder.exists()]):
             folder.mkdir(mode=0o700)
@@ -158,6 +170,8 @@ class _Folder:
 
 
 class _Tar:
+    """Backup as an uncompressed tar file."""
+
     def __init__(self, path: Path, *, new: bool = False) -> None:
         self._path = path
         if new:
@@ -168,7 +182,7 @@ class _Tar:
             self._tar = tarfile.open(fileobj=self._file, mode="r:")  # noqa: SIM115  open until the command ends
 
     @contextmanager
-    def adding(self, name: str) -> Iterator[IO[bytes]]:
+    def open_new_file(self, name: str) -> Iterator[IO[bytes]]:
         with tempfile.TemporaryFile(dir=self._path.absolute().parent) as file:
             yield file
             member = tarfile.TarInfo(name)
@@ -197,7 +211,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _remove(path: Path) -> None:
+def _remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

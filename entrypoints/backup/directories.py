@@ -1,4 +1,4 @@
-"""Data directories of `joinery up` as source of a backup or target of a restore."""
+"""Data directories of `joinery up` that are backed up or restored."""
 
 import os
 import shutil
@@ -7,66 +7,79 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from entrypoints.backup.archive import BackupError
-from entrypoints.up import children, directory
-from entrypoints.up.directory import DataDir, attach
+from entrypoints.up import directory, service_processes
+from entrypoints.up.directory import DataDir, read_run_file
 from entrypoints.up.servers import Postgres
 
 
 @asynccontextmanager
-async def kept(path: Path) -> AsyncIterator[Mapping[str, str]]:
-    """Yield the environment of the service on the directory; if it is stopped, its database runs during the context.
+async def open_for_backup(path: Path) -> AsyncIterator[Mapping[str, str]]:
+    """Open a data directory for a backup; yield the environment variables of its service.
 
-    Raises BackupError, UpError.
+    If `joinery up` does not run on the directory, the database is started for the context.
+
+    Raises:
+        BackupError: The directory contains no database.
+        UpError: The database cannot be started.
     """
-    data = _data_dir(path)
-    if directory.locked(data):
-        yield dict(os.environ) | attach(data.path)
+    data = _resolve_data_dir(path)
+    if directory.is_locked(data):
+        yield dict(os.environ) | read_run_file(data.path)
         return
     if not os.environ.get("JOINERY_DATABASE_URL") and not (data.postgres / "PG_VERSION").is_file():
         raise BackupError(f"There is no database in {data.path}. Use the data directory of `joinery up`.")
-    directory.prepare(data.path)
-    directory.refuse_half_restored(data)
+    directory.prepare_directory(data.path)
+    directory.check_restore_completed(data)
     async with _run_database(data) as env:
         yield env
 
 
 @asynccontextmanager
-async def made(path: Path, secrets: Sequence[str]) -> AsyncIterator[Mapping[str, str]]:
-    """Yield the environment of a service on a new directory with the secrets; its database runs during the context.
+async def open_for_restore(path: Path, secrets: Sequence[str]) -> AsyncIterator[Mapping[str, str]]:
+    """Create a data directory for a restore; yield the environment variables of its service.
 
-    Until the context ends without an error, only another restore can start on the directory. Raises BackupError,
-    UpError.
+    The database runs during the context. After an error in the context, only another restore can use the directory.
+
+    Args:
+        path: The new data directory.
+        secrets: The operator's secrets to store in the directory, the current one first.
+
+    Raises:
+        BackupError: The directory already contains data, or `joinery up` runs on it.
+        UpError: The database cannot be started.
     """
-    data = _data_dir(path)
-    if directory.locked(data):
+    data = _resolve_data_dir(path)
+    if directory.is_locked(data):
         raise BackupError(f"Joinery is running on {data.path}. Restore to a new directory.")
     has_begun = data.restoring_file.exists()
     if not has_begun and (data.postgres.exists() or (data.objects.is_dir() and any(data.objects.iterdir()))):
         raise BackupError(f"{data.path} already contains data. Restore to a new directory.")
-    directory.prepare(data.path)
-    directory.write_private(data.restoring_file, "A backup is being restored into this directory.\n")
+    directory.prepare_directory(data.path)
+    directory.write_private_file(data.restoring_file, "A backup is being restored into this directory.\n")
     if has_begun:
         shutil.rmtree(data.postgres, ignore_errors=True)
-    directory.keep_secrets(data, secrets)
+    directory.store_secrets(data, secrets)
     async with _run_database(data) as env:
         yield env
     data.restoring_file.unlink()
 
 
-def _data_dir(path: Path) -> DataDir:
+def _resolve_data_dir(path: Path) -> DataDir:
     return DataDir(path.expanduser().absolute())
 
 
 @asynccontextmanager
 async def _run_database(data: DataDir) -> AsyncIterator[Mapping[str, str]]:
-    """Lock the directory, and run its database unless the environment names another one."""
-    descriptor = directory.lock(data)
+    """Lock the data directory and run its database, unless JOINERY_DATABASE_URL names another; yield the service's environment."""
+    descriptor = directory.lock_directory(data)
     postgres = Postgres(data.path)
     try:
         url = os.environ.get("JOINERY_DATABASE_URL")
         if not url:
             await postgres.start()
-        yield children.environment(data, 8080, database_url=url or postgres.url(), redis_url="", demo=False)
+        yield service_processes.build_environment(
+            data, 8080, database_url=url or postgres.build_url(), redis_url="", demo=False
+        )
     finally:
         await postgres.stop()
         os.close(descriptor)

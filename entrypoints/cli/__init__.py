@@ -1,1 +1,1 @@
-"""The command `joinery`."""
+"""Commands of the command line `joinery`."""

@@ -5,47 +5,50 @@ from pathlib import Path
 from typing import Any
 
 from adapters.postgres.dump import record_backup
-from domain.secrets.keys import WorkingKeys
+from domain.secrets.keys import ActiveKeys
 from entrypoints import settings
 from entrypoints.backup import contents, directories
-from entrypoints.backup.archive import BackupError, Reader, Writer
-from entrypoints.backup.contents import Manifest
-from entrypoints.cli.store import Store, attributes
-from entrypoints.factories import objects_of
+from entrypoints.backup.archive import BackupError, BackupReader, BackupWriter
+from entrypoints.backup.contents import BackupManifest
+from entrypoints.cli.store import CommandOptions, select_attributes
+from entrypoints.factories import create_object_store
 from entrypoints.settings import Settings
-from ports.objects import Objects
+from ports.objects import ObjectStore
 
 
 async def backup(
     path: Path, /, *, without_secret: bool = False, data_dir: Path | None = None, json: bool = False
 ) -> int:
-    """Back up the running service: rows, objects, the secret.
+    """Back up the running service: database, objects and secret.
 
     Args:
         path: a new folder, or a file that ends with .tar
-        without_secret: omit the secret; a restore then requires it from elsewhere
+        without_secret: omit the secret; a restore then requires JOINERY_SECRET
         data_dir: the data directory of `joinery up`, running or stopped
         json: print one JSON object
     """
-    with Writer(path) as writer:
+    with BackupWriter(path) as writer:
         if data_dir is None:
-            manifest = await _copy(writer, settings.from_environment(_environment()), with_secret=not without_secret)
+            manifest = await _create_backup(
+                writer, settings.read_settings(_read_environment()), with_secret=not without_secret
+            )
         else:
-            async with directories.kept(data_dir) as env:
-                manifest = await _copy(writer, settings.from_environment(env), with_secret=not without_secret)
+            async with directories.open_for_backup(data_dir) as env:
+                manifest = await _create_backup(writer, settings.read_settings(env), with_secret=not without_secret)
     lines = [
         f"Backed up {manifest.rows} rows and {manifest.objects} objects ({manifest.objects_bytes / 2**20:.1f} MiB) to {path}.",
         "The backup contains the secret, which decrypts all protected values. Protect it like the service itself."
         if manifest.secret
-        else "The backup does NOT contain the secret. A restore requires JOINERY_SECRET: keep it, too.",
+        else "The backup does NOT contain the secret. A restore requires JOINERY_SECRET: store the secret elsewhere.",
         *_describe_missing(manifest),
     ]
-    return Store(json=json).answer({**_summary(manifest), "backup": str(path)}, *lines)
+    return CommandOptions(json=json).print_result({**_build_manifest_json(manifest), "backup": str(path)}, *lines)
 
 
-async def _copy(writer: Writer, configured: Settings, *, with_secret: bool) -> Manifest:
-    manifest = await contents.make(
-        writer, configured.owner_url, _objects(configured), configured.secrets, with_secret=with_secret
+async def _create_backup(writer: BackupWriter, configured: Settings, *, with_secret: bool) -> BackupManifest:
+    """Create the backup, and record its time in the database."""
+    manifest = await contents.create_backup(
+        writer, configured.owner_url, _create_object_store(configured), configured.secrets, with_secret=with_secret
     )
     await record_backup(configured.owner_url)
     return manifest
@@ -55,47 +58,58 @@ async def restore(path: Path, /, *, data_dir: Path | None = None, json: bool = F
     """Restore a backup to an empty database and object store.
 
     Args:
-        path: a backup by `joinery backup`
+        path: a backup that `joinery backup` created
         data_dir: a new data directory for `joinery up` (default: the configured servers)
         json: print one JSON object
     """
-    reader = Reader(path)
-    manifest = contents.checked(reader)
+    reader = BackupReader(path)
+    manifest = contents.verify_backup(reader)
     if data_dir is None:
-        await _restore(reader, manifest, settings.from_environment(_environment()))
+        await _restore(reader, manifest, settings.read_settings(_read_environment()))
     else:
-        secrets = contents.secrets_of(reader, manifest) or settings.secrets_of(_environment())
+        secrets = contents.read_backup_secrets(reader, manifest) or settings.read_environment_secrets(
+            _read_environment()
+        )
         if not secrets:
             raise BackupError("The backup has no secret. Set JOINERY_SECRET to the secret of the backed-up service.")
         contents.check_secrets(manifest, secrets)
-        async with directories.made(data_dir, secrets) as env:
-            await _restore(reader, manifest, settings.from_environment(env))
-    where = f"start it with `joinery up --data-dir {data_dir}`" if data_dir else "you can start its processes"
-    sentence = f"Restored {manifest.rows} rows of {manifest.made_at} and {manifest.objects} objects; {where}."
-    return Store(json=json).answer({**_summary(manifest), "restored": True}, sentence, *_describe_missing(manifest))
+        async with directories.open_for_restore(data_dir, secrets) as env:
+            await _restore(reader, manifest, settings.read_settings(env))
+    next_step = (
+        f"Start the service with `joinery up --data-dir {data_dir}`." if data_dir else "Start the service's processes."
+    )
+    sentence = (
+        f"Restored the backup of {manifest.made_at}: {manifest.rows} rows and {manifest.objects} objects. {next_step}"
+    )
+    return CommandOptions(json=json).print_result(
+        {**_build_manifest_json(manifest), "restored": True}, sentence, *_describe_missing(manifest)
+    )
 
 
-async def _restore(reader: Reader, manifest: Manifest, configured: Settings) -> None:
+async def _restore(reader: BackupReader, manifest: BackupManifest, configured: Settings) -> None:
+    """Check the secrets of the settings, then restore the backup to the configured database and object store."""
     contents.check_secrets(manifest, configured.secrets)
-    await contents.restore(reader, manifest, configured.owner_url, _objects(configured))
+    await contents.restore_backup(reader, manifest, configured.owner_url, _create_object_store(configured))
 
 
-def _environment() -> dict[str, str]:
-    return settings.read_file_settings(os.environ)
+def _read_environment() -> dict[str, str]:
+    return settings.resolve_file_settings(os.environ)
 
 
-def _objects(configured: Settings) -> Objects:
-    return objects_of(configured, WorkingKeys(configured.secrets))
+def _create_object_store(configured: Settings) -> ObjectStore:
+    return create_object_store(configured, ActiveKeys(configured.secrets))
 
 
-def _summary(manifest: Manifest) -> dict[str, Any]:
-    return attributes(manifest, "joinery", "postgres", "made_at", "objects", "objects_bytes", "missing") | {
+def _build_manifest_json(manifest: BackupManifest) -> dict[str, Any]:
+    """Return the result of a backup or restore as JSON."""
+    return select_attributes(manifest, "joinery", "postgres", "made_at", "objects", "objects_bytes", "missing") | {
         "tables": {table.shape.name: table.rows for table in manifest.tables},
         "secret": manifest.secret is not None,
     }
 
 
-def _describe_missing(manifest: Manifest) -> list[str]:
+def _describe_missing(manifest: BackupManifest) -> list[str]:
+    """Return a line about referenced objects that the backup lacks; no line if it lacks none."""
     count = len(manifest.missing)
     return (
         [f"{count} referenced objects were missing in the object store, such as {manifest.missing[0]}."]

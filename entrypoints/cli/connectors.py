@@ -1,4 +1,4 @@
-"""Commands for connectors and probes without a server: installed plugins, parsing of a file, check of a website."""
+"""Commands that need no server: list connector plugins, parse a file, check a website."""
 
 import json as jsons
 import os
@@ -9,59 +9,59 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from adapters.api_json.codec import JsonCodec
+from adapters.api_json.probes import REPORT
 from adapters.files.spool import FileSpools
 from adapters.http.client import GuardedClient
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from adapters.pluggy.allowlist import AllowlistError
-from adapters.pluggy.host import PluggyConnectors, connect
-from adapters.wire.codec import JsonCodec
-from adapters.wire.probes import REPORT
+from adapters.pluggy.host import PluggyConnectors, load_connectors
 from connectors.sdk.context import HttpClient
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, HeaderMapping
-from domain.ingestion.ports import ParseFailed, ReadingOrder
-from domain.ingestion.reading import NeedsMapping
-from domain.kernel.addresses import refusal
+from domain.ingestion.ports import ParseFailed, ReadRequest
+from domain.ingestion.snapshot_results import MappingRequired
+from domain.kernel.addresses import describe_url_refusal
 from domain.kernel.clock import now
 from domain.kernel.problems import Problem
-from domain.kernel.resource import View
+from domain.kernel.resource import RenderContext
 from domain.kernel.tenancy import Tenant
-from domain.probes.usecases.execution import Takable
-from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
-from domain.probes.usecases.visiting import Limits, Visit
-from domain.runs.usecases.execution import spool_bounds
-from domain.runs.usecases.reading import SnapshotReading
+from domain.probes.usecases.execution import ProposalChecker
+from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
+from domain.probes.usecases.probing import ProbeFailed, ProbeOutcome, ProbeRunner
+from domain.runs.usecases.execution import compute_spool_bounds
+from domain.runs.usecases.snapshot_reading import SnapshotReader
 from entrypoints.errors import CommandError
-from entrypoints.factories import product_version
-from entrypoints.operations.validation import SchemaFaults
-from entrypoints.reader import NoNetwork
-from entrypoints.settings import plugins_path, private_hosts_of
+from entrypoints.factories import get_release_version
+from entrypoints.operations.validation import JsonSchemaValidator
+from entrypoints.reader import RejectingHttpClient
+from entrypoints.settings import read_plugins_path, read_private_hosts
 
 _MAX_SHOWN = 20
 _SPOOL_BYTES = 64 << 20
 
 
-def load_connectors(http: HttpClient) -> PluggyConnectors:
-    """Load the connectors that the settings allow.
+def _load_allowed_connectors(http: HttpClient) -> PluggyConnectors:
+    """Load the connectors that the plugin allowlist permits.
 
     Raises:
-        CommandError: The list of allowed plugins is unreadable.
+        CommandError: The plugin allowlist is unreadable.
     """
     try:
-        return connect(plugins_path(os.environ), http, product_version=product_version())
+        return load_connectors(read_plugins_path(os.environ), http, release_version=get_release_version())
     except AllowlistError as error:
         raise CommandError(str(error)) from error
 
 
-async def plugins(what: Literal["list", "check"], /, *, json: bool = False) -> int:
-    """List or check connector plugins; `check` exits with 1 if a listed plugin does not load.
+async def list_plugins(what: Literal["list", "check"], /, *, json: bool = False) -> int:
+    """List or check connector plugins; `check` exits with 1 if a plugin on the allowlist does not load.
 
     Args:
         json: print JSON
     """
     async with GuardedClient() as http:
-        reports = load_connectors(http).report()
+        reports = _load_allowed_connectors(http).list_reports()
     if json:
         print(jsons.dumps([asdict(report) for report in reports], default=sorted))
     else:
@@ -71,7 +71,7 @@ async def plugins(what: Literal["list", "check"], /, *, json: bool = False) -> i
     return 1 if what == "check" and any(report.state == "broken" for report in reports) else 0
 
 
-def read(
+def read_file(
     file: Path,
     /,
     *,
@@ -93,17 +93,17 @@ def read(
         decimal: the decimal mark
         stream: the stream that the file contains
         format: the file's format, if not recognisable from its content
-        connector: the connector that reads the file (csv reads all files)
-        warehouse: the location of stock without one
-        price_code: the price column to use if there are several
+        connector: the connector that reads the file (csv reads all formats)
+        warehouse: the location of stock whose rows state no location
+        price_code: text in the header of the price column to use, if there are several price columns
     """
     if not file.is_file():
         raise CommandError(f"The file {file} does not exist.")
-    connectors = load_connectors(NoNetwork())
+    connectors = _load_allowed_connectors(RejectingHttpClient())
     currency = currency.lower() if currency else None
-    buckets, room = spool_bounds(file)
+    buckets, room = compute_spool_bounds(file)
     with tempfile.TemporaryDirectory(prefix="joinery-read-") as folder:
-        order = ReadingOrder(
+        order = ReadRequest(
             snapshot=str(file),
             folder=folder,
             connector=connector,
@@ -113,10 +113,10 @@ def read(
                 currency=currency, decimal=decimal, warehouse=warehouse, price_code=price_code, stream=stream
             ),
             buckets=buckets,
-            room=room,
+            max_bytes=room,
         )
-        spools = partial(FileSpools, limit=_SPOOL_BYTES)
-        heads, rows = (SnapshotReading(connectors, JsonCodec(), spools, order) for _ in range(2))
+        spools = partial(FileSpools, max_memory_bytes=_SPOOL_BYTES)
+        heads, rows = (SnapshotReader(connectors, JsonCodec(), spools, order) for _ in range(2))
         try:
             return (_print_json if json else _print_text)(_Feed(heads, rows, order))
         except ParseFailed as failure:
@@ -127,37 +127,45 @@ def read(
 
 
 class _Feed:
-    """A feed file that is parsed in two passes: column mapping, then rows."""
+    """Feed file that is parsed twice: first for the column mappings, then for the products.
 
-    def __init__(self, heads: SnapshotReading, rows: SnapshotReading, order: ReadingOrder) -> None:
-        self._heads, self._rows, self._order = heads, rows, order
+    Attributes:
+        problems: The first problems.
+        problem_count: The number of all problems.
+        failure: The reason why no products could be read, or None.
+        rows: The number of rows.
+    """
+
+    def __init__(self, mapping_reader: SnapshotReader, row_reader: SnapshotReader, order: ReadRequest) -> None:
+        self._mapping_reader, self._row_reader, self._order = mapping_reader, row_reader, order
         self.problems: list[Problem] = []
         self.problem_count = 0
         self.failure: str | None = None
         self.rows = 0
 
-    def mappings(self) -> Iterator[tuple[str | None, HeaderMapping]]:
+    def read_mappings(self) -> Iterator[tuple[str | None, HeaderMapping]]:
         """Yield each table's name and column mapping. Raises ParseFailed."""
-        return self._heads.mappings()
+        return self._mapping_reader.propose_mappings()
 
-    def products(self) -> Iterator[ProductStatement]:
-        """Yield the products; `problems` and `failure` are complete after the last one."""
+    def read_products(self) -> Iterator[ProductStatement]:
+        """Yield the products; the attributes are complete when the last product has been yielded."""
         try:
-            spooled = self._rows.spool()
-        except NeedsMapping as failure:
+            spooled = self._row_reader.spool()
+        except MappingRequired as failure:
             self.failure = str(failure)
             return
-        self.rows, self.problems, self.problem_count = spooled.rows, list(spooled.problems), spooled.problem_count
+        self.rows, self.problems, self.problem_count = spooled.row_count, list(spooled.problems), spooled.problem_count
         for bucket in range(self._order.buckets):
             buckets = range(bucket, bucket + 1)
-            keys = [mark.key for mark in self._rows.gather(buckets).fingerprints]
+            keys = [mark.key for mark in self._row_reader.load_keys(buckets).fingerprints]
             problems: list[Problem] = []
-            yield from self._rows.statements(buckets, keys, problems)
+            yield from self._row_reader.load_statements(buckets, keys, problems)
             self.problem_count += len(problems)
             self.problems += problems
 
 
-def _mapping_json(sheet: str | None, mapping: HeaderMapping) -> dict[str, Any]:
+def _build_mapping_json(sheet: str | None, mapping: HeaderMapping) -> dict[str, Any]:
+    """Return a table's column mapping as JSON; `sheet` is the name of the table."""
     return {
         "sheet": sheet,
         "headers": mapping.headers,
@@ -167,7 +175,7 @@ def _mapping_json(sheet: str | None, mapping: HeaderMapping) -> dict[str, Any]:
     }
 
 
-def _product_json(statement: ProductStatement) -> dict[str, Any]:
+def _build_product_json(statement: ProductStatement) -> dict[str, Any]:
     return {
         "key": statement.key,
         "data": statement.data,
@@ -183,38 +191,41 @@ def _product_json(statement: ProductStatement) -> dict[str, Any]:
     }
 
 
-def _problem_json(problem: Problem) -> dict[str, Any]:
+def _build_problem_json(problem: Problem) -> dict[str, Any]:
     names = ("sheet", "line", "column", "field", "problem", "detail")
     return {name: value for name in names if (value := getattr(problem, name)) is not None}
 
 
 def _print_json(feed: _Feed) -> int:
-    """Print one JSON object; products are printed while they are read."""
+    """Print mappings, products and problems as one JSON object; return the exit code. Products are printed while they are read."""
 
     def text(value: Any) -> str:
         return JsonCodec().encode(value).decode()
 
-    mappings = text([_mapping_json(sheet, mapping) for sheet, mapping in feed.mappings()])
+    mappings = text([_build_mapping_json(sheet, mapping) for sheet, mapping in feed.read_mappings()])
     print(f'{{"object":"reading","mappings":{mappings},"products":[', end="")
-    for number, statement in enumerate(feed.products()):
-        print(",\n" if number else "\n", text(_product_json(statement)), sep="", end="")
-    rest = {"problems": [_problem_json(problem) for problem in feed.problems], "problem_count": feed.problem_count}
+    for number, statement in enumerate(feed.read_products()):
+        print(",\n" if number else "\n", text(_build_product_json(statement)), sep="", end="")
+    rest = {
+        "problems": [_build_problem_json(problem) for problem in feed.problems],
+        "problem_count": feed.problem_count,
+    }
     print("],", text({**rest, "rows": feed.rows, "failure": feed.failure}).removeprefix("{"), sep="\n")
     return 1 if feed.failure else 0
 
 
 def _print_text(feed: _Feed) -> int:
-    """Print columns, counts and the first problems."""
-    for sheet, mapping in feed.mappings():
+    """Print the column mappings, the number of items and the first problems; return the exit code."""
+    for sheet, mapping in feed.read_mappings():
         print(sheet or "Columns")
         for column in mapping.columns:
             settings = " ".join(f"{name}={value}" for name, value in column.settings.items())
             description = f"{column.field:<32}{column.tier.value:<10}{column.confidence:>5.0%}  {settings}"
-            print(f"  {_title(column.column):<40}{description}".rstrip())
+            print(f"  {_shorten_header(column.column):<40}{description}".rstrip())
         for unmapped in mapping.unmapped:
-            print(f"  {_title(unmapped.column):<40}{'-':<32}{unmapped.reason.value}")
+            print(f"  {_shorten_header(unmapped.column):<40}{'-':<32}{unmapped.reason.value}")
     products = variants = offers = 0
-    for statement in feed.products():
+    for statement in feed.read_products():
         products += 1
         variants += len(statement.variants)
         offers += sum(len(variant.offers) for variant in statement.variants)
@@ -232,28 +243,31 @@ def _print_text(feed: _Feed) -> int:
     return 0
 
 
-def _title(header: str) -> str:
+def _shorten_header(header: str) -> str:
+    """Return a header in one line of at most 38 characters."""
     return " ".join(header.split())[:38]
 
 
-async def probe(url: str, /, *, json: bool = False) -> int:
-    """Check a website as a source probe does, without a server; print the report and the proposed source.
+async def probe_website(url: str, /, *, json: bool = False) -> int:
+    """Check a website before it is connected, without a server; print the report and the proposed source.
 
     Args:
         json: print one JSON object
     """
-    allowed = private_hosts_of(os.environ)
-    if reason := refusal(url, allowed):
+    allowed = read_private_hosts(os.environ)
+    if reason := describe_url_refusal(url, allowed):
         raise CommandError(reason)
-    async with GuardedClient(allowed_hosts=allowed, version=product_version()) as http:
-        takes = Takable(load_connectors(http), SchemaFaults())
-        documents, limits = MarkupDocuments(), Limits()
+    async with GuardedClient(allowed_hosts=allowed, version=get_release_version()) as http:
+        takes = ProposalChecker(_load_allowed_connectors(http), JsonSchemaValidator())
+        documents, limits = MarkupDocuments(), ProbeLimits()
         try:
-            outcome = await Probing(Visit(HttpWeb(http), documents, limits), documents, limits, takes).run(url)
+            outcome = await ProbeRunner(
+                PoliteClient(HttpWeb(http), documents, limits), documents, limits, takes
+            ).run_probe(url)
         except ProbeFailed as failure:
             raise CommandError(str(failure)) from failure
     if json:
-        view = View(Tenant("", livemode=True), now())
+        view = RenderContext(Tenant("", livemode=True), now())
         print(jsons.dumps({"report": REPORT.render(outcome.report, view), "proposal": outcome.proposal}, indent=2))
     else:
         for line in _format_report(outcome):
@@ -261,7 +275,8 @@ async def probe(url: str, /, *, json: bool = False) -> int:
     return 0
 
 
-def _format_report(outcome: Outcome) -> Iterator[str]:
+def _format_report(outcome: ProbeOutcome) -> Iterator[str]:
+    """Yield the lines that describe the result of a website check."""
     report = outcome.report
     delay = report.robots.crawl_delay_seconds
     yield f"site        {report.final_url}"
@@ -273,16 +288,16 @@ def _format_report(outcome: Outcome) -> Iterator[str]:
         counted = report.feed.total if report.feed.total is not None else report.feed.products
         yield f"feed        {report.feed.url} status {report.feed.status}, products: {counted}"
     if report.sitemap:
-        more = " and more" if report.sitemap.truncated else ""
-        yield f"sitemaps    {len(report.sitemap.read)} read, {report.sitemap.product_pages}{more} pages of products"
+        plus = " and more" if report.sitemap.truncated else ""
+        yield f"sitemaps    {len(report.sitemap.read)} read, {report.sitemap.product_pages}{plus} pages of products"
     if report.sample:
-        shares = [f"{name} {share:.0%}" for name, share in report.sample.coverage.items() if share]
-        yield f"sample      {len(report.sample.pages)} pages; JSON-LD: {', '.join(shares) or 'none'}"
+        coverage = [f"{name} {share:.0%}" for name, share in report.sample.coverage.items() if share]
+        yield f"sample      {len(report.sample.pages)} pages; JSON-LD: {', '.join(coverage) or 'none'}"
     yield f"requests    {report.requests}"
     for url in report.disallowed:
         yield f"disallowed  {url}"
     for note in report.notes:
         yield f"note        {note}"
-    yield f"estimate    {report.estimate.effort} effort, by {report.estimate.kind}: {' '.join(report.estimate.reasons)}"
+    yield f"estimate    {report.estimate.effort} effort, method {report.estimate.kind}: {' '.join(report.estimate.reasons)}"
     if outcome.proposal:
         yield f"proposal    {jsons.dumps(outcome.proposal)}"

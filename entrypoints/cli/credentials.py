@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from domain.access.model import ROLES, SCOPES, Principal
 from domain.access.ports import KeyStore
-from domain.access.usecases import KeyRequest, scopes_of
+from domain.access.usecases import KeyRequest, parse_scopes
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import DomainError
@@ -17,9 +17,9 @@ from domain.oauth.ports import AppStore
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
-from entrypoints.cli.store import Mode, OrganisationStore, attributes
+from entrypoints.cli.store import Mode, OrganisationOptions, select_attributes
 from entrypoints.errors import CommandError
-from entrypoints.provisioning import OPERATOR, issue_key
+from entrypoints.provisioning import OPERATOR, create_api_key
 from ports.unit_of_work import UnitOfWork
 
 
@@ -32,17 +32,17 @@ async def create_key(
     member: str | None = None,
     expires_in_days: int | None = None,
     network: tuple[str, ...] = (),
-    store: OrganisationStore,
+    options: OrganisationOptions,
 ) -> int:
     """Create an API key; its secret is shown once.
 
     Args:
-        scopes: all, or a comma-separated list
-        restricted: for an unattended AI agent
+        scopes: the scopes of the key: all, or a comma-separated list
+        restricted: restrict the key to what an unattended AI agent may do
         member: limit the key to the role of the member with this email address
-        network: allow use only from this network (CIDR); repeatable
+        network: permit requests only from this network (CIDR notation); repeatable
     """
-    async with store.change("keys.create", mode) as (parts, organisation, tx):
+    async with options.begin_change("keys.create", mode) as (dependencies, organisation, tx):
         owner = await tx[OrgStore].member(member) if member else None
         if member and owner is None:
             raise CommandError(f"{member} is not a member of the organisation. Add them with `joinery member add`.")
@@ -55,22 +55,22 @@ async def create_key(
             expires_at=tx.now + timedelta(days=expires_in_days) if expires_in_days else None,
             member=owner.user if owner else None,
         )
-        key, secret = await issue_key(parts, tx, request)
-    answer = {"organisation": organisation.id, "key": key.id, "secret": secret}
-    return store.answer(answer, f"Created key {key.id}. Its secret, shown only once: {secret}")
+        key, secret = await create_api_key(dependencies, tx, request)
+    result = {"organisation": organisation.id, "key": key.id, "secret": secret}
+    return options.print_result(result, f"Created key {key.id}. Its secret, shown only once: {secret}")
 
 
-async def revoke_key(*, mode: Mode, key: str, store: OrganisationStore) -> int:
+async def revoke_key(*, mode: Mode, key: str, options: OrganisationOptions) -> int:
     """Revoke an API key immediately.
 
     Args:
-        key: its ID
+        key: the ID of the key
     """
-    async with store.change("keys.revoke", mode) as (_, _, tx):
+    async with options.begin_change("keys.revoke", mode) as (_, _, tx):
         if not await tx[KeyStore].revoke(key):
             raise CommandError(f"The organisation has no valid key {key!r} in {mode} mode.")
         await tx[AuditLog].add(Change("api_key", key, "update", {"revoked": False}, {"revoked": True}))
-    return store.answer({"key": key, "revoked": True}, f"Revoked {key}.")
+    return options.print_result({"key": key, "revoked": True}, f"Revoked {key}.")
 
 
 async def create_app(
@@ -79,55 +79,56 @@ async def create_app(
     name: str,
     redirect_uri: tuple[str, ...] = (),
     scopes: str = "all",
-    store: OrganisationStore,
+    options: OrganisationOptions,
 ) -> int:
     """Create an OAuth app; its secret is shown once.
 
     Args:
-        name: shown to users on the consent page
-        redirect_uri: allowed redirect URI; repeatable
-        scopes: scopes that it may request: all, or a comma-separated list
+        name: the name that the consent page shows to users
+        redirect_uri: a permitted redirect URI; repeatable
+        scopes: the scopes that the app may request: all, or a comma-separated list
     """
-    new_app = NewApp(name, AppKind(kind.replace("-", "_")), redirect_uri, scopes_of(scopes.split(",")))
-    async with store.change("oauth.create_app") as (parts, organisation, tx):
-        app, secret = await parts[AppService].create_app(tx, _owner(organisation), new_app)
+    new_app = NewApp(name, AppKind(kind.replace("-", "_")), redirect_uri, parse_scopes(scopes.split(",")))
+    async with options.begin_change("oauth.create_app") as (dependencies, organisation, tx):
+        app, secret = await dependencies[AppService].create_app(tx, _create_owner_principal(organisation), new_app)
     secret_line = f"Its secret, shown only once: {secret}" if secret else "A public app has no secret."
-    answer = {"organisation": organisation.id, **_app_json(app), **({"client_secret": secret} if secret else {})}
-    return store.answer(answer, f"Created app {app.name}. client_id {app.client_id}\n{secret_line}")
+    result = {"organisation": organisation.id, **_build_app_json(app), **({"client_secret": secret} if secret else {})}
+    return options.print_result(result, f"Created app {app.name}. client_id {app.client_id}\n{secret_line}")
 
 
-async def list_apps(*, store: OrganisationStore) -> int:
+async def list_apps(*, options: OrganisationOptions) -> int:
     """List an organisation's OAuth apps."""
     async with (
-        store.find() as (parts, organisation),
-        parts[UnitOfWork].read(Tenant(organisation.id, True)) as tx,
+        options.open_organisation() as (dependencies, organisation),
+        dependencies[UnitOfWork].begin_reading(Tenant(organisation.id, True)) as tx,
     ):
-        apps = await tx[AppStore].all()
+        apps = await tx[AppStore].list_apps()
     lines = [f"{app.client_id}  {app.kind:<12} {app.name}" for app in apps]
-    answer = {"organisation": organisation.id, "apps": [_app_json(app) for app in apps]}
-    return store.answer(answer, *lines or ["No apps."])
+    result = {"organisation": organisation.id, "apps": [_build_app_json(app) for app in apps]}
+    return options.print_result(result, *lines or ["No apps."])
 
 
-async def delete_app(*, app: str, store: OrganisationStore) -> int:
+async def delete_app(*, app: str, options: OrganisationOptions) -> int:
     """Delete an OAuth app; its tokens become invalid.
 
     Args:
-        app: its client_id
+        app: the client_id of the app
     """
-    async with store.change("oauth.delete_app") as (parts, organisation, tx):
+    async with options.begin_change("oauth.delete_app") as (dependencies, organisation, tx):
         try:
-            await parts[AppService].delete_app(tx, _owner(organisation), app)
+            await dependencies[AppService].delete_app(tx, _create_owner_principal(organisation), app)
         except DomainError as error:
             raise CommandError(f"There is no app {app!r}. List apps with `joinery app list`.") from error
-    return store.answer({"organisation": organisation.id, "deleted": app}, f"Deleted {app}.")
+    return options.print_result({"organisation": organisation.id, "deleted": app}, f"Deleted {app}.")
 
 
-def _owner(organisation: Organisation) -> Principal:
-    """Return the principal of the operator, who acts as an owner in the console."""
+def _create_owner_principal(organisation: Organisation) -> Principal:
+    """Return a principal with which the operator manages apps as an owner of the organisation would."""
     tenant = Tenant(organisation.id, True)
-    return Principal(tenant, OPERATOR, "console", "owner", ROLES["owner"], organisation, session=True)
+    return Principal(tenant, OPERATOR, "console", "owner", ROLES["owner"], organisation, is_console_session=True)
 
 
-def _app_json(app: App) -> dict[str, Any]:
+def _build_app_json(app: App) -> dict[str, Any]:
+    """Return an app as JSON, without its secret."""
     scopes = "all" if app.scopes == SCOPES else ",".join(sorted(app.scopes))
-    return attributes(app, "client_id", "name", "kind", "redirect_uris") | {"scopes": scopes}
+    return select_attributes(app, "client_id", "name", "kind", "redirect_uris") | {"scopes": scopes}

@@ -1,4 +1,4 @@
-"""Commands for the database: migrations, SQL of lists, and clusters of several servers."""
+"""Commands for the database: migrate the schema, print SQL, and manage a cluster of PostgreSQL servers."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -9,113 +9,125 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from adapters.postgres import cluster
-from adapters.postgres import migrate as migrations
-from adapters.postgres.catalogue_query import FILTERS, list_sql
-from adapters.postgres.cluster import ClusterError, ClusterStatus, Coordinator, coordinator
-from adapters.postgres.stores import page_names, rendered
+from adapters.postgres import schema_migrations as migrations
+from adapters.postgres.catalogue_query import FILTERS, build_list_statement
+from adapters.postgres.cluster import ClusterError, ClusterStatus, CoordinatorConnection, connect_to_coordinator
+from adapters.postgres.stores import build_page_line_names, render_statement
 from adapters.postgres.unit_of_work import TABLES
 from domain.kernel.paging import PageRequest
 from entrypoints import settings
-from entrypoints.cli.store import DEFAULT, Store, attributes
+from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions, select_attributes
 from entrypoints.errors import CommandError, SettingsError
 
 
-async def migrate(*, plan: bool = False, store: Store = DEFAULT) -> int:
+async def migrate(*, plan: bool = False, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """Migrate the database to this release's schema.
 
     Args:
         plan: list the pending migrations without applying them
     """
-    url = settings.owner_url(store.environment())
+    url = settings.read_owner_url(options.read_environment())
     try:
-        names = await (migrations.list_pending if plan else migrations.migrate)(url)
-        later = (await migrations.read_compatibility(url)).unknown()
+        names = await (migrations.list_pending_migrations if plan else migrations.migrate)(url)
+        later = (await migrations.read_compatibility(url)).list_unknown_migrations()
     except migrations.MigrationError as error:
         raise CommandError(str(error)) from error
     newer = f" Its schema is that of a later, compatible release ({later[-1]})." if later else ""
     sentence = f"The database is up to date.{newer}"
     if names:
         sentence = f"{'Pending: ' if plan else 'Applied '}{', '.join(names)}."
-    return store.answer({"pending" if plan else "applied": names, "later": later}, sentence)
+    return options.print_result({"pending" if plan else "applied": names, "later": later}, sentence)
 
 
 @asynccontextmanager
-async def _coordinator(store: Store) -> AsyncIterator[Coordinator]:
-    url = store.environment().get("JOINERY_DATABASE_URL")
+async def _open_coordinator(options: CommandOptions) -> AsyncIterator[CoordinatorConnection]:
+    """Connect to the coordinator of the cluster. Raises SettingsError, CommandError."""
+    url = options.read_environment().get("JOINERY_DATABASE_URL")
     if not url:
         raise SettingsError("JOINERY_DATABASE_URL is not set. Set it to the URL of the cluster's coordinator.")
     try:
-        async with coordinator(url) as cluster_coordinator:
+        async with connect_to_coordinator(url) as cluster_coordinator:
             yield cluster_coordinator
     except (ClusterError, migrations.MigrationError) as error:
         raise CommandError(str(error)) from error
 
 
-def _report(line: str) -> None:
-    """Print progress to standard error, so that the output can be piped."""
+def _print_progress(line: str) -> None:
+    """Print a progress message to standard error."""
     print(line, file=sys.stderr, flush=True)
 
 
-async def init(*, shards: int = 32, store: Store = DEFAULT) -> int:
-    """Distribute the tables; a repeated run completes it.
+async def distribute_tables(*, shards: int = 32, options: CommandOptions = DEFAULT_OPTIONS) -> int:
+    """Distribute the tables over the nodes; running the command again completes an interrupted distribution.
 
     Args:
-        shards: permanent number of parts of the tenants' tables, and the maximum number of nodes. Each adds about 300
-            tables (partitions by day) to the system catalogue of every node
+        shards: the number of shards, which cannot be changed later, and the maximum number of nodes. Each shard adds about
+            300 tables (partitions by day) to the system catalogue of every node
     """
-    async with _coordinator(store) as cluster_coordinator:
+    async with _open_coordinator(options) as cluster_coordinator:
         applied = await migrations.migrate(cluster_coordinator.conninfo)
-        result = await cluster.distribute(cluster_coordinator, shards, _report)
-    answer = {"applied": applied, "reference": result.reference, "by_org": result.by_org, "local": result.local}
+        result = await cluster.distribute_tables(cluster_coordinator, shards, _print_progress)
+    answer = {
+        "applied": applied,
+        "reference": result.unplaced_reference_tables,
+        "by_org": result.unplaced_distributed_tables,
+        "local": result.local,
+    }
     count = len(result.missing)
     sentence = f"Distributed {count} tables." if count else "All tables are already distributed."
-    return store.answer(answer, sentence)
+    return options.print_result(answer, sentence)
 
 
-async def show_status(*, store: Store = DEFAULT) -> int:
-    """Show what each node holds, and current moves."""
-    async with _coordinator(store) as cluster_coordinator:
-        status = await cluster.status(cluster_coordinator)
-    return store.answer(_status_json(status), *_format_status(status))
+async def show_status(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
+    """Show the shards and tenants of each node, and the moves in progress."""
+    async with _open_coordinator(options) as cluster_coordinator:
+        status = await cluster.read_cluster_status(cluster_coordinator)
+    return options.print_result(_build_status_json(status), *_format_status(status))
 
 
-async def move(org: str, /, *, to: str | None = None, store: Store = DEFAULT) -> int:
+async def move(org: str, /, *, to: str | None = None, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """Move an organisation's shard to another node without downtime.
 
     Args:
         org: the organisation's ID
         to: HOST:PORT of the target (default: the node with the least data)
     """
-    async with _coordinator(store) as cluster_coordinator:
-        moved = await cluster.move(cluster_coordinator, org, to, _report)
-    return store.answer(asdict(moved), f"{moved.org} is now at {moved.target}.")
+    async with _open_coordinator(options) as cluster_coordinator:
+        moved = await cluster.move_organisation(cluster_coordinator, org, to, _print_progress)
+    return options.print_result(asdict(moved), f"{moved.org} is now at {moved.target}.")
 
 
-async def rebalance(*, store: Store = DEFAULT) -> int:
-    """Distribute the shards evenly; continues in the background."""
-    async with _coordinator(store) as cluster_coordinator:
-        count = await cluster.rebalance(cluster_coordinator, _report)
-    return store.answer(
+async def rebalance(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
+    """Distribute the shards evenly over the nodes; the moves continue in the background."""
+    async with _open_coordinator(options) as cluster_coordinator:
+        count = await cluster.rebalance_shards(cluster_coordinator, _print_progress)
+    return options.print_result(
         {"moves": count}, f"Moved {count} shards." if count else "The shards are already distributed evenly."
     )
 
 
-def _status_json(status: ClusterStatus) -> dict[str, Any]:
+def _build_status_json(status: ClusterStatus) -> dict[str, Any]:
+    """Return the status of the cluster as JSON."""
     nodes = []
     for node in status.nodes:
         described = asdict(node)
         del described["member"]
-        member = {"node": node.member.name, "coordinator": node.member.group == 0, "takes_shards": node.member.holds}
+        member = {
+            "node": node.member.name,
+            "coordinator": node.member.group == 0,
+            "takes_shards": node.member.accepts_shards,
+        }
         nodes.append({**member, "alive": node.error is None, **described})
     return {
-        **attributes(status.places, "missing", "local"),
+        **select_attributes(status.placement, "missing", "local"),
         "nodes": nodes,
-        "distributed": status.places.done,
-        "moving": [asdict(transfer) for transfer in status.moving],
+        "distributed": status.placement.placed_tables,
+        "moving": [asdict(transfer) for transfer in status.running_moves],
     }
 
 
 def _format_status(status: ClusterStatus) -> list[str]:
+    """Return the status of the cluster as lines of text."""
     lines = [f"{'node':<24} {'state':<12} {'shards':>7} {'MiB':>10} {'tenants':>8} {'open jobs':>10}"]
     for node in status.nodes:
         state = "alive" if node.error is None else "UNREACHABLE"
@@ -128,18 +140,20 @@ def _format_status(status: ClusterStatus) -> list[str]:
         if node.error is not None:
             lines.append(f"\n{node.member.name}: {node.error}")
         if node.largest:
-            lines.append(f"\nlargest at {node.member.name}, by the latest statistics")
-            lines += [f"  {one.org:<32} {one.rows:>12} rows {one.bytes / 2**20:>10.1f} MiB" for one in node.largest]
-    for one in status.moving:
+            lines.append(f"\nlargest tenants on {node.member.name}, according to the latest statistics")
+            lines += [
+                f"  {entry.org:<32} {entry.rows:>12} rows {entry.bytes / 2**20:>10.1f} MiB" for entry in node.largest
+            ]
+    for entry in status.running_moves:
         lines.append(
-            f"\nmoving {one.table} ({one.shard}) from {one.source} to {one.target}: {one.copied} of {one.bytes} bytes, {one.phase}"
+            f"\nmoving {entry.table} ({entry.shard}) from {entry.source} to {entry.target}: {entry.copied} of {entry.bytes} bytes, {entry.phase}"
         )
-    if status.places.missing:
-        lines.append(f"\nnot distributed yet: {', '.join(status.places.missing)}; run `joinery cluster init`")
+    if status.placement.missing:
+        lines.append(f"\nnot distributed yet: {', '.join(status.placement.missing)}; run `joinery cluster init`")
     return lines
 
 
-def sql(
+def print_sql(
     name: str | None = None,
     /,
     *,
@@ -148,29 +162,36 @@ def sql(
     after: bool = False,
     before: bool = False,
 ) -> int:
-    """Print the SQL statement of a list, or the names of all lists.
+    """Print the SQL statement that lists products, offers or the rows of a table; without a name, all names and filters.
 
     Args:
-        name: products, offers or a table; without one, all names
-        filters: include this filter; repeatable
-        limit: items on a page
-        after: the page after a cursor
-        before: the page before a cursor
+        name: products, offers or a table; without a name, all names are printed
+        filters: a filter to include; repeatable
+        limit: the number of items on a page
+        after: print the statement for the page after a cursor
+        before: print the statement for the page before a cursor
     """
     tables = {table.name: table for table in TABLES}
-    filters_by_list = {name: table.stored for name, table in tables.items()} | FILTERS
+    filters_by_list = {name: table.stored_columns for name, table in tables.items()} | FILTERS
     if name is None:
         for one in sorted(filters_by_list):
             print(f"{one:<22} filters: {', '.join(sorted(filters_by_list[one]))}")
         return 0
     if name not in filters_by_list:
-        raise CommandError(f"There is no list {name}. Print all names with `joinery sql`.")
+        raise CommandError(f"The service has no list {name!r}. Run `joinery sql` to print the names of all lists.")
     if unknown := set(filters) - set(filters_by_list[name]):
-        raise CommandError(f"The list {name} has no filter {', '.join(sorted(unknown))}.")
+        raise CommandError(
+            f"The list {name!r} has no filter {', '.join(map(repr, sorted(unknown)))}. "
+            f"Its filters are: {', '.join(sorted(filters_by_list[name])) or 'none'}."
+        )
     request = PageRequest(limit, "…" if after or before else None, backwards=before)
     if name in FILTERS:
         words = ["word0"] if "q" in filters else []
-        print(list_sql(name, [*filters, *words], request))
+        print(build_list_statement(name, [*filters, *words], request))
     else:
-        print(rendered(tables[name].list, page_names(request).union(filters), request.limit + 1))
+        print(
+            render_statement(
+                tables[name].list_statement, build_page_line_names(request).union(filters), request.limit + 1
+            )
+        )
     return 0

@@ -7,81 +7,89 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from domain.kernel.ids import is_id
-from domain.platform.incidents import TEXT, TITLE, Incident, OpenedBy, opened
+from domain.platform.incidents import MAX_TEXT_CHARS, MAX_TITLE_CHARS, Incident, OpenedBy, create_incident
 from domain.platform.model import COMPONENTS, ComponentState
 from domain.platform.ports import Incidents
-from entrypoints.cli.store import DEFAULT, Store, attributes
+from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions, select_attributes
 from entrypoints.errors import CommandError
 from ports.clock import Clock
 
 State = Literal["degraded", "down"]
 
 
-async def open_one(
+async def open_new_incident(
     *,
     component: Annotated[str, Parameter(choices=COMPONENTS)],
     state: State = "degraded",
     title: str,
     text: str | None = None,
-    store: Store = DEFAULT,
+    options: CommandOptions = DEFAULT_OPTIONS,
 ) -> int:
     """Open an incident of a component.
 
     Args:
-        title: one line
+        title: the title in one line
         text: the details (default: the title)
     """
-    async with store.open() as parts:
-        now = parts[Clock].now()
-        title, text = _check_length(title, TITLE), _check_length(text or title, TEXT)
-        incident = opened(component, ComponentState(state), title, text, OpenedBy.OPERATOR, now, now)
-        await parts[Incidents].save(incident)
-    return store.answer(_incident_json(incident), f"Opened {incident.id}: {incident.component} is {incident.state}.")
-
-
-async def update(id: str, /, *, text: str, state: State | None = None, store: Store = DEFAULT) -> int:
-    """Add an update to an incident."""
-    after = await _change(
-        store,
-        id,
-        lambda before, now: before.told(now, _check_length(text, TEXT), ComponentState(state) if state else None),
+    async with options.open_dependencies() as dependencies:
+        now = dependencies[Clock].now()
+        title, text = _check_length(title, MAX_TITLE_CHARS), _check_length(text or title, MAX_TEXT_CHARS)
+        incident = create_incident(component, ComponentState(state), title, text, OpenedBy.OPERATOR, now, now)
+        await dependencies[Incidents].save(incident)
+    return options.print_result(
+        _build_incident_json(incident), f"Opened {incident.id}: {incident.component} is {incident.state}."
     )
-    return store.answer(_incident_json(after), f"Updated {after.id}: {after.component} is {after.state}.")
 
 
-async def close(id: str, /, *, text: str = "Resolved.", store: Store = DEFAULT) -> int:
+async def update(
+    id: str, /, *, text: str, state: State | None = None, options: CommandOptions = DEFAULT_OPTIONS
+) -> int:
+    """Add an update to an incident, and change its state if one is stated."""
+    after = await _change(
+        options,
+        id,
+        lambda before, now: before.with_update(
+            now, _check_length(text, MAX_TEXT_CHARS), ComponentState(state) if state else None
+        ),
+    )
+    return options.print_result(_build_incident_json(after), f"Updated {after.id}: {after.component} is {after.state}.")
+
+
+async def close(id: str, /, *, text: str = "Resolved.", options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """Close an incident."""
-    after = await _change(store, id, lambda before, now: before.closed(now, _check_length(text, TEXT)))
-    return store.answer(_incident_json(after), f"Closed {after.id}.")
+    after = await _change(options, id, lambda before, now: before.with_end(now, _check_length(text, MAX_TEXT_CHARS)))
+    return options.print_result(_build_incident_json(after), f"Closed {after.id}.")
 
 
-async def list_open(*, store: Store = DEFAULT) -> int:
+async def list_open(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """List open incidents."""
-    async with store.open() as parts:
-        incidents = await parts[Incidents].open()
+    async with options.open_dependencies() as dependencies:
+        incidents = await dependencies[Incidents].list_open()
     lines = [f"{incident.id}  {incident.component:<10} {incident.state:<10} {incident.title}" for incident in incidents]
-    answer = {"incidents": [_incident_json(one) for one in incidents]}
-    return store.answer(answer, *lines or ["No incident is open."])
+    result = {"incidents": [_build_incident_json(one) for one in incidents]}
+    return options.print_result(result, *lines or ["No incident is open."])
 
 
-def _check_length(text: str, longest: int) -> str:
-    if not 0 < len(text) <= longest:
-        raise CommandError(f"A text must have 1 to {longest:,} characters.")
+def _check_length(text: str, max_chars: int) -> str:
+    """Return the text if it has 1 to `max_chars` characters. Raises CommandError otherwise."""
+    if not 0 < len(text) <= max_chars:
+        raise CommandError(f"The title or text must have 1 to {max_chars:,} characters.")
     return text
 
 
-async def _change(store: Store, id: str, change: Callable[[Incident, datetime], Incident]) -> Incident:
-    """Apply and save a change of an incident."""
-    async with store.open() as parts:
-        before = await parts[Incidents].get(id) if is_id("inc", id) else None
+async def _change(options: CommandOptions, id: str, change: Callable[[Incident, datetime], Incident]) -> Incident:
+    """Apply `change` to the incident with the ID, save the result and return it. Raises CommandError."""
+    async with options.open_dependencies() as dependencies:
+        before = await dependencies[Incidents].get(id) if is_id("inc", id) else None
         if before is None:
             raise CommandError(f"There is no incident {id!r}. List open incidents with `joinery incident list`.")
-        after = change(before, parts[Clock].now())
-        if not await parts[Incidents].save(after, before):
+        after = change(before, dependencies[Clock].now())
+        if not await dependencies[Incidents].save(after, before):
             raise CommandError("The incident was changed at the same time. Run the command again.")
     return after
 
 
-def _incident_json(incident: Incident) -> dict[str, Any]:
+def _build_incident_json(incident: Incident) -> dict[str, Any]:
+    """Return an incident as JSON."""
     closed = ("closed_at",) if incident.closed_at else ()
-    return {"incident": incident.id, **attributes(incident, "component", "state", "title", "opened_at", *closed)}
+    return {"incident": incident.id, **select_attributes(incident, "component", "state", "title", "opened_at", *closed)}

@@ -1,4 +1,4 @@
-"""The command line. Each command is a function, imported when it is run."""
+"""The command line `joinery`. The function of a command is imported only when the command is run."""
 
 import asyncio
 import inspect
@@ -12,24 +12,24 @@ from cyclopts import App, CycloptsError, Parameter
 
 from domain.kernel.errors import DomainError
 from entrypoints.errors import OperatorError
-from entrypoints.preflight import allow_many_files, refuse_foreign_packages
+from entrypoints.preflight import check_packages, raise_file_limit
 
 _INSUFFICIENT_PRIVILEGE = "42501"
-"""PostgreSQL's error code; the driver's class is not imported, so that commands without a database start fast."""
+"""Error code of PostgreSQL (SQLSTATE) for a missing privilege."""
 _CONFIGURATION = tomllib.loads(files(__package__).joinpath("commands.toml").read_text("utf-8"))
 COMMANDS: Final[dict[str, list[str]]] = _CONFIGURATION["commands"]
-"""Target function and summary of every command."""
+"""Function (`module:name`) and summary of each command, by command."""
 
 
-def command_line() -> App:
-    """Build the parser of all commands."""
+def build_command_line() -> App:
+    """Build the parser of the command line with all commands."""
     app = App(
         "joinery",
         help="Joins furniture vendors' feeds into one catalogue.",
         help_epilogue="Start with `joinery up --demo`. Settings are environment variables: see docs/configuration.md.",
         help_format="plaintext",
         help_formatter="plain",
-        version=_version,
+        version=_format_version,
         default_parameter=Parameter(negative=(), show_default=_describe_default),
     )
     groups = {
@@ -45,22 +45,23 @@ def command_line() -> App:
 
 
 def _describe_default(value: Any) -> str | None:
-    """Return the help text of an option's default; None for a false value."""
+    """Return the text that the help shows for an option's default; None for an empty or false default."""
     return (", ".join(value) if isinstance(value, tuple) else str(value)) if value else None
 
 
-def _version() -> str:
+def _format_version() -> str:
+    """Return the output of `joinery --version`."""
     from importlib.metadata import version  # noqa: PLC0415  speeds up all other commands
 
     return f"joinery {version('joinery')}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Expected errors are printed as one sentence."""
+    """Run one command and return the exit code. Expected errors are printed in one line."""
     try:
-        refuse_foreign_packages()
-        allow_many_files()
-        app = command_line()
+        check_packages()
+        raise_file_limit()
+        app = build_command_line()
         _, apps, _ = app.parse_commands(argv)
         for subcommand in apps:
             if subcommand.default_command:

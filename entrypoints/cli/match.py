@@ -9,9 +9,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
-from domain.matching.features import MatchFeatures, fields_by_header, ignored_headers, read_features, texts_by_field
-from domain.matching.scoring import Scored, evidence
-from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
+from domain.matching.features import (
+    MatchFeatures,
+    compute_features_from_texts,
+    find_fields_by_header,
+    list_ignored_headers,
+    select_texts_by_field,
+)
+from domain.matching.scoring import ScoredCandidate, build_evidence
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, match_sides
 from entrypoints.errors import CommandError
 
 _DELIMITERS = ",;\t"
@@ -21,34 +27,38 @@ _MAX_FIELD_SIZE = 1 << 24
 def match(*, left: Path, right: Path, out: Path, explain: Path | None = None, least: float = 0.01) -> int:
     """Match the items of two CSV files, without a server.
 
-    Requires no known pairs. Both files need a column id, and title (or name) or a code. Further columns that are used: brand,
-    mpn, model, sku, gtin (ean, upc), price, currency, description, collection, colour, finish, width, depth, height,
+    Both files need the column `id`, and at least one of title (or name), mpn, model, sku and gtin (ean, upc). Further
+    columns that are used: brand, price, currency, description, collection, colour, finish, width, depth, height,
     dim_unit, weight, weight_unit, pack, pieces. docs/matching.md describes the output.
 
     Args:
         left: one vendor's items
         right: the other vendor's items
         out: output file with idA,idB,probability
-        explain: output file for the evidence, one JSON object per pair
-        least: minimum probability of a pair
+        explain: output file for the evidence of each pair, one JSON object per line
+        least: the minimum probability of a pair in the output
     """
     index = MatchIndex()
-    gc.disable()  # there are no reference cycles, and the collector takes a fifth of the time
+    gc.disable()  # the code creates no reference cycles, and collecting takes a fifth of the time
     try:
         for side, path in ((LEFT, left), (RIGHT, right)):
             for item in _read_items(path):
                 index.add(side, item)
-        pairs = (pair for pair in matched(index) if pair.odds.probability >= least)
-        written = _write(pairs, index, out, explain)
+        pairs = (pair for pair in match_sides(index) if pair.odds.probability >= least)
+        written = _write_pairs(pairs, index, out, explain)
     finally:
         gc.enable()
-    print(f"{written} pairs of {len(index.items[LEFT])} and {len(index.items[RIGHT])} items", file=sys.stderr)
+    item_counts = f"{len(index.items[LEFT])} items in {left} and {len(index.items[RIGHT])} items in {right}"
+    print(f"Wrote {written} pairs to {out}, from {item_counts}.", file=sys.stderr)
     return 0
 
 
 def _read_items(path: Path) -> Iterator[MatchFeatures]:
-    """Yield the items of a file. Raises CommandError for an unreadable file, missing columns, and blank or duplicate IDs."""
-    seen: set[str] = set()
+    """Yield the items of a CSV file.
+
+    Raises CommandError if the file is unreadable or lacks a column, or if an ID is empty or occurs twice.
+    """
+    ids: set[str] = set()
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows, key, field_by_header = _open_table(path, file)
@@ -56,10 +66,10 @@ def _read_items(path: Path) -> Iterator[MatchFeatures]:
                 id = (row.get(key) or "").strip()
                 if not id:
                     raise CommandError(f"{path}: row {number} has no ID.")
-                if id in seen:
+                if id in ids:
                     raise CommandError(f"{path}: the ID {id} in row {number} is a duplicate. IDs must be unique.")
-                seen.add(id)
-                yield read_features(id, texts_by_field(row, field_by_header))
+                ids.add(id)
+                yield compute_features_from_texts(id, select_texts_by_field(row, field_by_header))
     except OSError as error:
         raise CommandError(f"{path} could not be read: {error.strerror}.") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -67,6 +77,7 @@ def _read_items(path: Path) -> Iterator[MatchFeatures]:
 
 
 def _open_table(path: Path, file: TextIO) -> tuple[Iterable[dict[str, str]], str, dict[str, str]]:
+    """Return the rows of a CSV file, the header of the ID column, and the fields by header. Raises CommandError."""
     csv.field_size_limit(_MAX_FIELD_SIZE)
     start = file.readline()
     file.seek(0)
@@ -74,16 +85,17 @@ def _open_table(path: Path, file: TextIO) -> tuple[Iterable[dict[str, str]], str
     headers = [header for header in rows.fieldnames or () if header]
     key = next((header for header in headers if header.strip().lower() == "id"), None)
     if key is None:
-        raise CommandError(f"{path} has no column id. Its columns are: {', '.join(headers) or 'none'}.")
-    field_by_header = fields_by_header(headers)
+        raise CommandError(f"{path} has no column `id`. Its columns are: {', '.join(headers) or 'none'}.")
+    field_by_header = find_fields_by_header(headers)
     if not {"title", "mpn", "gtin", "model", "sku"} & set(field_by_header.values()):
         raise CommandError(f"{path} has neither a title (or name) nor a code (mpn, model, sku, gtin) for matching.")
-    if unused := ignored_headers(headers, field_by_header):
-        print(f"{path}: not used: {', '.join(unused)}", file=sys.stderr)
+    if unused := list_ignored_headers(headers, field_by_header):
+        print(f"{path}: ignored columns: {', '.join(unused)}", file=sys.stderr)
     return rows, key, field_by_header
 
 
-def _write(pairs: Iterable[Scored], index: MatchIndex, out: Path, explain: Path | None) -> int:
+def _write_pairs(pairs: Iterable[ScoredCandidate], index: MatchIndex, out: Path, explain: Path | None) -> int:
+    """Write the pairs to `out`, and their evidence to `explain` if it is a path; return the number of pairs."""
     count = 0
     try:
         with ExitStack() as open_files:
@@ -102,10 +114,10 @@ def _write(pairs: Iterable[Scored], index: MatchIndex, out: Path, explain: Path 
     return count
 
 
-def _explain_pair(pair: Scored, index: MatchIndex) -> dict[str, object]:
-    """Return a pair with its evidence; its odds are 2 to the power of the prior plus all weights."""
-    a, b = index.items[LEFT][pair.left], index.items[RIGHT][pair.right]
-    parts = evidence(pair, a, b, index.weights)
+def _explain_pair(pair: ScoredCandidate, index: MatchIndex) -> dict[str, object]:
+    """Return a pair and its evidence as JSON. The odds of the pair are 2 to the power of the sum of prior and weights."""
+    left_item, right_item = index.items[LEFT][pair.left], index.items[RIGHT][pair.right]
+    evidence = build_evidence(pair, left_item, right_item, index.weights)
     return {
         "idA": pair.left,
         "idB": pair.right,
@@ -113,7 +125,13 @@ def _explain_pair(pair: Scored, index: MatchIndex) -> dict[str, object]:
         "conflicts": pair.conflicts,
         "prior": index.weights.prior,
         "evidence": [
-            {"comparison": p.comparison, "level": p.name, "weight": p.weight, "left": p.left, "right": p.right}
-            for p in parts
+            {
+                "comparison": comparison.comparison,
+                "level": comparison.name,
+                "weight": comparison.weight,
+                "left": comparison.left,
+                "right": comparison.right,
+            }
+            for comparison in evidence
         ],
     }

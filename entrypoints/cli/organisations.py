@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from adapters.files.packing import GzipPacker
-from adapters.postgres.erasing import PostgresErasure
+from adapters.files.compression import GzipCompressor
+from adapters.postgres.erasure import PostgresErasure
 from adapters.postgres.nodes.pool import Pool
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
@@ -19,141 +19,158 @@ from domain.exports.model import MANIFEST, PRODUCTS
 from domain.jobs.ports import JobStore
 from domain.kernel.lines import Lines
 from domain.kernel.tenancy import Tenant
-from domain.matching.index import matching
+from domain.matching.index import create_matching_job
 from domain.matching.ports import MatchIndexStore
-from domain.orgs.model import KINDS, Organisation, Plan
+from domain.orgs.model import ORGANISATION_KINDS, Organisation, Plan
 from domain.orgs.ports import OrgRegistry
-from domain.orgs.usecases.leaving import Leaving, StillWritten
-from domain.storage.model import KEPT_IN_OBJECTS
+from domain.orgs.usecases.erasure import ErasureIncomplete, OrganisationEraser
+from domain.storage.model import OBJECT_PREFIXES
 from entrypoints.areas.registry import AREAS
-from entrypoints.cli.store import DEFAULT, Mode, OrganisationStore, Store, attributes
-from entrypoints.datasets import ListDatasets
+from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions, Mode, OrganisationOptions, select_attributes
+from entrypoints.datasets import OperationDatasets
 from entrypoints.dependencies import Dependencies
 from entrypoints.errors import CommandError
-from entrypoints.provisioning import begin, new_organisation
-from ports.objects import Objects
+from entrypoints.provisioning import begin_operator_change, create_organisation
+from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
 
 
 async def create(
-    *, name: str, kind: Annotated[str, Parameter(choices=KINDS)], plan: str = "free", store: Store = DEFAULT
+    *,
+    name: str,
+    kind: Annotated[str, Parameter(choices=ORGANISATION_KINDS)],
+    plan: str = "free",
+    options: CommandOptions = DEFAULT_OPTIONS,
 ) -> int:
     """Create an organisation.
 
     Args:
-        plan: free, standard, high or max
+        plan: the organisation's plan: free, standard, high or max
     """
-    async with store.open() as parts:
-        organisation = await new_organisation(parts, name, kind, await _find_plan(parts, plan))
-    answer = _organisation_json(organisation) | {
+    async with options.open_dependencies() as dependencies:
+        organisation = await create_organisation(dependencies, name, kind, await _find_plan(dependencies, plan))
+    result = _build_organisation_json(organisation) | {
         "catalogues": {"live": organisation.catalogues[0], "test": organisation.catalogues[1]}
     }
-    return store.answer(answer, f"Created {organisation.name} ({organisation.id}).")
+    return options.print_result(result, f"Created {organisation.name} ({organisation.id}).")
 
 
-def _organisation_json(organisation: Organisation) -> dict[str, Any]:
-    return attributes(organisation, "name", "kind") | {"organisation": organisation.id, "plan": organisation.plan.code}
+def _build_organisation_json(organisation: Organisation) -> dict[str, Any]:
+    """Return an organisation as JSON."""
+    return select_attributes(organisation, "name", "kind") | {
+        "organisation": organisation.id,
+        "plan": organisation.plan.code,
+    }
 
 
-async def _find_plan(parts: Dependencies, code: str) -> Plan:
-    plan: Plan | None = await parts[OrgRegistry].plan(code)
+async def _find_plan(dependencies: Dependencies, code: str) -> Plan:
+    """Return the plan with the code. Raises CommandError if there is none."""
+    plan: Plan | None = await dependencies[OrgRegistry].plan(code)
     if plan is None:
         raise CommandError(f"There is no plan {code!r}. Use free, standard, high or max.")
     return plan
 
 
-async def list_all(*, store: Store = DEFAULT) -> int:
+async def list_all(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """List organisations with ID, plan, kind and name."""
-    async with store.open() as parts:
-        organisations = await parts[OrgRegistry].named("")
+    async with options.open_dependencies() as dependencies:
+        organisations = await dependencies[OrgRegistry].list_by_name("")
     lines = [f"{row.id}  {row.plan.code:<9} {row.kind:<9} {row.name}" for row in organisations]
-    answer = {"organisations": [_organisation_json(one) for one in organisations]}
-    return store.answer(answer, *lines or ["No organisations."])
+    result = {"organisations": [_build_organisation_json(one) for one in organisations]}
+    return options.print_result(result, *lines or ["No organisations."])
 
 
-async def change_plan(*, plan: str, store: OrganisationStore) -> int:
+async def change_plan(*, plan: str, options: OrganisationOptions) -> int:
     """Change an organisation's plan, with effect from its next request.
 
     Args:
-        plan: free, standard, high or max; see GET /v1/plans for their contents
+        plan: the new plan: free, standard, high or max (GET /v1/plans lists what each includes)
     """
-    async with store.find() as (parts, organisation):
-        await parts[OrgRegistry].change_plan(organisation.id, await _find_plan(parts, plan))
+    async with options.open_organisation() as (dependencies, organisation):
+        await dependencies[OrgRegistry].change_plan(organisation.id, await _find_plan(dependencies, plan))
         before = organisation.plan.code
-        async with begin(parts, organisation, "orgs.change_plan") as tx:
+        async with begin_operator_change(dependencies, organisation, "orgs.change_plan") as tx:
             await tx[AuditLog].add(Change("organisation", organisation.id, "update", {"plan": before}, {"plan": plan}))
-    answer = {"organisation": organisation.id, "plan": plan, "before": before}
-    return store.answer(answer, f"{organisation.name} now has the plan {plan} (previously {before}).")
+    result = {"organisation": organisation.id, "plan": plan, "before": before}
+    return options.print_result(result, f"{organisation.name} now has the plan {plan} (previously {before}).")
 
 
-async def rematch(*, mode: Mode = "live", store: OrganisationStore) -> int:
-    """Match all variants again, with newly estimated weights. People's decisions stay."""
-    async with store.change("matching.rematch", mode) as (_, organisation, tx):
-        queued = await tx[MatchIndexStore].requeue_all()
-        await tx[JobStore].add(matching(tx.tenant))
+async def rematch(*, mode: Mode = "live", options: OrganisationOptions) -> int:
+    """Match all variants again, with newly estimated weights. Decisions by people do not change."""
+    async with options.begin_change("matching.rematch", mode) as (_, organisation, tx):
+        queued = await tx[MatchIndexStore].delete_model_and_requeue()
+        await tx[JobStore].add(create_matching_job(tx.tenant))
         await tx[AuditLog].add(Change("organisation", organisation.id, "update", {}, {"rematched": queued}))
-    answer = {"organisation": organisation.id, "mode": mode, "variants": queued}
-    return store.answer(answer, f"{queued:,} variants of {organisation.name} are queued for matching.")
+    result = {"organisation": organisation.id, "mode": mode, "variants": queued}
+    return options.print_result(result, f"{queued:,} variants of {organisation.name} are queued for matching.")
 
 
-async def export(*, to: Path, store: OrganisationStore) -> int:
+async def export(*, to: Path, options: OrganisationOptions) -> int:
     """Export all of an organisation's data to a folder, with a subfolder per mode and a file per dataset.
 
     Args:
-        to: a new folder
+        to: the path of a new folder
     """
     if to.exists() and any(to.iterdir()):  # noqa: ASYNC240  a command has no other tasks
         raise CommandError(f"{to} is not empty. Use a new folder.")
     manifests: dict[str, Any] = {}
-    async with store.find() as (parts, organisation):
-        datasets = ListDatasets(lambda: AREAS, parts)
+    async with options.open_organisation() as (dependencies, organisation):
+        datasets = OperationDatasets(lambda: AREAS, dependencies)
         for mode in ("live", "test"):
             folder, manifest = to / mode, []
             folder.mkdir(parents=True, mode=0o700)
-            async with parts[UnitOfWork].snapshot(Tenant(organisation.id, mode == "live")) as tx:
+            async with dependencies[UnitOfWork].begin_snapshot(Tenant(organisation.id, mode == "live")) as tx:
                 for name in datasets.names:
-                    lines = tx[CatalogueStore].lines(None) if name == PRODUCTS else datasets.lines(tx, name)
-                    manifest.append(await _write(folder / f"{name}.jsonl.gz", name, lines))
+                    lines = (
+                        tx[CatalogueStore].stream_documents(None)
+                        if name == PRODUCTS
+                        else datasets.stream_lines(tx, name)
+                    )
+                    manifest.append(await _write_dataset(folder / f"{name}.jsonl.gz", name, lines))
             (folder / f"{MANIFEST}.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
             manifests[mode] = manifest
     rows = sum(file["rows"] for manifest in manifests.values() for file in manifest)
-    answer = {"organisation": organisation.id, "folder": str(to), **manifests}
-    return store.answer(answer, f"Wrote {rows:,} rows of {organisation.name} to {to}.")
+    result = {"organisation": organisation.id, "folder": str(to), **manifests}
+    return options.print_result(result, f"Wrote {rows:,} rows of {organisation.name} to {to}.")
 
 
-async def _write(path: Path, dataset: str, lines: AsyncGenerator[Lines, None]) -> dict[str, Any]:
-    """Write one file under a temporary name, and rename it when it is complete; return its manifest entry."""
-    packer, rows = GzipPacker(), 0
+async def _write_dataset(path: Path, dataset: str, lines: AsyncGenerator[Lines, None]) -> dict[str, Any]:
+    """Write a dataset to a gzipped file; return the file's entry in the manifest.
+
+    The file has a temporary name until it is complete.
+    """
+    compressor, rows = GzipCompressor(), 0
     partial = path.with_suffix(".partial")
     with partial.open("xb") as file:
-        async for portion in lines:
-            rows += portion.rows
-            file.write(await asyncio.to_thread(packer.pack, portion.data))
-        file.write(packer.end())
+        async for chunk in lines:
+            rows += chunk.rows
+            file.write(await asyncio.to_thread(compressor.compress, chunk.data))
+        file.write(compressor.finish())
     partial.rename(path)
-    return {"dataset": dataset, "rows": rows, "bytes": packer.size, "sha256": packer.sha256}
+    return {"dataset": dataset, "rows": rows, "bytes": compressor.size, "sha256": compressor.sha256}
 
 
-async def delete(*, confirm: str | None = None, store: OrganisationStore) -> int:
+async def delete(*, confirm: str | None = None, options: OrganisationOptions) -> int:
     """Delete an organisation and all its data permanently. Existing backups are not changed.
 
     Args:
-        confirm: its exact name
+        confirm: the exact name of the organisation
     """
-    async with store.find() as (parts, organisation):
+    async with options.open_organisation() as (dependencies, organisation):
         if confirm != organisation.name:
             raise CommandError(
                 f"This deletes {organisation.name} ({organisation.id}) permanently. To confirm, add --confirm with its exact name."
             )
-        if not store.json:
+        if not options.json:
             print(f"Deleting {organisation.name}: revoking its keys, then deleting its data …", file=sys.stderr)
-        leaving = Leaving(PostgresErasure(parts[Pool]), parts[Objects], KEPT_IN_OBJECTS)
+        eraser = OrganisationEraser(PostgresErasure(dependencies[Pool]), dependencies[ObjectStore], OBJECT_PREFIXES)
         try:
-            erased = await leaving.erase(organisation)
-        except StillWritten:
+            erased = await eraser.erase(organisation)
+        except ErasureIncomplete:
             raise CommandError(
-                "Some processes still write its data; its credentials are revoked. Run the command again."
+                "Some processes are still writing data of the organisation. Its credentials are revoked. Run the command "
+                "again."
             ) from None
-    answer = {"organisation": organisation.id, "rows": dict(erased.rows), "objects": erased.objects}
+    result = {"organisation": organisation.id, "rows": dict(erased.rows), "objects": erased.objects}
     rows = sum(erased.rows.values())
-    return store.answer(answer, f"Deleted {organisation.name}: {rows:,} rows, {erased.objects:,} objects.")
+    return options.print_result(result, f"Deleted {organisation.name}: {rows:,} rows, {erased.objects:,} objects.")

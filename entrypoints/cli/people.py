@@ -1,4 +1,4 @@
-"""Commands for members of organisations, their tokens, sign-in links and sessions."""
+"""Commands for members of organisations: membership, tokens, sign-in links and sessions."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -15,74 +15,79 @@ from domain.orgs.ports import OrgStore
 from domain.people.model import User
 from domain.people.ports import People
 from domain.people.usecases.sessions import SessionService
-from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes
+from entrypoints.cli.store import DEFAULT_OPTIONS, CommandOptions, OrganisationOptions, select_attributes
 from entrypoints.dependencies import Dependencies
 from entrypoints.errors import CommandError
-from entrypoints.provisioning import begin, new_member, note, sign_in_link
+from entrypoints.provisioning import (
+    add_organisation_member,
+    begin_operator_change,
+    create_sign_in_link,
+    record_security_event,
+)
 from ports.unit_of_work import UnitOfWork
 
-MAX_HOURS = 24 * 90
-"""Maximum lifetime of an operator's token in hours."""
+MAX_TOKEN_HOURS = 24 * 90
+"""Maximum lifetime in hours of a token that an operator creates."""
 
 
 async def add_member(
-    *, email: str, role: Annotated[str, Parameter(choices=sorted(ROLES))], store: OrganisationStore
+    *, email: str, role: Annotated[str, Parameter(choices=sorted(ROLES))], options: OrganisationOptions
 ) -> int:
     """Add a member to an organisation."""
-    async with store.find() as (parts, organisation):
-        member = await new_member(parts, organisation, email, role)
-    answer = {"organisation": organisation.id, **attributes(member, "user", "email", "role")}
-    return store.answer(answer, f"Added {member.email} as {member.role} ({member.user}).")
+    async with options.open_organisation() as (dependencies, organisation):
+        member = await add_organisation_member(dependencies, organisation, email, role)
+    result = {"organisation": organisation.id, **select_attributes(member, "user", "email", "role")}
+    return options.print_result(result, f"Added {member.email} as {member.role} ({member.user}).")
 
 
-async def create_token(*, email: str, hours: int = 8, store: OrganisationStore) -> int:
+async def create_token(*, email: str, hours: int = 8, options: OrganisationOptions) -> int:
     """Create a token with which a script acts as a member.
 
     Args:
         email: the member's email address
-        hours: its lifetime
+        hours: the lifetime of the token
     """
-    async with store.find() as (parts, organisation):
-        user = await _find_member(parts, organisation, email)
-        if not 0 < hours <= MAX_HOURS:
-            raise CommandError(f"--hours must be between 1 and {MAX_HOURS}.")
-        session, secret = await parts[SessionService].token(user, organisation.id, timedelta(hours=hours))
+    async with options.open_organisation() as (dependencies, organisation):
+        user = await _find_member(dependencies, organisation, email)
+        if not 0 < hours <= MAX_TOKEN_HOURS:
+            raise CommandError(f"--hours must be between 1 and {MAX_TOKEN_HOURS}.")
+        session, secret = await dependencies[SessionService].create_token(user, organisation.id, timedelta(hours=hours))
         expires_at = session.expires_at.isoformat()
-        async with begin(parts, organisation, "tokens.create") as tx:
+        async with begin_operator_change(dependencies, organisation, "tokens.create") as tx:
             await tx[AuditLog].add(
                 Change("session", session.id, "create", {}, {"user": user.id, "expires_at": expires_at})
             )
-        await note(parts, user, "token_created")
-    answer = {"organisation": organisation.id, "user": user.id, "session": session.id, "token": secret}
-    return store.answer(
-        {**answer, "expires_at": expires_at},
+        await record_security_event(dependencies, user, "token_created")
+    result = {"organisation": organisation.id, "user": user.id, "session": session.id, "token": secret}
+    return options.print_result(
+        {**result, "expires_at": expires_at},
         f"Created a token of {user.email}, valid until {session.expires_at:%d %B %Y %H:%M} UTC, shown only once: {secret}",
     )
 
 
-async def link(*, email: str, store: OrganisationStore) -> int:
+async def create_link(*, email: str, options: OrganisationOptions) -> int:
     """Create a one-time sign-in link for a member.
 
     Args:
         email: the member's email address
     """
-    async with store.find() as (parts, organisation):
-        user = await _find_member(parts, organisation, email)
-        url = await sign_in_link(parts, user, organisation)
-    answer = {"organisation": organisation.id, "user": user.id, "url": url}
-    return store.answer(answer, f"Sign-in link for {user.email}, valid once within 15 minutes:\n{url}")
+    async with options.open_organisation() as (dependencies, organisation):
+        user = await _find_member(dependencies, organisation, email)
+        url = await create_sign_in_link(dependencies, user, organisation)
+    result = {"organisation": organisation.id, "user": user.id, "url": url}
+    return options.print_result(result, f"Sign-in link for {user.email}, valid once within 15 minutes:\n{url}")
 
 
-async def list_sessions(*, email: str, store: Store = DEFAULT) -> int:
+async def list_sessions(*, email: str, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """List a person's sessions.
 
     Args:
         email: the person's email address
     """
-    async with store.open() as parts:
-        user = await _find_user(parts, email)
-        sessions = await parts[SessionService].list_of(user.id)
-    answer = [
+    async with options.open_dependencies() as dependencies:
+        user = await _find_user(dependencies, email)
+        sessions = await dependencies[SessionService].list_active(user.id)
+    result = [
         {
             "session": session.id,
             "kind": str(session.kind),
@@ -95,39 +100,43 @@ async def list_sessions(*, email: str, store: Store = DEFAULT) -> int:
         f"{session.id}  {session.kind:<8} {session.address:<16} last used {session.seen_at:%d %B %Y %H:%M} UTC"
         for session in sessions
     ]
-    return store.answer({"user": user.id, "sessions": answer}, *lines or [f"{user.email} has no sessions."])
+    return options.print_result({"user": user.id, "sessions": result}, *lines or [f"{user.email} has no sessions."])
 
 
-async def end_sessions(*, email: str, session: str | None = None, store: Store = DEFAULT) -> int:
+async def end_sessions(*, email: str, session: str | None = None, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """End a person's sessions and tokens immediately.
 
     Args:
         email: the person's email address
         session: end only the session with this ID
     """
-    async with store.open() as parts:
-        user = await _find_user(parts, email)
+    async with options.open_dependencies() as dependencies:
+        user = await _find_user(dependencies, email)
         if session:
             try:
-                await parts[SessionService].revoke(user.id, session)
+                await dependencies[SessionService].revoke(user.id, session)
             except NotFound as error:
                 raise CommandError(f"{user.email} has no active session {session!r}.") from error
-        ended = 1 if session else await parts[SessionService].revoke_all(user.id)
-        await note(parts, user, "sessions_ended")
-    return store.answer({"user": user.id, "ended": ended}, f"Ended {ended} of {user.email}'s sessions.")
+        ended = 1 if session else await dependencies[SessionService].revoke_all(user.id)
+        await record_security_event(dependencies, user, "sessions_ended")
+    return options.print_result({"user": user.id, "ended": ended}, f"Ended {ended} of {user.email}'s sessions.")
 
 
-async def _find_user(parts: Dependencies, email: str) -> User:
-    user: User | None = await parts[People].by_email(email)
+async def _find_user(dependencies: Dependencies, email: str) -> User:
+    """Return the user with the email address. Raises CommandError if there is none."""
+    user: User | None = await dependencies[People].by_email(email)
     if user is None:
-        raise CommandError(f"There is no account with the email address {email!r}. Add it with `joinery member add`.")
+        raise CommandError(
+            f"There is no account with the email address {email!r}. Add the person with `joinery member add`."
+        )
     return user
 
 
-async def _find_member(parts: Dependencies, organisation: Organisation, email: str) -> User:
-    async with parts[UnitOfWork].read(Tenant(organisation.id, True)) as tx:
+async def _find_member(dependencies: Dependencies, organisation: Organisation, email: str) -> User:
+    """Return the member with the email address. Raises CommandError if the organisation has none."""
+    async with dependencies[UnitOfWork].begin_reading(Tenant(organisation.id, True)) as tx:
         member = await tx[OrgStore].member(email)
-    user: User | None = await parts[People].get(member.user) if member is not None else None
+    user: User | None = await dependencies[People].get(member.user) if member is not None else None
     if user is None:
-        raise CommandError(f"{email} is not a member of {organisation.name}. Add them with `joinery member add`.")
+        raise CommandError(f"{email} is not a member of {organisation.name}. Add the person with `joinery member add`.")
     return user

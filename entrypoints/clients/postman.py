@@ -1,4 +1,4 @@
-"""Collection of all requests in Postman's format 2.1, which Bruno, Insomnia and Hoppscotch also import."""
+"""Collection of example requests for Postman (format 2.1), which Bruno, Insomnia and Hoppscotch also import."""
 
 import json
 from collections import defaultdict
@@ -8,15 +8,15 @@ from entrypoints.clients.description import Json
 
 _SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 _REQUIRED_HEADERS = {"IdempotencyKey": "{{$guid}}", "IfMatch": "*"}
-"""Required headers and their values."""
+"""Values of required headers by component name."""
 
 
-def collection(document: Json) -> bytes:
-    """Return the collection: a folder per area, an example body for each request, and variables for URL and key."""
+def build_collection(document: Json) -> bytes:
+    """Return the Postman collection for an OpenAPI document, as JSON with one folder per area."""
     folders: dict[str, list[Json]] = defaultdict(list)
     for path, item in document["paths"].items():
         for verb, operation in item.items():
-            folders[operation["tags"][0]].append(_request(document, path, verb.upper(), operation))
+            folders[operation["tags"][0]].append(_build_request(document, path, verb.upper(), operation))
     collection_ = {
         "info": {
             "name": document["info"]["title"],
@@ -35,10 +35,10 @@ def collection(document: Json) -> bytes:
     return json.dumps(collection_, ensure_ascii=False, indent=1).encode()
 
 
-def _request(document: Json, path: str, verb: str, operation: Json) -> Json:
-    """Return a request; optional query parameters are disabled."""
-    shared = [one["$ref"].rpartition("/")[2] for one in operation["parameters"] if "$ref" in one]
-    own = [one for one in operation["parameters"] if "$ref" not in one]
+def _build_request(document: Json, path: str, verb: str, operation: Json) -> Json:
+    """Return the Postman request for an operation. Optional query parameters are included, but disabled."""
+    shared_parameters = [one["$ref"].rpartition("/")[2] for one in operation["parameters"] if "$ref" in one]
+    own_parameters = [one for one in operation["parameters"] if "$ref" not in one]
     headers = document["components"]["parameters"]
     segments = [f":{part[1:-1]}" if part.startswith("{") else part for part in path.strip("/").split("/")]
     url: dict[str, Any] = {
@@ -52,10 +52,10 @@ def _request(document: Json, path: str, verb: str, operation: Json) -> Json:
                 "description": one.get("description", ""),
                 "disabled": not one.get("required"),
             }
-            for one in own
+            for one in own_parameters
             if one["in"] == "query"
         ],
-        "variable": [{"key": one["name"], "value": ""} for one in own if one["in"] == "path"],
+        "variable": [{"key": one["name"], "value": ""} for one in own_parameters if one["in"] == "path"],
     }
     request: dict[str, Any] = {
         "method": verb,
@@ -63,7 +63,7 @@ def _request(document: Json, path: str, verb: str, operation: Json) -> Json:
             {"key": "Service-Version", "value": document["info"]["version"]},
             *(
                 {"key": headers[one]["name"], "value": _REQUIRED_HEADERS[one]}
-                for one in shared
+                for one in shared_parameters
                 if one in _REQUIRED_HEADERS
             ),
         ],

@@ -1,1 +1,1 @@
-"""The console: pages for people, made on the server of the very operations that programs call."""
+"""The console: web pages for people, which use the same operations as programs do."""

@@ -1,4 +1,4 @@
-"""Geometry of SVG charts: steps over time, strips of days and the history of a product."""
+"""Geometry of SVG charts: step charts, daily status bars and the timeline of a product."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,128 +12,148 @@ from domain.kernel.money import EXPONENTS
 from domain.runs.model import RunDay
 from domain.runs.ports import RunStore
 from entrypoints.console.context import PageContext
-from entrypoints.console.products import PRICES, price_path
-from entrypoints.console.rendering import date as write_date
-from entrypoints.console.rendering import money, text_of, words
+from entrypoints.console.products import PRICE_FIELDS, find_price_field
+from entrypoints.console.rendering import format_field, format_money, format_words
+from entrypoints.console.rendering import format_short_date as write_date
 from entrypoints.console.translation import gettext
 from ports.clock import Clock
 
-DAYS = 14
-_KEPT = timedelta(days=30)
-"""Retention of events."""
+DAILY_STATUS_DAYS = 14
+"""Number of days for which a source's daily status bars are shown."""
+_RETENTION = timedelta(days=30)
+"""Time for which events are stored."""
 _COLOURS = 6
 """Number of colours of series, the classes `s0` to `s5`."""
-_POINTS = 40
+_MAX_POINTS = 40
 """Maximum number of points of a line."""
-_CHANGES = 15
+_MAX_CHANGES = 15
+"""Maximum number of changes of offers in the timeline of a product."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 508, 12, 184
 _SIZE = {"width": 520, "height": 210, "left": _LEFT, "right": _RIGHT, "bottom": _BOTTOM}
 
-Points = Sequence[tuple[datetime, float | None]]
-Plot = Mapping[str, Any]
+SeriesPoints = Sequence[tuple[datetime, float | None]]
+"""Values with the times from which they are valid; None is a gap."""
+ChartValues = Mapping[str, Any]
+"""Template variables of a chart, as `build_chart` returns them."""
 
 
-def plot(series: Mapping[str, Points], since: datetime, until: datetime, *, whole: bool = False) -> Plot | None:
-    """Draw series of steps between two moments.
+def build_chart(
+    series: Mapping[str, SeriesPoints], start: datetime, end: datetime, *, has_integer_labels: bool = False
+) -> ChartValues | None:
+    """Build a chart of step lines, one for each series; return None if the series contain no values.
 
     Args:
-        series: By name; each value holds from its moment on, None is a gap.
-        since: Start of the chart.
-        until: End of the chart.
-        whole: Whether values are integers.
+        series: The points of each series by name. Each value is valid until the next point.
+        start: Start of the chart.
+        end: End of the chart.
+        has_integer_labels: Whether all labels of the value axis are integers.
 
     Returns:
-        The chart: its `lines`, and the marks of its axes, `rows` and `columns`, as pairs of a place in pixels and a value.
-        None if the series contain no values.
-
+        The chart's size, its `lines`, and the labels of its axes. `rows` are the labels of the value axis and `columns` those
+        of the time axis, each as a pair of the position in pixels and the label.
     """
     values = [value for points in series.values() for _, value in points if value is not None]
-    if not values or until <= since:
+    if not values or end <= start:
         return None
     low, high = min(values), max(values)
     if low == high:
         low, high = low * 0.9, high * 1.1 or 1.0
-    step = _nice_step((high - low) / 4)
-    if whole:
+    step = _choose_round_step((high - low) / 4)
+    if has_integer_labels:
         step = max(1.0, step)
-    first, last = low // step * step, -(-high // step) * step
+    lowest_label, highest_label = low // step * step, -(-high // step) * step
 
-    def across(at: datetime) -> float:
-        return round(_LEFT + (max(at, since) - since) / (until - since) * (_RIGHT - _LEFT), 1)
+    def find_x(at: datetime) -> float:
+        return round(_LEFT + (max(at, start) - start) / (end - start) * (_RIGHT - _LEFT), 1)
 
-    def down(value: float) -> float:
-        return round(_BOTTOM - (value - first) / (last - first) * (_BOTTOM - _TOP), 1)
+    def find_y(value: float) -> float:
+        return round(_BOTTOM - (value - lowest_label) / (highest_label - lowest_label) * (_BOTTOM - _TOP), 1)
 
-    span = until - since
+    span = end - start
     if span < timedelta(days=2):
-        columns = [(across(at), f"{at:%H:%M}") for at in (since + span / 4 * quarter for quarter in range(1, 4))]
+        columns = [(find_x(at), f"{at:%H:%M}") for at in (start + span / 4 * quarter for quarter in range(1, 4))]
     else:
-        midnight, every = since.replace(hour=0, minute=0, second=0, microsecond=0), max(1, round(span.days / 5))
-        days = (midnight + timedelta(days=number) for number in range(1, span.days + 2, every))
-        columns = [(across(at), write_date(at.date())) for at in days if at < until]
-    marks = [first + step * number for number in range(round((last - first) / step) + 1)]
+        midnight, day_step = start.replace(hour=0, minute=0, second=0, microsecond=0), max(1, round(span.days / 5))
+        days = (midnight + timedelta(days=number) for number in range(1, span.days + 2, day_step))
+        columns = [(find_x(at), write_date(at.date())) for at in days if at < end]
+    labels = [lowest_label + step * number for number in range(round((highest_label - lowest_label) / step) + 1)]
     lines = [
-        _line(name, points[-_POINTS:], across, down) | {"colour": index}
+        _build_line(name, points[-_MAX_POINTS:], find_x, find_y) | {"colour": index}
         for index, (name, points) in enumerate(list(series.items())[:_COLOURS])
     ]
     for line in lines:
-        line["path"] += f"H{across(until)}" if line["last"] is not None else ""
-    return {**_SIZE, "lines": lines, "rows": [(down(mark), mark) for mark in marks], "columns": columns}
+        line["path"] += f"H{find_x(end)}" if line["last"] is not None else ""
+    return {**_SIZE, "lines": lines, "rows": [(find_y(label), label) for label in labels], "columns": columns}
 
 
-def _nice_step(raw: float) -> float:
-    """Return the next step of 1, 2, 2.5 or 5 times a power of ten."""
-    power = 10.0 ** math.floor(math.log10(max(raw, 1e-9)))
-    return next((power * factor for factor in (1, 2, 2.5, 5) if power * factor >= raw), power * 10)
+def _choose_round_step(minimum: float) -> float:
+    """Return the smallest round number that is at least `minimum`: 1, 2, 2.5 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(max(minimum, 1e-9)))
+    return next((power * factor for factor in (1, 2, 2.5, 5) if power * factor >= minimum), power * 10)
 
 
-def _line(
-    name: str, points: Points, across: Callable[[datetime], float], down: Callable[[float], float]
+def _build_line(
+    name: str, points: SeriesPoints, find_x: Callable[[datetime], float], find_y: Callable[[float], float]
 ) -> dict[str, Any]:
-    """Return a series as an SVG path with a dot at each value; `last` is the value now."""
-    path, last, dots = "", None, []
+    """Return the template variables of a line: SVG `path`, `dots` at its values, and `last` value (None after a gap).
+
+    Args:
+        name: The name of the series.
+        points: The points of the series.
+        find_x: Returns the horizontal position of a time in pixels.
+        find_y: Returns the vertical position of a value in pixels.
+    """
+    path, last_value, dots = "", None, []
     for at, value in points:
-        x = across(at)
+        x = find_x(at)
         if value is None:
-            path += f"H{x}" if last is not None else ""
+            path += f"H{x}" if last_value is not None else ""
         else:
-            path += f"M{x} {down(value)}" if last is None else f"H{x}V{down(value)}"
-            dots.append((x, down(value), at, value))
-        last = value
-    return {"name": name, "path": path, "dots": dots, "last": last}
+            path += f"M{x} {find_y(value)}" if last_value is None else f"H{x}V{find_y(value)}"
+            dots.append((x, find_y(value), at, value))
+        last_value = value
+    return {"name": name, "path": path, "dots": dots, "last": last_value}
 
 
-class Day(NamedTuple):
-    """A day of a strip with its `tone` (good, warn, bad or none) and title."""
+class DaySummary(NamedTuple):
+    """Outcome of a source's runs on one day: a `tone` (good, warn, bad or none) and a title with the date and the counts."""
 
     tone: str
     title: str
 
 
-async def run_strips(page: PageContext, sources: Sequence[Mapping[str, Any]]) -> dict[str, list[Day]]:
-    """Return the outcomes of the runs on each of the last days by source ID, oldest first."""
+async def build_daily_status_bars(
+    page: PageContext, sources: Sequence[Mapping[str, Any]]
+) -> dict[str, list[DaySummary]]:
+    """Return the outcomes of each source's runs on each of the last 14 days, oldest first, by source ID."""
     today = page.dependencies[Clock].now().astimezone(UTC).date()
-    dates = [today - timedelta(days=number) for number in range(DAYS - 1, -1, -1)]
-    async with page.read() as tx:
-        found = await tx[RunStore].days(datetime.combine(dates[0], datetime.min.time(), UTC)) if sources else ()
-    by_day = {(one.source, one.day): one for one in found}
-    return {source["id"]: [_day(day, by_day.get((source["id"], day))) for day in dates] for source in sources}
+    dates = [today - timedelta(days=number) for number in range(DAILY_STATUS_DAYS - 1, -1, -1)]
+    async with page.open_read_transaction() as tx:
+        counts = (
+            await tx[RunStore].count_by_day(datetime.combine(dates[0], datetime.min.time(), UTC)) if sources else ()
+        )
+    count_by_day = {(count.source, count.day): count for count in counts}
+    return {
+        source["id"]: [_summarise_day(day, count_by_day.get((source["id"], day))) for day in dates]
+        for source in sources
+    }
 
 
-def _day(day: date, runs: RunDay | None) -> Day:
-    good, bad = (runs.succeeded, runs.failed) if runs else (0, 0)
-    tone = "warn" if good and bad else "bad" if bad else "good" if good else "none"
-    if good and bad:
+def _summarise_day(day: date, runs: RunDay | None) -> DaySummary:
+    """Return the outcome of the runs on a day; `runs` is None if there were none."""
+    succeeded, failed = (runs.succeeded, runs.failed) if runs else (0, 0)
+    tone = "warn" if succeeded and failed else "bad" if failed else "good" if succeeded else "none"
+    if succeeded and failed:
         message = gettext("%(date)s: %(good)s succeeded, %(bad)s failed")
-    elif good:
+    elif succeeded:
         message = gettext("%(date)s: %(good)s succeeded")
     else:
-        message = gettext("%(date)s: %(bad)s failed") if bad else gettext("%(date)s: no runs")
-    return Day(tone, message % {"date": write_date(day), "good": good, "bad": bad})
+        message = gettext("%(date)s: %(bad)s failed") if failed else gettext("%(date)s: no runs")
+    return DaySummary(tone, message % {"date": write_date(day), "good": succeeded, "bad": failed})
 
 
-class Change(NamedTuple):
-    """One changed field of one offer."""
+class OfferChange(NamedTuple):
+    """Change of one field of an offer. `offer` is the offer's name; `old` and `new` are formatted values."""
 
     at: datetime
     offer: str
@@ -142,64 +162,97 @@ class Change(NamedTuple):
     new: str | None
 
 
-def history_of(
-    offers: Sequence[Mapping[str, Any]], events: Sequence[LoggedEvent], names: Mapping[str, str], now: datetime
+def build_offer_history(
+    offers: Sequence[Mapping[str, Any]], events: Sequence[LoggedEvent], offer_names: Mapping[str, str], now: datetime
 ) -> dict[str, Any]:
-    """Return the history of offers: a chart of prices, a chart of stock and the newest changes.
+    """Return the history of offers as template variables.
 
     Args:
-        offers: Offers of the API.
+        offers: The offers as in the API.
         events: Events of the product, oldest first.
-        names: Names of the offers by ID.
+        offer_names: Names of the offers by ID.
         now: End of the charts.
 
+    Returns:
+        `price_chart` and `stock_chart`, the charts of the prices and of the quantities; `format_price`, a function that
+        formats a price of the chart; and `changes`, the newest changes.
     """
-    changed: dict[str, list[tuple[datetime, Mapping[str, Any]]]] = {offer["id"]: [] for offer in offers}
+    changes_by_offer: dict[str, list[tuple[datetime, Mapping[str, Any]]]] = {offer["id"]: [] for offer in offers}
     for event in events:
-        if event.subject in changed:
+        if event.subject in changes_by_offer:
             fields = msgspec.json.decode(event.body)["data"].get("fields", ())
-            changed[event.subject] += [(event.time, one) for one in fields if not one.get("omitted")]
-    first = max(min((found[0][0] for found in changed.values() if found), default=now), now - _KEPT)
-    since = min(first - (now - first) * 0.03, now - timedelta(hours=1)) if any(changed.values()) else now - _KEPT
-    codes = [offer["currency"] for offer in offers if offer.get("currency") and price_path(offer)] or ["usd"]
+            changes_by_offer[event.subject] += [
+                (event.time, changed_field) for changed_field in fields if not changed_field.get("omitted")
+            ]
+    first_change = max(
+        min((offer_changes[0][0] for offer_changes in changes_by_offer.values() if offer_changes), default=now),
+        now - _RETENTION,
+    )
+    since = (
+        min(first_change - (now - first_change) * 0.03, now - timedelta(hours=1))
+        if any(changes_by_offer.values())
+        else now - _RETENTION
+    )
+    codes = [offer["currency"] for offer in offers if offer.get("currency") and find_price_field(offer)] or ["usd"]
     currency = max(codes, key=codes.count)
     unit = 10 ** EXPONENTS.get(currency.lower(), 2)
     prices, stocks = {}, {}
     for offer in offers:
-        name, own, path = names[offer["id"]], changed[offer["id"]], price_path(offer)
+        name, own_changes, path = offer_names[offer["id"]], changes_by_offer[offer["id"]], find_price_field(offer)
         if path and offer.get("currency") == currency:
-            prices[name] = _points(own, path, offer[path], since, unit)
+            prices[name] = _list_points(own_changes, path, offer[path], since, unit)
         if offer.get("quantity") is not None:
-            stocks[name] = _points(own, "quantity", offer["quantity"], since, 1)
+            stocks[name] = _list_points(own_changes, "quantity", offer["quantity"], since, 1)
 
-    def priced(value: float) -> str:
-        return money({"amount": round(value * unit), "currency": currency}).removesuffix(".00")
+    def format_price(value: float) -> str:
+        return format_money({"amount": round(value * unit), "currency": currency}).removesuffix(".00")
 
-    def written(field: Mapping[str, Any], which: str) -> str | None:
-        value = field.get(which)
-        if field["path"] in (*PRICES, "compare_at") and isinstance(value, int):
-            return money({"amount": value, "currency": currency})
+    def format_value(field: Mapping[str, Any], key: str) -> str | None:
+        value = field.get(key)
+        if field["path"] in (*PRICE_FIELDS, "compare_at") and isinstance(value, int):
+            return format_money({"amount": value, "currency": currency})
         if field["path"] == "availability":
-            return None if value is None else words(value)
-        return None if value is None else text_of(value)
+            return None if value is None else format_words(value)
+        return None if value is None else format_field(value)
 
     changes = [
-        Change(at, names[offer], one["path"], written(one, "old"), written(one, "new"))
-        for offer, found in changed.items()
-        for at, one in found[-_CHANGES:]
+        OfferChange(
+            at,
+            offer_names[offer],
+            changed_field["path"],
+            format_value(changed_field, "old"),
+            format_value(changed_field, "new"),
+        )
+        for offer, offer_changes in changes_by_offer.items()
+        for at, changed_field in offer_changes[-_MAX_CHANGES:]
     ]
     return {
-        "price": plot(prices, since, now),
-        "stock": plot(stocks, since, now, whole=True),
-        "priced": priced,
-        "changes": sorted(changes, key=lambda change: change.at, reverse=True)[:_CHANGES],
+        "price_chart": build_chart(prices, since, now),
+        "stock_chart": build_chart(stocks, since, now, has_integer_labels=True),
+        "format_price": format_price,
+        "changes": sorted(changes, key=lambda change: change.at, reverse=True)[:_MAX_CHANGES],
     }
 
 
-def _points(
-    changed: Sequence[tuple[datetime, Mapping[str, Any]]], path: str, present: Any, since: datetime, unit: int
-) -> Points:
-    """Return the value before the first change and after each change, or the present value without changes."""
-    own = [(at, one) for at, one in changed if one["path"] == path]
-    values = [(since, own[0][1].get("old")), *((at, one.get("new")) for at, one in own)] if own else [(since, present)]
-    return [(at, value / unit if isinstance(value, int | float) else None) for at, value in values]
+def _list_points(
+    changes: Sequence[tuple[datetime, Mapping[str, Any]]], field: str, current_value: Any, since: datetime, divisor: int
+) -> SeriesPoints:
+    """Return the points of one field of an offer: the value at the start of the chart and after each change.
+
+    Args:
+        changes: The changed fields with their times, oldest first.
+        field: The field's path.
+        current_value: The current value, used if `changes` does not contain the field.
+        since: Start of the chart.
+        divisor: Number by which values are divided, such as 100 for cents.
+    """
+    field_changes = [(at, changed_field) for at, changed_field in changes if changed_field["path"] == field]
+    values = (
+        [
+            (since, field_changes[0][1].get("old")),
+            *((at, changed_field.get("new")) for at, changed_field in field_changes),
+        ]
+        if field_changes
+        else [(since, current_value)]
+    )
+    return [(at, value / divisor if isinstance(value, int | float) else None) for at, value in values]

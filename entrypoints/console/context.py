@@ -11,145 +11,161 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 from markupsafe import Markup
 
-from adapters.s3.address import parse
+from adapters.s3.address import parse_bucket_address
 from domain.access.model import Principal
 from domain.kernel.errors import DomainError, PermissionDenied, RateLimited
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import MANAGERS
-from domain.people.model import LIFETIME, SignedIn
+from domain.people.model import SESSION_LIFETIME, SignedIn
 from domain.people.ports import People
-from domain.people.usecases.accounts import Accounts
+from domain.people.usecases.auth_services import AuthServices
 from domain.people.usecases.invitations import InvitationService
-from domain.people.usecases.sessions import SessionService, Visitor
-from domain.runs.usecases.inspection import Excerpting, OriginRows
-from domain.secrets.keys import WorkingKeys
-from entrypoints.console.rendering import rendered
-from entrypoints.console.request import LONGEST, ConsoleRequest, FormData, Upload, parse_query
+from domain.people.usecases.sessions import ClientInfo, SessionService
+from domain.runs.usecases.snapshot_views import ExcerptReader, ItemRowFinder
+from domain.secrets.keys import ActiveKeys
+from entrypoints.console.rendering import render_template
+from entrypoints.console.request import MAX_FORM_BYTES, ConsoleRequest, FormData, FormFile, parse_query
 from entrypoints.console.security import (
-    CSRF,
-    GUARDED,
-    NOTICE,
-    THEME,
-    Cookies,
+    CSRF_FIELD,
+    NOTICE_COOKIE,
+    SECURITY_HEADERS,
+    THEME_COOKIE,
+    CookieBuilder,
     ForgeryCheck,
     Header,
-    Signatures,
-    content_policy,
+    ValueSigner,
+    build_content_policy,
 )
 from entrypoints.console.translation import N_, gettext
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.addresses import Proxies
+from entrypoints.http.addresses import TrustedProxies
 from entrypoints.http.exchange import Request, Response
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.oauth import OAuthServices
+from entrypoints.oauth_endpoints import OAuthServices
 from entrypoints.operations.codes import CODES
 from entrypoints.settings import Settings
 from ports.clock import Clock
-from ports.limits import Budget, Limits
+from ports.limits import RateLimitBucket, RateLimits
 from ports.unit_of_work import Tx, UnitOfWork
 
+encode_json = msgspec.json.Encoder(decimal_format="number").encode
 SECTIONS = (N_("Home"), N_("Catalogue"), N_("Sources"), N_("Matching"), N_("Developers"), N_("Organisation"))
-CONFIRM = "/console/confirm"
-encode = msgspec.json.Encoder(decimal_format="number").encode
-_FORWARDED = ("user-agent", "x-forwarded-for", "forwarded", "traceparent")
+"""Sections of the menu, in order."""
+CONFIRM_PATH = "/console/confirm"
+"""Path of the page that confirms the person's identity."""
+_FORWARDED_HEADERS = ("user-agent", "x-forwarded-for", "forwarded", "traceparent")
+"""Headers of the browser's request that are passed on to API operations."""
 View: TypeAlias = Callable[["PageContext"], Awaitable[Response]]
+"""Function that returns the response of a page."""
 V = TypeVar("V", bound=View)
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A registered page.
+class ConsolePage:
+    """A page with its path, view and required permission.
 
     Attributes:
-        rule: The path, with `<name>` for parameters.
-        view: Handles the request. Methods other than GET and HEAD require the form's token.
-        methods: The allowed methods.
-        scope: The scope that is required to see the page.
+        path_pattern: The path, with `<name>` for parameters.
+        view: Function that handles requests. Methods other than GET and HEAD require a valid CSRF token in the form.
+        methods: The allowed HTTP methods.
+        scope: The scope that the person's role must include.
         section: The section of the menu.
         title: The entry in the menu, as a message to translate; pages without a title have no entry.
-        who: A `member` has an organisation, a `person` is signed in, `anybody` need not be.
-        most: The maximum size of a form in bytes, including files.
-        again: Shows the form again, with `page.refused`, after `view` has refused.
-
+        audience: Who can see the page: a `member` of an organisation, any signed-in `person`, or `anybody`.
+        max_bytes: The maximum size of a form in bytes, including files.
+        error_view: The view that shows the form again after `view` raised an error, which the context contains as `refused`.
     """
 
-    rule: str
+    path_pattern: str
     view: View
     methods: tuple[str, ...]
     scope: str | None = None
     section: str | None = None
     title: str | None = None
-    who: Literal["member", "person", "anybody"] = "member"
-    most: int = LONGEST
-    again: View | None = None
+    audience: Literal["member", "person", "anybody"] = "member"
+    max_bytes: int = MAX_FORM_BYTES
+    error_view: View | None = None
 
 
-class Pages(list[Page]):
-    """The pages of one area, registered by decorators; `defaults` are fields that they share."""
+class Pages(list[ConsolePage]):
+    """Pages of one part of the console, which decorators register.
 
-    def __init__(self, base: str = "", **defaults: Any) -> None:
+    Args:
+        base_path: The path with which the paths of all pages begin.
+        **defaults: Fields of ConsolePage that are the same for all pages.
+    """
+
+    def __init__(self, base_path: str = "", **defaults: Any) -> None:
         super().__init__()
-        self._base, self._defaults = base, defaults
+        self._base, self._defaults = base_path, defaults
 
-    def _route(self, rule: str, methods: tuple[str, ...], fields: Mapping[str, Any]) -> Callable[[V], V]:
+    def _build_decorator(self, rule: str, methods: tuple[str, ...], fields: Mapping[str, Any]) -> Callable[[V], V]:
+        """Return a decorator that registers a view as a page with the path, methods and fields."""
+
         def register(view: V) -> V:
-            self.append(Page(self._base + rule, view, methods, **{**self._defaults, **fields}))
+            self.append(ConsolePage(self._base + rule, view, methods, **{**self._defaults, **fields}))
             return view
 
         return register
 
-    def get(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Register a view for GET."""
-        return self._route(rule, ("GET",), fields)
+    def register_get(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
+        """Return a decorator that registers a view for GET. `fields` are fields of ConsolePage."""
+        return self._build_decorator(rule, ("GET",), fields)
 
-    def post(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Register a view for POST."""
-        return self._route(rule, ("POST",), fields)
+    def register_post(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
+        """Return a decorator that registers a view for POST. `fields` are fields of ConsolePage."""
+        return self._build_decorator(rule, ("POST",), fields)
 
-    def form(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Register a view that shows and processes a form; it also shows the form again after a refusal."""
+    def register_form(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
+        """Return a decorator that registers a view which shows a form (GET) and processes the submitted form (POST).
+
+        If processing fails, the view is called again to show the form with the error. `fields` are fields of ConsolePage.
+        """
 
         def register(view: V) -> V:
-            return self._route(rule, ("GET", "POST"), {"again": view, **fields})(view)
+            return self._build_decorator(rule, ("GET", "POST"), {"error_view": view, **fields})(view)
 
         return register
 
-    def show(
+    def register_template(
         self,
         rule: str,
         template: str,
         *,
-        limit: int = 0,
-        filters: Sequence[str] = (),
-        read: Mapping[str, str] = {},
+        page_size: int = 0,
+        filter_names: Sequence[str] = (),
+        operation_paths: Mapping[str, str] = {},
         **fields: Any,
     ) -> View:
-        """Register and return a view that renders responses of operations.
+        """Register a view that renders a template with responses of API operations, and return the view.
 
         Args:
             rule: The page's path below the base.
-            template: The template's name; the template gets the active filters as `given`.
-            limit: The page size of the list `found`.
-            filters: Query parameters that are passed to `found`.
-            read: Paths of operations by template variable, with `{name}` for parameters of the rule.
-            **fields: Fields of the page.
-
+            template: The template's name. The template variable `given` contains the active filters.
+            page_size: The page size of the list in the template variable `found`.
+            filter_names: Query parameters of the page that filter the list `found`.
+            operation_paths: Paths of GET operations by the template variable for the response, such as `found`. A path
+                contains `{name}` for a parameter of the rule.
+            **fields: Fields of ConsolePage.
         """
 
         async def view(page: PageContext) -> Response:
-            given, values = page.query.given(*filters), dict[str, Any]()
-            for name, path in read.items():
-                query = {"limit": limit, "starting_after": page.cursor, **given} if name == "found" else {}
-                values[name] = await page.api.get(path.format_map(page.ids), **query)
+            given, values = page.query.select(*filter_names), dict[str, Any]()
+            for name, path in operation_paths.items():
+                query = {"limit": page_size, "starting_after": page.cursor, **given} if name == "found" else {}
+                values[name] = await page.api.get(path.format_map(page.path_parameters), **query)
             return page.render(template, given=given, **values)
 
-        return self.get(rule, **fields)(view)
+        return self.register_get(rule, **fields)(view)
 
 
-class Refused(Exception):
-    """An operation's problem (RFC 9457): `status`, `code`, `title`, `detail`, and `fields` by dotted path."""
+class OperationRefused(Exception):
+    """Failure of an API operation, with the contents of its problem response (RFC 9457).
+
+    `fields` contains the error message of each invalid field, by dotted path.
+    """
 
     def __init__(self, problem: Mapping[str, Any], retry_after: str | None = None) -> None:
         self.status: int = problem["status"]
@@ -158,46 +174,58 @@ class Refused(Exception):
         self.request_id: str = problem.get("request_id", "")
         self.retry_after = retry_after
         self.fields: dict[str, str] = {}
-        for fault in problem.get("errors", ()):
-            self.fields.setdefault(fault["field"], fault["detail"])
+        for field_error in problem.get("errors", ()):
+            self.fields.setdefault(field_error["field"], field_error["detail"])
         super().__init__(self.detail)
 
 
 class ConsoleApi:
-    """A client of the API's operations, which run in this process as one person. Refusals raise Refused.
+    """Client that runs API operations in this process as one person. An operation that fails raises OperationRefused.
 
-    `once` is the token of the submitted form: submitting a form twice has the effect and the response of one request.
+    Args:
+        pipeline: The pipeline that processes the requests.
+        caller: The person in the organisation.
+        request: The browser's request, whose address and user agent the operations receive.
+        submission_id: Identifies the submitted form; operations of a form that is submitted twice are executed once.
     """
 
-    def __init__(self, pipeline: Pipeline, caller: Principal, request: ConsoleRequest, once: str) -> None:
-        self._pipeline, self._caller, self._request, self._once = pipeline, caller, request, once
+    def __init__(self, pipeline: Pipeline, caller: Principal, request: ConsoleRequest, submission_id: str) -> None:
+        self._pipeline, self._caller, self._request, self._once = pipeline, caller, request, submission_id
 
     async def get(self, path: str, **query: Any) -> Any:
-        """Send a GET request and return the decoded response; parameters that are None are left out."""
-        return msgspec.json.decode(await self.body(path, **query))
+        """Send a GET request and return the decoded response. Query parameters that are None are omitted."""
+        return msgspec.json.decode(await self.get_bytes(path, **query))
 
-    async def body(self, path: str, **query: Any) -> bytes:
-        """Send a GET request and return the raw response, for large objects of which a page decodes a part."""
-        named = urlencode({name: value for name, value in query.items() if value is not None})
-        return (await self._expect("GET", path, query=named)).body
+    async def get_bytes(self, path: str, **query: Any) -> bytes:
+        """Send a GET request and return the response as bytes, for large objects of which a page decodes only parts."""
+        encoded_query = urlencode({name: value for name, value in query.items() if value is not None})
+        return (await self._send_or_raise("GET", path, query=encoded_query)).body
 
     async def post(self, path: str, body: Any = None, *, dry_run: str | None = None) -> Any:
-        """Send a POST request with an Idempotency-Key derived from form and body; `dry_run` is `true` or `explain`."""
-        sent = b"" if body is None else encode(body)
-        digest = blake2b(f"{self._once}\0{path}\0".encode() + sent, digest_size=16).hexdigest()
+        """Send a POST request and return the decoded response.
+
+        The Idempotency-Key is derived from the submitted form and the body. `dry_run` is the value of the header
+        Service-Dry-Run (`true` or `explain`), or None for a request that takes effect.
+        """
+        content = b"" if body is None else encode_json(body)
+        digest = blake2b(f"{self._once}\0{path}\0".encode() + content, digest_size=16).hexdigest()
         headers = {"idempotency-key": f"console-{digest}" if self._once else new_id("key"), "if-match": "*"}
         headers |= {"service-dry-run": dry_run} if dry_run else {}
-        return msgspec.json.decode((await self._expect("POST", path, sent, headers)).body or b"null")
+        return msgspec.json.decode((await self._send_or_raise("POST", path, content, headers)).body or b"null")
 
-    async def change(self, method: str, path: str, body: Any = None, version: int | None = None) -> None:
-        """Send a PATCH, PUT or DELETE request for a version of the object, or any. Raises Refused (412) on a conflict."""
-        sent = b"" if body is None else encode(body)
-        await self._expect(method, path, sent, {"if-match": f'"{version}"' if version else "*"})
+    async def send_change(self, method: str, path: str, body: Any = None, version: int | None = None) -> None:
+        """Change or delete an object by a PATCH, PUT or DELETE request.
 
-    async def _expect(self, *call: Any, **named: Any) -> Response:
-        response = await self.send(*call, caller=self._caller, **named)
+        If `version` is not None and the object has another version, OperationRefused is raised with status 412.
+        """
+        content = b"" if body is None else encode_json(body)
+        await self._send_or_raise(method, path, content, {"if-match": f'"{version}"' if version else "*"})
+
+    async def _send_or_raise(self, *arguments: Any, **options: Any) -> Response:
+        """Send a request as the person and return the response. Raises OperationRefused for an error response."""
+        response = await self.send(*arguments, caller=self._caller, **options)
         if response.status >= 400:
-            raise Refused(msgspec.json.decode(response.body), response.header("retry-after"))
+            raise OperationRefused(msgspec.json.decode(response.body), response.find_header("retry-after"))
         return response
 
     async def send(
@@ -210,89 +238,95 @@ class ConsoleApi:
         query: str = "",
         caller: Principal | None,
     ) -> Response:
-        """Send any request; without a caller, its headers authenticate it."""
-        given = self._request.headers
-        sent = {name: given[name] for name in _FORWARDED if name in given} | dict(headers)
+        """Send a request as `caller` and return the response. If `caller` is None, the headers must contain a credential."""
+        browser_headers = self._request.headers
+        request_headers = {
+            name: browser_headers[name] for name in _FORWARDED_HEADERS if name in browser_headers
+        } | dict(headers)
         if body:
-            sent |= {"content-type": "application/json", "content-length": str(len(body))}
+            request_headers |= {"content-type": "application/json", "content-length": str(len(body))}
 
         async def read(_limit: int) -> bytes:
             return body
 
-        request = Request(method, path, query, sent, self._request.client, read)
-        return await self._pipeline.answer(request, caller=caller)
+        request = Request(method, path, query, request_headers, self._request.client, read)
+        return await self._pipeline.process_request(request, caller=caller)
 
 
 class ConsoleServices:
-    """Services shared by all requests of a console."""
+    """Services that all requests to the console share."""
 
-    def __init__(self, dependencies: Dependencies, pipeline: Pipeline, pages: Sequence[Page]) -> None:
+    def __init__(self, dependencies: Dependencies, pipeline: Pipeline, pages: Sequence[ConsolePage]) -> None:
         self.dependencies, self.pipeline, self.pages = dependencies, pipeline, tuple(pages)
         settings = dependencies[Settings]
-        self.signatures, self.cookies = Signatures(dependencies[WorkingKeys].links), Cookies(settings.base_url)
+        self.signatures, self.cookies = (
+            ValueSigner(dependencies[ActiveKeys].link_keys),
+            CookieBuilder(settings.base_url),
+        )
         self.forgery = ForgeryCheck(self.signatures, settings.base_url)
-        self.proxies = dependencies[Proxies]
-        self.excerpting = dependencies[Excerpting]
-        self.origins = dependencies[OriginRows]
+        self.proxies = dependencies[TrustedProxies]
+        self.excerpt_reader = dependencies[ExcerptReader]
+        self.origin_finder = dependencies[ItemRowFinder]
         self.invitations = dependencies[InvitationService]
         self.oauth = dependencies[OAuthServices]
-        stored = [parse(settings.objects_url).endpoint] if settings.objects_url.startswith("s3://") else []
-        parts = map(urlsplit, (settings.base_url, *stored))
-        self.object_origins = tuple(f"{one.scheme}://{one.netloc}" for one in parts if one.netloc)
+        object_urls = (
+            [parse_bucket_address(settings.objects_url).endpoint] if settings.objects_url.startswith("s3://") else []
+        )
+        parts = map(urlsplit, (settings.base_url, *object_urls))
+        self.object_origins = tuple(f"{url.scheme}://{url.netloc}" for url in parts if url.netloc)
         """Origins of links to stored objects, for Content-Security-Policy."""
 
 
 @dataclass
 class PageContext:
-    """The context of a view.
+    """Context in which a view handles one request: the browser's request, the person and the operations of the API.
 
     Attributes:
-        console: Services shared by all requests.
+        console: Services that all requests share.
         request: The browser's request.
-        page: The matched page.
-        ids: The parameters of its rule.
-        signed_in: The person with session and organisation.
-        form: The submitted form, empty otherwise.
-        files: The files of the form.
-        refused: Why a form is shown again or a list is empty; templates get its field errors as `errors`.
-        request_id: The ID that every response states.
-
+        page: The requested page; None until the path is matched.
+        path_parameters: The parameters in the requested path, by name.
+        signed_in: The signed-in person with session and organisation; None if nobody is signed in.
+        form: The submitted form; empty for GET.
+        files: The files of the form by field name.
+        refused: The error that a form or list shows; templates get the messages of its invalid fields as `errors`.
+        request_id: The ID of the request, a header of every response.
     """
 
     console: ConsoleServices
     request: ConsoleRequest
-    page: Page | None = None
-    ids: Mapping[str, str] = field(default_factory=dict)
+    page: ConsolePage | None = None
+    path_parameters: Mapping[str, str] = field(default_factory=dict)
     signed_in: SignedIn | None = None
     form: FormData = field(default_factory=lambda: FormData([]))
-    files: Mapping[str, Upload] = field(default_factory=dict)
-    refused: Refused | None = None
+    files: Mapping[str, FormFile] = field(default_factory=dict)
+    refused: OperationRefused | None = None
     request_id: str = field(default_factory=lambda: new_id("req"))
 
     def __post_init__(self) -> None:
-        """Set shorter names for common dependencies."""
+        """Set attributes for frequently used dependencies."""
         self.dependencies, self.cookies = self.console.dependencies, self.console.cookies
         parts = self.dependencies
-        self.accounts, self.sessions, self.people = parts[Accounts], parts[SessionService], parts[People]
+        self.accounts, self.sessions, self.people = parts[AuthServices], parts[SessionService], parts[People]
 
     @property
-    def sent(self) -> bool:
-        """True if a form was submitted."""
+    def is_post(self) -> bool:
+        """True if the request is a POST, that is, submits a form."""
         return self.request.method == "POST"
 
     @property
-    def submitted(self) -> bool:
-        """True if a form was submitted and not refused."""
-        return self.sent and self.refused is None
+    def must_process(self) -> bool:
+        """True if the view must process the submitted form; False if it must show the form, at first or after an error."""
+        return self.is_post and self.refused is None
 
     @cached_property
     def query(self) -> FormData:
-        """The query parameters."""
+        """The parameters of the query string."""
         return parse_query(self.request.query)
 
     @property
     def cursor(self) -> str | None:
-        """The cursor in the query, where a page of a list starts."""
+        """The cursor in the query string, which selects a page of a list; None for the first page."""
         return self.query.get("cursor") or None
 
     @property
@@ -304,66 +338,84 @@ class PageContext:
 
     @cached_property
     def principal(self) -> Principal:
-        """The principal that runs operations. Raises LookupError without an organisation."""
+        """The person in the session's organisation, as whom operations run. Raises LookupError without an organisation."""
         principal = self.person.principal
         if principal is None:
-            raise LookupError("belongs to no organisation")
+            raise LookupError("the person belongs to no organisation")
         return principal
 
     @property
-    def visitor(self) -> Visitor:
-        """The browser's address, seen through the operator's proxies, and user agent."""
+    def client_info(self) -> ClientInfo:
+        """The browser's user agent and IP address. The address is read from headers of the operator's proxies, if any."""
         headers = self.request.headers
-        return Visitor(self.console.proxies.client(self.request.client, headers), headers.get("user-agent", ""))
+        return ClientInfo(self.console.proxies.find_client(self.request.client, headers), headers.get("user-agent", ""))
 
-    def service(self, area: str) -> Any:
-        """Return the use cases of an area."""
+    def get_service(self, area: str) -> Any:
+        """Return the use cases of an area, such as `catalogue`."""
         return self.console.pipeline.services[area]
 
-    def read(self, *, livemode: bool | None = None) -> AbstractAsyncContextManager[Tx]:
-        """Open a read transaction of the tenant, by default in the session's mode."""
-        return self.dependencies[UnitOfWork].read(self._tenant(livemode))
+    def open_read_transaction(self, *, livemode: bool | None = None) -> AbstractAsyncContextManager[Tx]:
+        """Open a read transaction of the organisation. `livemode` selects live or test mode; None is the session's mode."""
+        return self.dependencies[UnitOfWork].begin_reading(self._choose_tenant(livemode))
 
     @asynccontextmanager
-    async def transaction(self, operation: str, *, livemode: bool | None = None) -> AsyncIterator[Tx]:
-        """Begin an audited transaction of the person, for actions without an API operation. Raises Refused."""
+    async def open_transaction(self, operation: str, *, livemode: bool | None = None) -> AsyncIterator[Tx]:
+        """Open a transaction in which the person acts, for actions without an API operation.
+
+        Args:
+            operation: The operation that the audit log records.
+            livemode: Selects live or test mode; None is the session's mode.
+
+        Raises:
+            OperationRefused: The body of the context raised a DomainError.
+        """
         context = AuditContext(self.principal.actor, operation, self.request_id)
         try:
-            async with self.dependencies[UnitOfWork].begin(self._tenant(livemode), context) as tx:
+            async with self.dependencies[UnitOfWork].begin(self._choose_tenant(livemode), context) as tx:
                 yield tx
         except DomainError as error:
-            raise self.refusal(error) from error
+            raise self.to_refused(error) from error
 
-    async def run(self, operation: str, act: Callable[..., Awaitable[R]], *args: Any) -> R:
-        """Run a use case of the organisation in an audited transaction in live mode. Raises Refused."""
-        async with self.transaction(operation, livemode=True) as tx:
-            return await act(tx, *args)
+    async def run_use_case(self, operation: str, use_case: Callable[..., Awaitable[R]], *args: Any) -> R:
+        """Call a use case with a transaction in live mode, in which the person acts, and return the result.
 
-    def transaction_of(self, org: str, user: str, operation: str) -> AbstractAsyncContextManager[Tx]:
-        """Begin an audited transaction of a person in an organisation other than the session's."""
+        Args:
+            operation: The operation that the audit log records.
+            use_case: The use case.
+            *args: Arguments of the use case after the transaction.
+
+        Raises:
+            OperationRefused: The use case raised a DomainError.
+        """
+        async with self.open_transaction(operation, livemode=True) as tx:
+            return await use_case(tx, *args)
+
+    def open_transaction_as(self, org: str, user: str, operation: str) -> AbstractAsyncContextManager[Tx]:
+        """Open a transaction in live mode in which `user` acts in `org`, for example before a session has an organisation."""
         context = AuditContext(Actor("user", user), operation, self.request_id)
         return self.dependencies[UnitOfWork].begin(Tenant(org, True), context)
 
-    def _tenant(self, livemode: bool | None) -> Tenant:
+    def _choose_tenant(self, livemode: bool | None) -> Tenant:
+        """Return the organisation in live or test mode; None means the session's mode."""
         tenant = self.principal.tenant
         return tenant if livemode is None else replace(tenant, livemode=livemode)
 
     @property
-    def manages(self) -> bool:
+    def is_manager(self) -> bool:
         """True if the person is an owner or admin of the organisation."""
         return self.principal.role in MANAGERS
 
     @property
     def layout(self) -> str:
-        """The layout template: with the menu for members, plain otherwise."""
+        """The name of the layout template: with a menu for members, without one for everybody else."""
         return "layout.html" if self.signed_in and self.signed_in.principal else "plain.html"
 
     def may(self, scope: str | None) -> bool:
-        """Return whether the person's role includes the scope; None is always allowed."""
-        member = self.signed_in is not None and self.signed_in.principal is not None
-        return scope is None or (member and scope in self.principal.scopes)
+        """Return whether the person's role includes the scope; None, for pages that require no scope, is always included."""
+        is_member = self.signed_in is not None and self.signed_in.principal is not None
+        return scope is None or (is_member and scope in self.principal.scopes)
 
-    def needs(self, scope: str | None) -> None:
+    def require_scope(self, scope: str | None) -> None:
         """Raise PermissionDenied unless the person's role includes the scope."""
         if not self.may(scope):
             raise PermissionDenied(
@@ -373,30 +425,30 @@ class PageContext:
                 )
             )
 
-    async def take_turn(self, budget: Budget) -> None:
-        """Take one request from the budget. Raises RateLimited with the seconds to wait."""
-        taken = await self.dependencies[Limits].take(budget)
-        if not taken.allowed:
-            raise RateLimited(retry_after=max(1, int(taken.next_in) + 1))
+    async def take_token(self, budget: RateLimitBucket) -> None:
+        """Count one use of a rate limit. Raises RateLimited, with the seconds to wait, if the limit is reached."""
+        result = await self.dependencies[RateLimits].take_token(budget)
+        if not result.allowed:
+            raise RateLimited(retry_after=max(1, int(result.seconds_to_next) + 1))
 
     @cached_property
     def api(self) -> ConsoleApi:
-        """The API client of this person."""
+        """The client that runs API operations as the signed-in person."""
         return ConsoleApi(self.console.pipeline, self.principal, self.request, self.form["once"])
 
-    async def filtered(self, path: str, limit: int, filters: Mapping[str, str]) -> Any:
-        """Return a page of a list; if a filter is refused, an empty page with the reason in `refused`."""
+    async def get_filtered_page(self, path: str, limit: int, filters: Mapping[str, str]) -> Any:
+        """Return a page of a list; if a filter is invalid, set `refused` to the error and return an empty page."""
         try:
             return await self.api.get(path, limit=limit, starting_after=self.cursor, **filters)
-        except Refused as refused:
+        except OperationRefused as refused:
             self.refused = refused
             return {"data": [], "has_more": False, "next_cursor": None}
 
-    async def get_or_none(self, path: str) -> Any:
-        """Return the response of an operation; None if the object doesn't exist or the person may not see it."""
+    async def get_visible(self, path: str) -> Any:
+        """Send a GET request and return the response; None if the object does not exist or the person may not see it."""
         try:
             return await self.api.get(path)
-        except Refused as refused:
+        except OperationRefused as refused:
             if refused.status not in (403, 404):
                 raise
             return None
@@ -404,77 +456,87 @@ class PageContext:
     @cached_property
     def csrf_token(self) -> str:
         """The session's CSRF token, for the header `X-Csrf`."""
-        return self.console.forgery.token(self.signed_in.session.id if self.signed_in else "")
+        return self.console.forgery.create_token(self.signed_in.session.id if self.signed_in else "")
 
     @cached_property
-    def csrf(self) -> Markup:
-        """The hidden fields of every form: the CSRF token, and a token that makes resubmission harmless."""
+    def hidden_fields(self) -> Markup:
+        """The hidden fields of every form as HTML: the CSRF token, and an ID by which a repeated submission is recognised."""
         return Markup('<input type="hidden" name="{}" value="{}"><input type="hidden" name="once" value="{}">').format(
-            CSRF, self.csrf_token, new_id("key")
+            CSRF_FIELD, self.csrf_token, new_id("key")
         )
 
     @property
     def theme(self) -> str:
-        """The theme: `light`, `dark`, or empty for that of the system."""
-        chosen = self.request.cookies.get(THEME, "")
-        return chosen if chosen in ("light", "dark") else ""
+        """The colour theme: `light` or `dark`; empty for the theme of the operating system."""
+        theme = self.request.cookies.get(THEME_COOKIE, "")
+        return theme if theme in ("light", "dark") else ""
 
     @cached_property
     def notice(self) -> Sequence[str]:
-        """The tone and text of the notice from the previous page, if any."""
-        cookie = self.request.cookies.get(NOTICE, "") if self.request.partial is None else ""
-        return self.console.signatures.read("notice", cookie) or ()
+        """Tone and text of the notice that the previous request stored in a cookie; empty if there is none."""
+        cookie = self.request.cookies.get(NOTICE_COOKIE, "") if self.request.element_id is None else ""
+        return self.console.signatures.read_signed_value("notice", cookie) or ()
 
     @property
     def menu(self) -> list[tuple[str, bool, list[tuple[str, str, bool]]]]:
-        """The menu's sections with their pages, each as title, address and whether it is shown; section titles are untranslated keys."""
-        found: dict[str, list[tuple[str, str, bool]]] = {section: [] for section in SECTIONS}
+        """The menu as tuples: title of a section (not translated), whether the section is current, and its entries.
+
+        An entry is a tuple: title of a page, its path, and whether the page is current.
+        """
+        items_by_section: dict[str, list[tuple[str, str, bool]]] = {section: [] for section in SECTIONS}
         for page in self.console.pages:
             if page.section and page.title and self.may(page.scope):
-                found[page.section].append((gettext(page.title), page.rule, page is self.page))
-        now = self.page and self.page.section
-        return [(section, section == now, items) for section, items in found.items() if items]
+                items_by_section[page.section].append((gettext(page.title), page.path_pattern, page is self.page))
+        current_section = self.page and self.page.section
+        return [(section, section == current_section, items) for section, items in items_by_section.items() if items]
 
-    def refusal(self, error: Refused | DomainError) -> Refused:
-        """Return the refusal of a use case as that of an operation."""
-        if isinstance(error, Refused):
+    def to_refused(self, error: OperationRefused | DomainError) -> OperationRefused:
+        """Convert an error to OperationRefused, with the status and texts that the API would return."""
+        if isinstance(error, OperationRefused):
             return error
-        error = self.console.pipeline.problems.known(error, self.request_id)
-        code, faults = CODES[error.code], [{"field": one.field, "detail": one.detail} for one in error.fields]
+        error = self.console.pipeline.problems.to_domain_error(error, self.request_id)
+        code = CODES[error.code]
+        field_errors = [{"field": field_error.field, "detail": field_error.detail} for field_error in error.fields]
         problem = {"status": code.status, "title": code.title, "detail": error.detail, "request_id": self.request_id}
-        return Refused(problem | {"errors": faults}, None if error.retry_after is None else str(error.retry_after))
+        return OperationRefused(
+            problem | {"errors": field_errors}, None if error.retry_after is None else str(error.retry_after)
+        )
 
     def render(
         self,
         template: str,
         *,
         status: int | None = None,
-        pictures: Iterable[str] = (),
-        targets: Iterable[str] = (),
+        picture_origins: Iterable[str] = (),
+        form_origins: Iterable[str] = (),
         **values: Any,
     ) -> Response:
-        """Render a page; if htmx requests one element, render only the block of that name.
+        """Render a page. If htmx requests one element, only the template's block of that name is rendered.
 
         Args:
             template: The template's name.
-            status: The status, by default that of the refusal, or 200.
-            pictures: Other origins from which the page may load pictures.
-            targets: Other origins to which forms may lead.
+            status: The HTTP status; None for the status of `refused`, or 200 without an error.
+            picture_origins: Origins on other sites from which the page may load pictures.
+            form_origins: Origins on other sites to which forms of the page may redirect.
             **values: Variables of the template.
-
         """
         refused = self.refused
-        shared = {"page": self, "csrf": self.csrf, "refused": refused, "errors": refused.fields if refused else {}}
-        body = rendered(template, self.request.partial, shared | values).encode("utf-8", "replace")
+        common_values = {
+            "page": self,
+            "csrf": self.hidden_fields,
+            "refused": refused,
+            "errors": refused.fields if refused else {},
+        }
+        body = render_template(template, self.request.element_id, common_values | values).encode("utf-8", "replace")
         headers = [
             (b"content-type", b"text/html; charset=utf-8"),
             (b"cache-control", b"no-store"),
             (b"vary", b"Accept-Encoding, Accept-Language, Cookie, HX-Request"),
-            (b"content-security-policy", content_policy(pictures, targets)),
-            *GUARDED,
+            (b"content-security-policy", build_content_policy(picture_origins, form_origins)),
+            *SECURITY_HEADERS,
         ]
         if self.notice:
-            headers.append(self.cookies.set(NOTICE, "", 0))
+            headers.append(self.cookies.build_header(NOTICE_COOKIE, "", 0))
         if refused and refused.retry_after:
             headers.append((b"retry-after", refused.retry_after.encode("ascii", "ignore")))
         return Response(status or (refused.status if refused else 200), headers, body)
@@ -482,55 +544,63 @@ class PageContext:
     def redirect(
         self, target: str, notice: str | None = None, *, tone: str = "good", cookies: Iterable[Header] = ()
     ) -> Response:
-        """Redirect to a page that shows the notice; `target` is trusted or a result of `safe_target`."""
-        headers: list[Header] = [(b"cache-control", b"no-store"), *GUARDED, *cookies]
-        if notice is not None:
-            text = self.console.signatures.write("notice", [tone, notice[:600]])
-            headers.append(self.cookies.set(NOTICE, text, 60))
-        status, name = (200, b"hx-redirect") if self.request.by_script else (303, b"location")
-        return Response(status, [*headers, (name, target.encode("ascii", "ignore"))])
+        """Redirect to a page, which shows the notice.
 
-    def json(self, text: str) -> Response:
-        """Return a JSON response."""
-        headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *GUARDED]
+        Args:
+            target: The URL, which must be trusted or a result of `choose_safe_target`.
+            notice: The text of the notice.
+            tone: The appearance of the notice: `good`, `bad` or `info`.
+            cookies: Headers that set cookies.
+        """
+        headers: list[Header] = [(b"cache-control", b"no-store"), *SECURITY_HEADERS, *cookies]
+        if notice is not None:
+            text = self.console.signatures.sign_value("notice", [tone, notice[:600]])
+            headers.append(self.cookies.build_header(NOTICE_COOKIE, text, 60))
+        status, location_header = (200, b"hx-redirect") if self.request.is_htmx else (303, b"location")
+        return Response(status, [*headers, (location_header, target.encode("ascii", "ignore"))])
+
+    def respond_json(self, text: str) -> Response:
+        """Return a response whose body is the JSON text."""
+        headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *SECURITY_HEADERS]
         return Response(200, headers, text.encode())
 
-    def refuse(self, error: Refused | DomainError) -> Response:
-        """Render the error page of a refusal."""
-        self.refused = self.refusal(error)
+    def render_refused(self, error: OperationRefused | DomainError) -> Response:
+        """Render the error page for an error."""
+        self.refused = self.to_refused(error)
         return self.render("errors/refused.html")
 
-    def session_cookie(self, secret: str) -> Header:
-        """Return the header that sets the cookie of a session."""
-        return self.cookies.set(self.cookies.session, secret, int(LIFETIME.total_seconds()))
+    def build_session_cookie(self, secret: str) -> Header:
+        """Return the header that sets the session cookie to the secret."""
+        return self.cookies.build_header(
+            self.cookies.session_cookie_name, secret, int(SESSION_LIFETIME.total_seconds())
+        )
 
 
-def sudo(back: str, *, own: bool = False) -> Callable[[View], View]:
-    """Guard a sensitive view: a person without a recent confirmation of identity is sent to the confirmation page first.
+def require_recent_confirmation(return_page: str, *, excludes_sso: bool = False) -> Callable[[View], View]:
+    """Return a decorator for sensitive views: a person whose session is not in sudo mode must first confirm their identity.
 
     Args:
-        back: The page to return to after a form was submitted too late.
-        own: Whether single sign-on doesn't count as confirmation for people with another sign-in method.
-
+        return_page: The path to which the person returns after the confirmation if the request submitted a form.
+        excludes_sso: Whether single sign-on is not sufficient for people who have another sign-in method.
     """
 
-    def guard(view: View) -> View:
+    def decorate(view: View) -> View:
         @wraps(view)
-        async def proved(page: PageContext) -> Response:
+        async def check_session(page: PageContext) -> Response:
             session, accounts, user = page.person.session, page.accounts, page.person.user.id
             if session.is_sudo(page.dependencies[Clock].now()) and not (
-                own
-                and session.only_vouched_for
+                excludes_sso
+                and session.is_sso_only
                 and (
-                    await accounts.passwords.has_one(user)
-                    or await accounts.factors.asks_for_code(user)
+                    await accounts.passwords.has_password(user)
+                    or await accounts.factors.has_authenticator(user)
                     or await accounts.passkeys.of_user(user)
                 )
             ):
                 return await view(page)
-            target = back if page.sent else page.request.target
-            return page.redirect(f"{CONFIRM}?next={quote(target, safe='/')}")
+            target = return_page if page.is_post else page.request.target
+            return page.redirect(f"{CONFIRM_PATH}?next={quote(target, safe='/')}")
 
-        return proved
+        return check_session
 
-    return guard
+    return decorate

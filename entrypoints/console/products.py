@@ -1,4 +1,4 @@
-"""Presentation of products: prices, stock, pictures, and two items side by side."""
+"""Presentation of products: titles, prices, stock and pictures, and the comparison of the two items of a match."""
 
 import re
 from collections import Counter
@@ -9,24 +9,25 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from domain.catalogue.model import Availability
-from entrypoints.console.rendering import described, label, money, words
+from entrypoints.console.rendering import find_label, format_fields, format_money, format_words
 from entrypoints.console.translation import gettext
 
 Json = Mapping[str, Any]
-Words = Sequence[tuple[str, bool]]
-"""Pieces of a text; True marks a difference from the other side."""
-PRICES = ("price", "msrp", "map", "cost")
-"""Fields of an offer's price in order of preference, as in matching (`going_price` of `domain/matching/features.py`)."""
-PICTURES = "/console/pictures/"
-_RANK = {availability: rank for rank, availability in enumerate(Availability)}
-_COMPARED = (
+MarkedText = Sequence[tuple[str, bool]]
+"""A text as consecutive pieces, each with whether it differs from the text of the other item."""
+PRICE_FIELDS = ("price", "msrp", "map", "cost")
+"""Fields of an offer with prices in order of preference: the first field with a value is the offer's price."""
+PICTURES_PATH = "/console/pictures/"
+"""Path below which the console redirects to stored pictures."""
+_AVAILABILITY_RANKS = {availability: rank for rank, availability in enumerate(Availability)}
+_COMPARED_FIELDS = (
     "title", "brand", "collection", "sku", "mpn", "gtin", "price", "stock", "colour", "finish", "axes", "materials",
     "dimensions", "weight", "category_path", "features", "description",
 )  # fmt: skip
 
 
 class Picture(NamedTuple):
-    """A picture with the addresses of its small and large version."""
+    """A picture: the URLs of its small and large version, its alternative text, and its role, such as `hero`."""
 
     small: str
     large: str
@@ -34,78 +35,89 @@ class Picture(NamedTuple):
     role: str
 
 
-class Offered(NamedTuple):
-    """Lowest and highest price of offers, with their availability and quantity."""
+class OfferSummary(NamedTuple):
+    """Summary of several offers: lowest and highest price, best availability, and total quantity."""
 
     price: tuple[Json, Json] | None
     availability: str | None
     quantity: int | None
 
 
-def title_of(product: Json) -> str:
-    """Return the title of a product, else its vendor ID or ID."""
+def find_title(product: Json) -> str:
+    """Return the title of a product; without a title, the vendor's ID of the product; without both, its ID."""
     title: str = product["data"].get("title") or product.get("external_id") or product["id"]
     return title
 
 
-def price_path(offer: Json) -> str | None:
-    """Return the field that contains an offer's price."""
-    for path in PRICES:
+def find_price_field(offer: Json) -> str | None:
+    """Return the name of the field with an offer's price: the first of PRICE_FIELDS with a value. None without a price."""
+    for path in PRICE_FIELDS:
         if offer.get(path) is not None:
             return path
     return None
 
 
-def amount_of(offer: Json) -> Json | None:
-    """Return an offer's price as money of the API."""
-    path, currency = price_path(offer), offer.get("currency")
+def find_price(offer: Json) -> Json | None:
+    """Return the price of an offer as an object with `amount`, in minor units, and `currency`; None without a price."""
+    path, currency = find_price_field(offer), offer.get("currency")
     return {"amount": offer[path], "currency": currency} if path and currency else None
 
 
-def price_of(offers: Iterable[Json]) -> tuple[Json, Json] | None:
-    """Return the lowest and highest prices; of several currencies, those of the most frequent."""
-    known = [amount for offer in offers if (amount := amount_of(offer)) is not None]
-    if not known:
+def find_price_range(offers: Iterable[Json]) -> tuple[Json, Json] | None:
+    """Return the lowest and the highest price of offers in their most frequent currency; None if no offer has a price."""
+    amounts = [amount for offer in offers if (amount := find_price(offer)) is not None]
+    if not amounts:
         return None
-    [(code, _)] = Counter([amount["currency"] for amount in known]).most_common(1)
-    same = sorted([amount for amount in known if amount["currency"] == code], key=lambda one: int(one["amount"]))
-    return same[0], same[-1]
+    [(code, _)] = Counter([amount["currency"] for amount in amounts]).most_common(1)
+    sorted_amounts = sorted(
+        [amount for amount in amounts if amount["currency"] == code], key=lambda price: int(price["amount"])
+    )
+    return sorted_amounts[0], sorted_amounts[-1]
 
 
-def quantity_of(offers: Sequence[Json]) -> int | None:
-    """Return the total quantity of offers; None if an offer in stock has no quantity."""
-    known = [offer["quantity"] for offer in offers if offer.get("quantity") is not None]
-    at_hand = (Availability.IN_STOCK, Availability.LOW_STOCK)
-    unknown = [one for one in offers if one.get("quantity") is None and one["availability"] in at_hand]
-    return sum(known) if known and not unknown else None
+def sum_quantities(offers: Sequence[Json]) -> int | None:
+    """Return the total quantity of offers; None if it is unknown, because an offer in stock has no quantity."""
+    quantities = [offer["quantity"] for offer in offers if offer.get("quantity") is not None]
+    available = (Availability.IN_STOCK, Availability.LOW_STOCK)
+    without_quantity = [one for one in offers if one.get("quantity") is None and one["availability"] in available]
+    return sum(quantities) if quantities and not without_quantity else None
 
 
-def offered(offers: Sequence[Json]) -> Offered:
+def summarise_offers(offers: Sequence[Json]) -> OfferSummary:
     """Summarise the offers that are not withdrawn."""
-    stated = [offer for offer in offers if not offer.get("withdrawn_at")]
-    best = max([offer["availability"] for offer in stated], key=lambda one: _RANK.get(one, 0), default=None)
-    return Offered(price_of(stated), best, quantity_of(stated))
+    current_offers = [offer for offer in offers if not offer.get("withdrawn_at")]
+    best = max(
+        [offer["availability"] for offer in current_offers],
+        key=lambda one: _AVAILABILITY_RANKS.get(one, 0),
+        default=None,
+    )
+    return OfferSummary(find_price_range(current_offers), best, sum_quantities(current_offers))
 
 
-def pictures_of(*media: Json) -> list[Picture]:
-    """Return the distinct pictures among media, heroes first; stored ones by our address, others by the vendor's."""
-    found: dict[str, Picture] = {}
-    for one in media:
-        role, url = one.get("role") or "", one.get("url", "")
-        if role in ("video", "document") or not (one.get("id") or _origin_of(url)):
+def list_pictures(*media: Json) -> list[Picture]:
+    """Return the pictures in media of the API without duplicates, those with the role `hero` first.
+
+    The URL of a stored picture is a path of the console; the URL of any other picture is the vendor's.
+    """
+    picture_by_url: dict[str, Picture] = {}
+    for medium in media:
+        role, url = medium.get("role") or "", medium.get("url", "")
+        if role in ("video", "document") or not (medium.get("id") or _find_origin(url)):
             continue
-        small, large = (f"{PICTURES}{one['id']}?w={width}" if one.get("id") else url for width in (320, 1600))
-        found.setdefault(large, Picture(small, large, one.get("alt") or "", role))
-    return sorted(found.values(), key=lambda picture: picture.role != "hero")
+        small, large = (
+            f"{PICTURES_PATH}{medium['id']}?w={width}" if medium.get("id") else url for width in (320, 1600)
+        )
+        picture_by_url.setdefault(large, Picture(small, large, medium.get("alt") or "", role))
+    return sorted(picture_by_url.values(), key=lambda picture: picture.role != "hero")
 
 
-def origins_of(pictures: Iterable[Picture | None]) -> list[str]:
-    """Return the external origins of pictures for a page's content security policy."""
-    return sorted({origin for picture in pictures if picture is not None and (origin := _origin_of(picture.small))})
+def list_picture_origins(pictures: Iterable[Picture | None]) -> list[str]:
+    """Return the origins of the pictures on other sites, for a page's Content-Security-Policy."""
+    return sorted({origin for picture in pictures if picture is not None and (origin := _find_origin(picture.small))})
 
 
-def _origin_of(url: str) -> str:
-    """Return the origin of an https address; empty for any other address, which no page shows."""
+def _find_origin(url: str) -> str:
+    """Return the origin of an https URL, or an empty text for any other URL."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -117,86 +129,104 @@ def _origin_of(url: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One side of a match: product, titles, pictures and facts as texts.
+class MatchItem:
+    """One of the two items of a match, as the page of the match shows it.
 
     Attributes:
-        pounds: The weight in hundredths of a pound.
-        live: Whether the product still exists.
-
+        product: The product's ID.
+        title: The product's title.
+        variant: The variant's title; empty if it is the same as the product's.
+        pictures: Pictures of the variant and the product.
+        field_texts: The formatted values of the variant and the product, by field.
+        sources: The IDs of the sources that offer the variant.
+        hundredths_lb: The weight in hundredths of a pound; None if it is unknown.
+        live: Whether the product exists; False if it was deleted.
     """
 
     product: str
     title: str
     variant: str = ""
     pictures: Sequence[Picture] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
+    field_texts: Mapping[str, str] = field(default_factory=dict)
     sources: Sequence[str] = ()
-    pounds: int | None = None
+    hundredths_lb: int | None = None
     live: bool = True
 
 
-class Compared(NamedTuple):
-    """A fact of both items; `agrees` is None if only one item states it."""
+class FieldComparison(NamedTuple):
+    """Values of one field of the two items, with marked differences. `agrees` is None if only one item has a value."""
 
     name: str
-    left: Words
-    right: Words
+    left: MarkedText
+    right: MarkedText
     agrees: bool | None
 
 
-def item_of(side: Json, product: Json | None) -> Item:
-    """Return a side of a match from the API's product, which is None if it was deleted."""
+def build_match_item(pair_variant: Json, product: Json | None) -> MatchItem:
+    """Return an item of a match.
+
+    Args:
+        pair_variant: The variant as the API's match contains it.
+        product: The variant's product as in the API; None if it was deleted.
+    """
     if product is None:
-        return Item(side["product"], gettext("Deleted item"), live=False)
+        return MatchItem(pair_variant["product"], gettext("Deleted item"), live=False)
     variants = product["variants"]
-    variant = next((one for one in variants if one["id"] == side["id"]), variants[0] if len(variants) == 1 else {})
-    whole, own, offers = product["data"], variant.get("data", {}), variant.get("offers", [])
-    title = own.get("title") or ""
-    facts = described(whole | own)
-    facts["title"] = " · ".join(dict.fromkeys(text for text in (whole.get("title"), title) if text))
-    facts["stock"] = ", ".join(dict.fromkeys(words(offer["availability"]) for offer in offers))
-    if price := price_of(offers):
-        name = next(name for name in PRICES if any(name in offer for offer in offers))
-        facts["price"] = money(price[0]) + ("" if name == "price" else f" ({label(name, 'amounts')})")
-    return Item(
+    variant = next(
+        (candidate for candidate in variants if candidate["id"] == pair_variant["id"]),
+        variants[0] if len(variants) == 1 else {},
+    )
+    product_data, variant_data, offers = product["data"], variant.get("data", {}), variant.get("offers", [])
+    title = variant_data.get("title") or ""
+    facts = format_fields(product_data | variant_data)
+    facts["title"] = " · ".join(dict.fromkeys(text for text in (product_data.get("title"), title) if text))
+    facts["stock"] = ", ".join(dict.fromkeys(format_words(offer["availability"]) for offer in offers))
+    if price := find_price_range(offers):
+        name = next(name for name in PRICE_FIELDS if any(name in offer for offer in offers))
+        facts["price"] = format_money(price[0]) + ("" if name == "price" else f" ({find_label(name, 'amounts')})")
+    return MatchItem(
         product["id"],
-        whole.get("title") or title_of({**product, "data": own}),
-        title if title != whole.get("title") else "",
-        pictures_of(*own.get("media", ()), *whole.get("media", ()))[:4],
+        product_data.get("title") or find_title({**product, "data": variant_data}),
+        title if title != product_data.get("title") else "",
+        list_pictures(*variant_data.get("media", ()), *product_data.get("media", ()))[:4],
         facts,
         tuple(dict.fromkeys(offer["source"] for offer in offers if "source" in offer)),
-        (own.get("weight") or {}).get("hundredths_lb"),
+        (variant_data.get("weight") or {}).get("hundredths_lb"),
     )
 
 
-def compared(left: Item, right: Item) -> list[Compared]:
-    """Return the facts that either item states; weights that differ by at most 1% are the same."""
-    weights = [side.pounds for side in (left, right) if side.pounds is not None]
-    alike = len(weights) == 2 and (max(weights) - min(weights)) * 100 <= max(weights)
-    found = []
-    for name in _COMPARED:
-        a, b = left.facts.get(name, ""), right.facts.get(name, "")
-        same = a.casefold() == b.casefold() or (name == "weight" and alike)
-        if a and b and not same:
-            found.append(Compared(name, *marked(a, b), agrees=False))
-        elif a or b:
-            found.append(Compared(name, [(a, False)], [(b, False)], agrees=True if a and b else None))
-    return found
+def compare_items(left: MatchItem, right: MatchItem) -> list[FieldComparison]:
+    """Compare the fields for which at least one item has a value. Weights that differ by at most 1% count as equal."""
+    weights = [side.hundredths_lb for side in (left, right) if side.hundredths_lb is not None]
+    is_weight_equal = len(weights) == 2 and (max(weights) - min(weights)) * 100 <= max(weights)
+    comparisons = []
+    for name in _COMPARED_FIELDS:
+        left_text, right_text = left.field_texts.get(name, ""), right.field_texts.get(name, "")
+        is_equal = left_text.casefold() == right_text.casefold() or (name == "weight" and is_weight_equal)
+        if left_text and right_text and not is_equal:
+            comparisons.append(FieldComparison(name, *mark_differences(left_text, right_text), agrees=False))
+        elif left_text or right_text:
+            comparisons.append(
+                FieldComparison(
+                    name, [(left_text, False)], [(right_text, False)], agrees=True if left_text and right_text else None
+                )
+            )
+    return comparisons
 
 
-def marked(left: str, right: str) -> tuple[Words, Words]:
-    """Split both texts into pieces and mark the words that the other text lacks or contains less often."""
-    a, b = left[:600].split(), right[:600].split()
-    return list(_pieces(a, b)), list(_pieces(b, a))
+def mark_differences(left: str, right: str) -> tuple[MarkedText, MarkedText]:
+    """Mark in each of two texts the words that the other text does not contain, or contains less often."""
+    left_words, right_words = left[:600].split(), right[:600].split()
+    return list(_mark_unmatched(left_words, right_words)), list(_mark_unmatched(right_words, left_words))
 
 
-def _pieces(text: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    left = Counter(word.casefold() for word in others)
+def _mark_unmatched(words: Sequence[str], other_words: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yield runs of consecutive words as text, each with whether `other_words` lacks them or contains them less often."""
+    unmatched = Counter(word.casefold() for word in other_words)
 
     def differs(word: str) -> bool:
-        left[word.casefold()] -= 1
-        return left[word.casefold()] < 0
+        unmatched[word.casefold()] -= 1
+        return unmatched[word.casefold()] < 0
 
-    for apart, piece in groupby(text, differs):
-        yield " ".join(piece), apart
+    for is_different, piece_words in groupby(words, differs):
+        yield " ".join(piece_words), is_different

@@ -1,4 +1,4 @@
-"""Templates of the console, the filters that write values of the API for people, and the static files."""
+"""Templates of the console, their filters, which format values of the API for people, and the static files."""
 
 import datetime as dt
 import tomllib
@@ -22,68 +22,72 @@ from markupsafe import Markup, escape
 
 from domain.kernel.clock import CLOCK
 from domain.kernel.money import EXPONENTS
-from entrypoints.console.translation import current_locale, gettext, ngettext
+from entrypoints.console.translation import get_current_locale, gettext, ngettext
 from entrypoints.http.exchange import Response
 
 T = TypeVar("T")
-STATIC = "/console/static/"
-_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
+STATIC_PATH = "/console/static/"
+"""Path below which the static files are served."""
+_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
 
 
 @dataclass(frozen=True, slots=True)
-class Portion(Generic[T]):
-    """Consecutive items of a long list; `start` is the index of the first, `total` the length of the list."""
+class ListPortion(Generic[T]):
+    """Part of a long list that a page shows. `start` is the index of its first item, `total` the length of the list."""
 
     items: Sequence[T]
     start: int
     total: int
 
     @classmethod
-    def of(cls, items: Sequence[T], start: int | None, most: int) -> "Portion[T]":
-        """Return at most `most` items from `start`, or from the first item if `start` is out of range."""
-        begin = start if start is not None and start < len(items) else 0
-        return cls(items[begin : begin + most], begin, len(items))
+    def of(cls, items: Sequence[T], start: int | None, max_items: int) -> "ListPortion[T]":
+        """Return at most `max_items` items from the index `start`; from the first item if `start` is None or out of range."""
+        first = start if start is not None and start < len(items) else 0
+        return cls(items[first : first + max_items], first, len(items))
 
     @property
-    def following(self) -> int | None:
-        """Index at which the next portion begins; None after the last."""
+    def next_start(self) -> int | None:
+        """Index at which the next portion of the list begins; None if this is the last portion."""
         end = self.start + len(self.items)
         return end if end < self.total else None
 
     @property
-    def parted(self) -> bool:
-        """True if the list has other items."""
+    def is_partial(self) -> bool:
+        """True if the portion omits items of the list."""
         return len(self.items) < self.total
 
 
 class StaticFiles:
-    """Stylesheets, scripts and pictures, served at an address that changes with their contents."""
+    """Stylesheets, scripts and pictures, in paths that contain a digest of all files and so change with their contents."""
 
     def __init__(self) -> None:
         folder, digest = Path(__file__).parent / "static", blake2b(digest_size=6)
         self._files: dict[str, tuple[str, bytes]] = {}
         for path in sorted(folder.rglob("*")):
-            if path.suffix in _TYPES:
+            if path.suffix in _MEDIA_TYPES:
                 name, body = path.relative_to(folder).as_posix(), path.read_bytes()
-                self._files[name] = _TYPES[path.suffix], body
+                self._files[name] = _MEDIA_TYPES[path.suffix], body
                 digest.update(name.encode() + b"\0" + body)
-        self._base = f"{STATIC}{digest.hexdigest()}/"
+        self._base = f"{STATIC_PATH}{digest.hexdigest()}/"
 
-    def address(self, name: str) -> str:
-        """Return the address of a file. Raises KeyError if it does not exist."""
+    def build_path(self, name: str) -> str:
+        """Return the path under which the file `name` is served. Raises KeyError if the file does not exist."""
         self._files[name]
         return self._base + name
 
     def find(self, path: str) -> Response | None:
-        """Return the file at a path below STATIC; an earlier version's address returns the current file, uncached."""
-        name = path.removeprefix(STATIC).partition("/")[2]
+        """Return a response with the file at a path below STATIC_PATH, or None if there is no such file.
+
+        A path with an outdated digest returns the current file, with headers that forbid caching.
+        """
+        name = path.removeprefix(STATIC_PATH).partition("/")[2]
         if name not in self._files:
             return None
         kind, body = self._files[name]
-        lasting = path.startswith(self._base)
+        is_current = path.startswith(self._base)
         headers = [
             (b"content-type", kind.encode() + (b"; charset=utf-8" if kind.startswith("text/") else b"")),
-            (b"cache-control", b"public, max-age=31536000, immutable" if lasting else b"no-cache"),
+            (b"cache-control", b"public, max-age=31536000, immutable" if is_current else b"no-cache"),
             (b"x-content-type-options", b"nosniff"),
             (b"cross-origin-resource-policy", b"same-origin"),
             (b"vary", b"Accept-Encoding"),
@@ -92,7 +96,7 @@ class StaticFiles:
 
 
 @cache
-def static_files() -> StaticFiles:
+def get_static_files() -> StaticFiles:
     """Return the static files of this process."""
     return StaticFiles()
 
@@ -100,6 +104,7 @@ def static_files() -> StaticFiles:
 LABELS: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
     files(__package__).joinpath("labels.toml").read_text("utf-8")
 )
+"""English labels of the values of enumerations, by table name and value."""
 _AXES = ("width", "depth", "height", "diameter")
 _UNITS = {"in": "″", "ft": "′"}
 _BROWSERS = {
@@ -110,62 +115,64 @@ _SYSTEMS = {
 }  # fmt: skip
 
 
-def moment(value: str | datetime) -> datetime:
-    """Convert a timestamp of the API to UTC."""
+def to_utc_datetime(value: str | datetime) -> datetime:
+    """Convert a timestamp of the API to a datetime in UTC."""
     return (value if isinstance(value, datetime) else datetime.fromisoformat(value)).astimezone(UTC)
 
 
-def when(value: str | datetime | None) -> Markup:
-    """Write a moment relative to now, with the exact time as the element's title; a dash for None."""
+def format_relative_time(value: str | datetime | None) -> Markup:
+    """Format a time relative to now, such as `5 minutes ago`, as an HTML element with the exact time; a dash for None."""
     if value is None:
         return Markup('<span class="soft">–</span>')
-    at = moment(value)
-    away = at - CLOCK.now()
-    if abs(away) < timedelta(seconds=5):
+    at = to_utc_datetime(value)
+    difference = at - CLOCK.now()
+    if abs(difference) < timedelta(seconds=5):
         text = gettext("just now")
-    elif abs(away) < timedelta(days=45):
-        text = format_timedelta(away, threshold=1, add_direction=True, locale=current_locale())
+    elif abs(difference) < timedelta(days=45):
+        text = format_timedelta(difference, threshold=1, add_direction=True, locale=get_current_locale())
     else:
-        text = day(at)
+        text = format_day(at)
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
-        at.isoformat(timespec="milliseconds"), clock(at), text
+        at.isoformat(timespec="milliseconds"), format_exact_time(at), text
     )
 
 
-def clock(value: str | datetime | None) -> str:
-    """Write the exact moment, in UTC."""
-    return "–" if value is None else moment(value).strftime("%Y-%m-%d %H:%M:%S")
+def format_exact_time(value: str | datetime | None) -> str:
+    """Format date and time in UTC, as in `2026-11-03 13:08:00`; a dash for None."""
+    return "–" if value is None else to_utc_datetime(value).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def day(value: str | datetime) -> str:
-    """Write the date of a moment, without its time."""
-    return format_date(moment(value), locale=current_locale())
+def format_day(value: str | datetime) -> str:
+    """Format the date of a timestamp, with its year and without its time: `Nov 3, 2026`."""
+    return format_date(to_utc_datetime(value), locale=get_current_locale())
 
 
-def date(value: dt.date | str) -> str:
-    """Write a calendar date without its year: `Nov 3`."""
+def format_short_date(value: dt.date | str) -> str:
+    """Format a calendar date without its year: `Nov 3`."""
     at = dt.date.fromisoformat(value) if isinstance(value, str) else value
-    return format_skeleton("MMMd", at, locale=current_locale())
+    return format_skeleton("MMMd", at, locale=get_current_locale())
 
 
-def number(value: float | Decimal | None) -> str:
-    """Write a number; a dash for None."""
-    return "–" if value is None else format_decimal(value, locale=current_locale(), decimal_quantization=False)
+def format_number(value: float | Decimal | None) -> str:
+    """Format a number; a dash for None."""
+    return "–" if value is None else format_decimal(value, locale=get_current_locale(), decimal_quantization=False)
 
 
-def money(value: Mapping[str, Any] | None) -> str:
-    """Write an amount in minor units with its currency; a dash for None."""
+def format_money(value: Mapping[str, Any] | None) -> str:
+    """Format an amount in minor units with its currency; a dash for None."""
     if not value:
         return "–"
     code = str(value["currency"])
     places = EXPONENTS.get(code.lower(), 2)  # those of ISO 4217; the locale data have fewer for some currencies
-    pattern = current_locale().currency_formats["standard"].pattern.replace(".00", f".{'0' * places}" if places else "")
+    pattern = (
+        get_current_locale().currency_formats["standard"].pattern.replace(".00", f".{'0' * places}" if places else "")
+    )
     amount = Decimal(value["amount"]).scaleb(-places)
-    return format_currency(amount, code.upper(), pattern, current_locale(), currency_digits=False)
+    return format_currency(amount, code.upper(), pattern, get_current_locale(), currency_digits=False)
 
 
-def size(value: int | None) -> str:
-    """Write a number of bytes, to three digits."""
+def format_byte_count(value: int | None) -> str:
+    """Format a number of bytes with a unit and at most three significant digits: `1.25 MB`; a dash for None."""
     if value is None:
         return "–"
     amount, units = float(value), iter(("byte", "kilobyte", "megabyte", "gigabyte", "terabyte"))
@@ -173,61 +180,62 @@ def size(value: int | None) -> str:
     while amount >= 1000 and unit != "terabyte":
         amount, unit = amount / 1000, next(units)
     if unit == "byte":
-        return format_unit(value, "digital-byte", "long", locale=current_locale())
-    return format_unit(float(f"{amount:.3g}"), f"digital-{unit}", "short", locale=current_locale())
+        return format_unit(value, "digital-byte", "long", locale=get_current_locale())
+    return format_unit(float(f"{amount:.3g}"), f"digital-{unit}", "short", locale=get_current_locale())
 
 
-def span(seconds: float | None) -> str:
-    """Write a length of time in its two largest units: `2 h 5 min`."""
+def format_duration(seconds: float | None) -> str:
+    """Format a duration with its two largest units: `2 h 5 min`; a dash for None."""
     if seconds is None:
         return "–"
     if seconds < 1:
-        return _duration(round(seconds * 1000), "millisecond")
-    rest, parts = round(seconds), list[tuple[int, str]]()
+        return _format_duration_unit(round(seconds * 1000), "millisecond")
+    remaining, parts = round(seconds), list[tuple[int, str]]()
     for unit, name in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
-        count, rest = divmod(rest, unit)
+        count, remaining = divmod(remaining, unit)
         if count or parts:
             parts.append((count, name))
-    return " ".join(_duration(count, name) for count, name in parts[:2] if count)
+    return " ".join(_format_duration_unit(count, name) for count, name in parts[:2] if count)
 
 
-def _duration(count: int, unit: str) -> str:
-    return format_unit(count, f"duration-{unit}", "short", locale=current_locale())
+def _format_duration_unit(count: int, unit: str) -> str:
+    """Format a number of one unit of time: `5 min`."""
+    return format_unit(count, f"duration-{unit}", "short", locale=get_current_locale())
 
 
-def words(value: str | None) -> str:
-    """Write a value of an enumeration as words: `out_of_stock` is `Out of stock`."""
+def format_words(value: str | None) -> str:
+    """Format a value of an enumeration as translated words: `Out of stock` for `out_of_stock`; a dash for None."""
     text = (value or "–").replace("_", " ").replace(".", " ")
     return gettext(text[:1].upper() + text[1:])
 
 
-def label(value: str | None, kind: str) -> str:
-    """Write a value of an enumeration by its label in labels.toml, or as words."""
-    found = LABELS[kind].get(value or "")
-    return gettext(found) if found else words(value)
+def find_label(value: str | None, table_name: str) -> str:
+    """Return the label of an enumeration's value in the table `table_name` of labels.toml; without a label, format it as words."""
+    found = LABELS[table_name].get(value or "")
+    return gettext(found) if found else format_words(value)
 
 
-def browser(agent: str) -> str:
-    """Write a User-Agent header as `Firefox on macOS`; unchanged if the browser is not a common one."""
-    name = next((name for mark, name in _BROWSERS.items() if mark in agent), "")
-    system = next((name for mark, name in _SYSTEMS.items() if mark in agent), "")
-    return gettext("%(browser)s on %(system)s", browser=name, system=system) if name and system else agent
+def format_user_agent(user_agent: str) -> str:
+    """Format a User-Agent header as `Firefox on macOS`; the header of an unknown browser is returned unchanged."""
+    name = next((name for mark, name in _BROWSERS.items() if mark in user_agent), "")
+    system = next((name for mark, name in _SYSTEMS.items() if mark in user_agent), "")
+    return gettext("%(browser)s on %(system)s", browser=name, system=system) if name and system else user_agent
 
 
-def measure(value: Mapping[str, Any]) -> str:
-    """Write a length or weight in its original unit: `80 cm`."""
+def format_measure(value: Mapping[str, Any]) -> str:
+    """Format a length or weight in the unit in which the vendor stated it: `80 cm`."""
     given = value["given"]
     amount = f"{given['value']:g}" if isinstance(given["value"], float) else str(given["value"])
     return f"{amount}{_UNITS.get(given['unit'], ' ' + given['unit'])}"
 
 
-def described(data: Mapping[str, Any]) -> dict[str, str]:
-    """Write the fields of a product or variant; empty fields are omitted."""
-    return {path: text for path, value in data.items() if (text := text_of(value, path))}
+def format_fields(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the formatted fields of a product or variant by name, without empty ones."""
+    return {path: text for path, value in data.items() if (text := format_field(value, path))}
 
 
-def text_of(value: Any, path: str = "") -> str:
-    """Write a value of a field; empty if it has no text."""
+def format_field(value: Any, path: str = "") -> str:
+    """Format the value of the field `path` of a product. An empty value becomes an empty text."""
     match value:
         case str():
             return value
@@ -236,37 +244,52 @@ def text_of(value: Any, path: str = "") -> str:
         case bool():
             return gettext("Yes") if value else gettext("No")
         case {"given": _}:
-            return measure(value)
+            return format_measure(value)
         case Mapping() if path == "dimensions":
             main = " × ".join(
-                f"{label(axis, 'axis_initials')} {measure(value[axis])}" for axis in _AXES if axis in value
+                f"{find_label(axis, 'axis_initials')} {format_measure(value[axis])}" for axis in _AXES if axis in value
             )
-            others = [f"{words(name)} {measure(part)}" for name, part in value.items() if name not in _AXES]
+            others = [
+                f"{format_words(name)} {format_measure(part)}" for name, part in value.items() if name not in _AXES
+            ]
             return ", ".join([main, *others] if main else others)
         case Mapping():
-            return "; ".join(f"{words(name)}: {text}" for name, text in described(value).items())
+            return "; ".join(f"{format_words(name)}: {text}" for name, text in format_fields(value).items())
         case Sequence():
             if path == "media":
-                return ngettext("%(count)s picture", "%(count)s pictures", len(value), count=number(len(value)))
-            return (" › " if path == "category_path" else ", ").join(text for one in value if (text := text_of(one)))
+                return ngettext("%(count)s image", "%(count)s images", len(value), count=format_number(len(value)))
+            return (" › " if path == "category_path" else ", ").join(
+                text for one in value if (text := format_field(one))
+            )
     return str(value)
 
 
-def listing(items: Iterable[Any]) -> Markup:
-    """Write a list of names: `Maple, Oak, and Pine`."""
-    return Markup(format_list([str(escape(item)) for item in items], locale=current_locale()))  # noqa: S704  # escaped
+def format_names(items: Iterable[Any]) -> Markup:
+    """Format a list of names: `Maple, Oak, and Pine`."""
+    return Markup(format_list([str(escape(item)) for item in items], locale=get_current_locale()))  # noqa: S704  # escaped
 
 
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
-    one.__name__: one
-    for one in (
-        when, clock, day, date, number, money, size, span, words, label, browser, described, text_of, listing,
-    )
-}  # fmt: skip
+    "when": format_relative_time,
+    "clock": format_exact_time,
+    "day": format_day,
+    "date": format_short_date,
+    "number": format_number,
+    "money": format_money,
+    "size": format_byte_count,
+    "span": format_duration,
+    "words": format_words,
+    "label": find_label,
+    "browser": format_user_agent,
+    "described": format_fields,
+    "text_of": format_field,
+    "listing": format_names,
+}
+"""Filters of the templates by name."""
 
 
 class _Labels:
-    """Tables of labels.toml in the current language, as attributes."""
+    """Tables of labels.toml in the current language; each table is an attribute with its name."""
 
     def __getattr__(self, kind: str) -> dict[str, str]:
         try:
@@ -276,7 +299,7 @@ class _Labels:
 
 
 class _Environment(Environment):
-    """Templates in which a missing property of a JSON object is None; an undefined name is an error."""
+    """Jinja environment in which a missing property of a JSON object is None, while an undefined name is an error."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         try:
@@ -289,9 +312,9 @@ class _Environment(Environment):
 
 
 @cache
-def environment() -> Environment:
-    """Return the templates of this process, which escape every value except Markup."""
-    made = _Environment(
+def get_environment() -> Environment:
+    """Return the Jinja environment of this process, whose templates escape every value except Markup."""
+    environment = _Environment(
         loader=PackageLoader("entrypoints.console", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -301,25 +324,25 @@ def environment() -> Environment:
         cache_size=-1,
         extensions=["jinja2.ext.i18n"],
     )
-    made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
-    made.filters.update(FILTERS)
-    made.globals |= {
-        "static": static_files().address,
+    environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
+    environment.filters.update(FILTERS)
+    environment.globals |= {
+        "static": get_static_files().build_path,
         "labels": _Labels(),
-        "number": number,
-        "size": size,
-        "language": lambda: current_locale().language,
+        "number": format_number,
+        "size": format_byte_count,
+        "language": lambda: get_current_locale().language,
     }
     # Macros are globals because a block that is rendered alone does not run the imports of its template.
-    macros = vars(made.get_template("macros.html").module)
-    made.globals |= {name: value for name, value in macros.items() if isinstance(value, Macro)}
-    return made
+    macros = vars(environment.get_template("macros.html").module)
+    environment.globals |= {name: value for name, value in macros.items() if isinstance(value, Macro)}
+    return environment
 
 
-def rendered(template: str, block: str | None, values: dict[str, Any]) -> str:
-    """Render a template, or only one of its blocks if it has a block of that name."""
-    found = environment().get_template(template)
-    part = found.blocks.get(block) if block is not None else None
-    if part is None:
-        return found.render(values)
-    return "".join(part(found.new_context(values))).strip()
+def render_template(template: str, block: str | None, values: dict[str, Any]) -> str:
+    """Render a template, or only its block named `block`, if it has one."""
+    loaded_template = get_environment().get_template(template)
+    block_function = loaded_template.blocks.get(block) if block is not None else None
+    if block_function is None:
+        return loaded_template.render(values)
+    return "".join(block_function(loaded_template.new_context(values))).strip()

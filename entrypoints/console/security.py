@@ -15,21 +15,28 @@ from entrypoints.console.request import ConsoleRequest, FormData
 from entrypoints.http.exchange import HeaderList
 
 Header = tuple[bytes, bytes]
-CSRF = "csrf"
-"""The name of the form field; with the prefix `x-`, of the header."""
-SAFE = frozenset({"GET", "HEAD"})
-"""Methods without side effects."""
-HOME = "/console"
-SIGN_IN = "/console/sign-in"
-_OURS = (HOME, "/oauth/authorize", "/oauth/device")
-VIEW = "joinery-look"
-"""Cookie that changes with the organisation or mode, so that no process serves a cached session."""
-THEME = "joinery-theme"
-NOTICE = "joinery-notice"
-MOST_FILES = 64
-MOST_FILES_OF_ONE = 4
-"""Maximum number of forms with files that are processed at a time: in total, and of one organisation."""
-GUARDED: Final[HeaderList] = [
+CSRF_FIELD = "csrf"
+"""Name of the form field with the CSRF token. The header with the token is named `x-csrf`."""
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+"""HTTP methods without side effects."""
+HOME_PATH = "/console"
+SIGN_IN_PATH = "/console/sign-in"
+_INTERNAL_PATHS = (HOME_PATH, "/oauth/authorize", "/oauth/device")
+"""Paths of the console; redirects may lead to these paths and to paths below them."""
+SESSION_VERSION_COOKIE = "joinery-look"
+"""Name of a cookie whose value is part of the cache key of sessions.
+
+The value is replaced after a change of the session's organisation or mode, so that no process uses an outdated session.
+"""
+THEME_COOKIE = "joinery-theme"
+"""Name of the cookie with the person's colour theme."""
+NOTICE_COOKIE = "joinery-notice"
+"""Name of the cookie with the notice that the next page shows."""
+MAX_FILE_FORMS = 64
+"""Maximum number of forms with files that this process handles at a time."""
+MAX_FILE_FORMS_PER_ORGANISATION = 4
+"""Maximum number of forms with files of one organisation that this process handles at a time."""
+SECURITY_HEADERS: Final[HeaderList] = [
     (b"x-content-type-options", b"nosniff"),
     # `same-origin`, as with `no-referrer` browsers send `Origin: null` with our own forms.
     (b"referrer-policy", b"same-origin"),
@@ -37,37 +44,39 @@ GUARDED: Final[HeaderList] = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=(), interest-cohort=()"),
 ]
-_MOST_ORIGINS = 40
+"""Security headers of every response."""
+_MAX_ORIGINS = 40
 
 
-class Signatures:
-    """Signer of values, each for one purpose; signatures of a former key are valid as long as that key is."""
+class ValueSigner:
+    """Signer of values with the service's keys. A signature is valid for one purpose only, and until its key is deleted."""
 
     def __init__(self, keys: SigningKeys) -> None:
         self._keys = keys
 
-    def _serializer(self, purpose: str) -> URLSafeSerializer:
+    def _build_serializer(self, purpose: str) -> URLSafeSerializer:
+        """Return the serialiser that signs with the current key, and also accepts signatures by former keys."""
         keys = [*(former.key for former in reversed(self._keys.former)), self._keys.current]
         options = {"digest_method": sha256, "key_derivation": "hmac"}
         return URLSafeSerializer(keys, f"joinery console: {purpose}", signer=Signer, signer_kwargs=options)
 
-    def write(self, purpose: str, value: Any) -> str:
-        """Return a JSON value as signed text."""
-        return str(self._serializer(purpose).dumps(value))
+    def sign_value(self, purpose: str, value: Any) -> str:
+        """Return a JSON value as signed text, from which `read_signed_value` returns the value."""
+        return str(self._build_serializer(purpose).dumps(value))
 
-    def read(self, purpose: str, text: str) -> Any:
-        """Return the value of a signed text; None if the signature is invalid."""
-        serializer = self._serializer(purpose)
+    def read_signed_value(self, purpose: str, text: str) -> Any:
+        """Return the value in a signed text; None if the signature is invalid for the purpose."""
+        serializer = self._build_serializer(purpose)
         # Errors of `loads` are part of a reference cycle, which would keep resources of a failed request open.
         return serializer.loads(text) if serializer.make_signer().validate(text) else None
 
-    def sign(self, purpose: str, text: str) -> str:
-        """Return the text's signature for the purpose."""
-        return self._serializer(purpose).make_signer().get_signature(text).decode()
+    def create_signature(self, purpose: str, text: str) -> str:
+        """Return the signature of a text for a purpose."""
+        return self._build_serializer(purpose).make_signer().get_signature(text).decode()
 
-    def holds(self, purpose: str, text: str, signature: str) -> bool:
-        """Return whether the signature is valid."""
-        return self._serializer(purpose).make_signer().verify_signature(text.encode(), signature)
+    def is_valid(self, purpose: str, text: str, signature: str) -> bool:
+        """Return whether a signature of the text is valid for the purpose."""
+        return self._build_serializer(purpose).make_signer().verify_signature(text.encode(), signature)
 
 
 class ForgedRequest(PermissionDenied):
@@ -75,17 +84,17 @@ class ForgedRequest(PermissionDenied):
 
 
 class ForgeryCheck:
-    """Protection against cross-site request forgery (OWASP) of requests with side effects."""
+    """Protection of requests with side effects against cross-site request forgery (OWASP)."""
 
-    def __init__(self, signatures: Signatures, base_url: str) -> None:
+    def __init__(self, signatures: ValueSigner, base_url: str) -> None:
         self._signatures, self._host = signatures, urlsplit(base_url).netloc
 
-    def token(self, session: str) -> str:
-        """Return the token of a session's forms; `session` is its ID, empty if nobody is signed in."""
-        return self._signatures.sign("form", session)
+    def create_token(self, session_id: str) -> str:
+        """Return the CSRF token of a session; `session_id` is empty if nobody is signed in."""
+        return self._signatures.create_signature("form", session_id)
 
     def check_origin(self, request: ConsoleRequest) -> None:
-        """Reject requests that the browser reports as coming from another site. Raises ForgedRequest."""
+        """Raise ForgedRequest if the browser reports that the request comes from another site."""
         site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
         # Every browser sends one of the two headers with a form; other clients have no cookies to misuse.
         if site not in (None, "same-origin") or (site is None and origin is None):
@@ -97,62 +106,82 @@ class ForgeryCheck:
         if host is not None and host not in (request.headers.get("host", ""), self._host):
             raise ForgedRequest
 
-    def check_token(self, request: ConsoleRequest, form: FormData, session: str) -> None:
-        """Reject a form without the session's token. Raises ForgedRequest."""
-        if not self._signatures.holds("form", session, request.headers.get(f"x-{CSRF}") or form[CSRF]):
+    def check_token(self, request: ConsoleRequest, form: FormData, session_id: str) -> None:
+        """Raise ForgedRequest if neither the form nor the headers contain the CSRF token of the session."""
+        if not self._signatures.is_valid(
+            "form", session_id, request.headers.get(f"x-{CSRF_FIELD}") or form[CSRF_FIELD]
+        ):
             raise ForgedRequest
 
 
-class Cookies:
-    """Builder of cookies that scripts can't read. `session` is the session cookie's name, with `__Host-` for HTTPS."""
+class CookieBuilder:
+    """Builder of headers that set cookies, which scripts cannot read.
+
+    Attributes:
+        session_cookie_name: The name of the session cookie; with HTTPS, it begins with `__Host-`.
+    """
 
     def __init__(self, base_url: str) -> None:
         self._secure = base_url.startswith("https:")
-        self.session: str = "__Host-joinery" if self._secure else "joinery"
+        self.session_cookie_name: str = "__Host-joinery" if self._secure else "joinery"
 
-    def set(self, name: str, value: str, seconds: int | None = None) -> Header:
-        """Return the header that sets a cookie; None seconds keeps it until the browser closes, 0 deletes it."""
+    def build_header(self, name: str, value: str, seconds: int | None = None) -> Header:
+        """Return the header that sets a cookie.
+
+        Args:
+            name: The cookie's name.
+            value: The cookie's value.
+            seconds: The lifetime; None if the cookie lasts until the browser is closed, 0 to delete the cookie.
+        """
         cookie = dump_cookie(
             name, value, seconds, secure=self._secure, httponly=True, samesite="Lax", sync_expires=False
         )
         return b"set-cookie", cookie.encode("latin-1")
 
-    def view(self) -> Header:
-        """Return the header that makes every process reload the session."""
-        return self.set(VIEW, token_hex(8))
+    def build_session_version_header(self) -> Header:
+        """Return the header that gives SESSION_VERSION_COOKIE a new value, so that every process reads the session again.
+
+        Without a new value, processes would use the session's previous organisation and mode from their caches.
+        """
+        return self.build_header(SESSION_VERSION_COOKIE, token_hex(8))
 
 
-def safe_target(text: str, otherwise: str = HOME) -> str:
-    """Return the target if it is a page of the console, else `otherwise` (OWASP: unvalidated redirects)."""
+def choose_safe_target(text: str, default: str = HOME_PATH) -> str:
+    """Return the redirect target `text` if it is a path of the console, else `default` (OWASP: unvalidated redirects)."""
     path = text.partition("?")[0].partition("#")[0]
     unsafe = len(text) > 4000 or any(not "!" <= char <= "~" or char == "\\" for char in text)
     if unsafe or "//" in path or "/." in path:
-        return otherwise
-    return text if any(path == ours or path.startswith(ours + "/") for ours in _OURS) else otherwise
+        return default
+    return (
+        text
+        if any(path == is_internal or path.startswith(is_internal + "/") for is_internal in _INTERNAL_PATHS)
+        else default
+    )
 
 
-def sign_in_target(target: str) -> str:
-    """Return the address of the sign-in page that redirects to the target."""
-    return SIGN_IN if target == HOME else f"{SIGN_IN}?next={quote(target, safe='/')}"
+def build_sign_in_url(target: str) -> str:
+    """Return the URL of the sign-in page that leads to the target after the sign-in."""
+    return SIGN_IN_PATH if target == HOME_PATH else f"{SIGN_IN_PATH}?next={quote(target, safe='/')}"
 
 
-def content_policy(pictures: Iterable[str] = (), targets: Iterable[str] = (), connect: Iterable[str] = ()) -> bytes:
-    """Return the Content-Security-Policy (CSP level 3), which allows no inline code and no other origins than these.
+def build_content_policy(
+    picture_origins: Iterable[str] = (), form_origins: Iterable[str] = (), connect_origins: Iterable[str] = ()
+) -> bytes:
+    """Return a Content-Security-Policy (CSP level 3) that allows no inline code and no unlisted origins.
 
     Args:
-        pictures: Origins of pictures.
-        targets: Origins to which forms may lead.
-        connect: Origins to which scripts may send requests.
-
+        picture_origins: Origins from which pictures may be loaded.
+        form_origins: Origins to which forms may be sent or redirect.
+        connect_origins: Origins to which scripts may send requests (`connect-src`).
     """
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; font-src 'self'; manifest-src 'self'; "
-        f"img-src 'self' data:{_listed(pictures)}; connect-src 'self'{_listed(connect)}; form-action 'self'{_listed(targets)}; "
+        f"img-src 'self' data:{_join_origins(picture_origins)}; connect-src 'self'{_join_origins(connect_origins)}; form-action 'self'{_join_origins(form_origins)}; "
         "frame-ancestors 'none'; base-uri 'none'"
     ).encode("ascii")
 
 
-def _listed(origins: Iterable[str]) -> str:
-    """Return the origins as part of a policy, without those that contain separators of its grammar."""
-    plain = {one for one in origins if one and all("!" <= char <= "~" and char not in ";,'\"" for char in one)}
-    return "".join(f" {origin}" for origin in sorted(plain)[:_MOST_ORIGINS])
+def _join_origins(origins: Iterable[str]) -> str:
+    """Return the origins as a suffix of a directive. Origins with characters that separate directives are omitted."""
+    valid_origins = {one for one in origins if one and all("!" <= char <= "~" and char not in ";,'\"" for char in one)}
+    return "".join(f" {origin}" for origin in sorted(valid_origins)[:_MAX_ORIGINS])

@@ -1,21 +1,32 @@
-"""Form fields from the JSON Schemas of a connector's settings and credentials, and the parsing of such forms."""
+"""Forms for sources: fields from the JSON Schemas of a connector's settings and credentials, and the parsing of forms."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from entrypoints.console.rendering import label, listing
-from entrypoints.console.request import FormData, number_or_text, whole_number
+from entrypoints.console.rendering import find_label, format_names
+from entrypoints.console.request import FormData, parse_number_or_text, parse_whole_number
 from entrypoints.console.translation import gettext
 
-_FIRST = ("url", "currency", "decimal", "warehouse", "price_code", "media_base_url")
+_FIRST_SETTINGS = ("url", "currency", "decimal", "warehouse", "price_code", "media_base_url")
 """Settings at the start of forms, in this order, if the connector has them."""
-_HIDDEN = ("inbound", "platform", "role", "format")
-_OPEN = frozenset({"username", "shop", "store", "header", "query", "consumer_key"})
+_HIDDEN_SETTINGS = ("inbound", "platform", "role", "format")
+"""Settings that forms do not contain."""
+_NOT_SECRET = frozenset({"username", "shop", "store", "header", "query", "consumer_key"})
 """Credentials that are not secret; inputs for all others are masked."""
 
 
 class FormField(NamedTuple):
-    """A form field: `options` of a choice, otherwise the `type` of the input."""
+    """A form field.
+
+    Attributes:
+        name: The name in the form, such as `config.currency`.
+        title: The label.
+        type: The type of the HTML input, or `choice` for a selection.
+        hint: The description.
+        required: Whether a value is required.
+        value: The current value.
+        options: Values and labels of a selection.
+    """
 
     name: str
     title: str
@@ -27,105 +38,125 @@ class FormField(NamedTuple):
 
 
 class SignInMethod(NamedTuple):
-    """A sign-in method with its fields."""
+    """A method by which a connector signs in to a vendor's system, with the form fields for the credentials.
+
+    `key` identifies the method in the form.
+    """
 
     key: str
     title: str
     fields: Sequence[FormField]
 
 
-def settings_fields(schema: Mapping[str, Any], given: Mapping[str, Any], only: Iterable[str] = ()) -> list[FormField]:
-    """Return fields for the connector's settings; objects and lists can be set only by the API."""
-    properties, required, chosen = schema.get("properties", {}), schema.get("required", ()), tuple(only)
-    names = [*_FIRST, *(name for name in properties if name not in (*_FIRST, *_HIDDEN))]
+def build_settings_fields(
+    schema: Mapping[str, Any], values: Mapping[str, Any], selected: Iterable[str] = ()
+) -> list[FormField]:
+    """Return form fields for a connector's settings, except objects and lists, which only the API can set.
+
+    Args:
+        schema: The JSON Schema of the settings.
+        values: The current values.
+        selected: The names of the settings to include; empty for all.
+    """
+    properties, required, selected_names = schema.get("properties", {}), schema.get("required", ()), tuple(selected)
+    names = [*_FIRST_SETTINGS, *(name for name in properties if name not in (*_FIRST_SETTINGS, *_HIDDEN_SETTINGS))]
     return [
-        _field(f"config.{name}", properties[name], given.get(name), required=name in required)
+        _build_field(f"config.{name}", properties[name], values.get(name), required=name in required)
         for name in names
-        if name in (chosen or names) and properties.get(name, {"type": "object"}).get("type") not in ("object", "array")
+        if name in (selected_names or names)
+        and properties.get(name, {"type": "object"}).get("type") not in ("object", "array")
     ]
 
 
-def sign_in_methods(schema: Mapping[str, Any] | None) -> list[SignInMethod]:
-    """Return the sign-in methods of the connector's schema, if any."""
-    found = []
-    for key, one in enumerate(schema.get("oneOf", (schema,)) if schema else ()):
-        properties, required = one.get("properties", {}), one.get("required", ())
+def build_sign_in_methods(schema: Mapping[str, Any] | None) -> list[SignInMethod]:
+    """Return the sign-in methods that the schema of a connector's credentials allows; none if `schema` is None."""
+    methods = []
+    for key, branch in enumerate(schema.get("oneOf", (schema,)) if schema else ()):
+        properties, required = branch.get("properties", {}), branch.get("required", ())
         fields = [
-            _field(f"credentials.{key}.{name}", part, None, required=name in required, secret=name not in _OPEN)
+            _build_field(
+                f"credentials.{key}.{name}", part, None, required=name in required, secret=name not in _NOT_SECRET
+            )
             for name, part in properties.items()
         ]
-        titles = [label(name, "settings") for name in properties]
-        found.append(SignInMethod(str(key), listing(titles), fields))
-    return found
+        titles = [find_label(name, "settings") for name in properties]
+        methods.append(SignInMethod(str(key), format_names(titles), fields))
+    return methods
 
 
-def _field(name: str, schema: Mapping[str, Any], value: Any, *, required: bool, secret: bool = False) -> FormField:
+def _build_field(
+    name: str, schema: Mapping[str, Any], value: Any, *, required: bool, secret: bool = False
+) -> FormField:
+    """Return the form field for a property of a JSON Schema; the input of a secret is masked."""
     options: list[tuple[str, str]] = []
-    kind = {"integer": "number", "boolean": "tick"}.get(str(schema.get("type")), "text")
+    kind = {"integer": "number", "boolean": "checkbox"}.get(str(schema.get("type")), "text")
     if "enum" in schema:
         kind = "choice"
         options = [] if required else [("", gettext("Connector default"))]
-        options += [(str(one), label(str(one), "settings")) for one in schema["enum"]]
+        options += [(str(choice), find_label(str(choice), "settings")) for choice in schema["enum"]]
     elif secret:
         kind = "password"
     elif schema.get("format") == "uri":
         kind = "url"
-    title = label(name.rpartition(".")[2], "settings")
+    title = find_label(name.rpartition(".")[2], "settings")
     text = "" if value is None else str(value)
     return FormField(name, title, kind, str(schema.get("description", "")), required, text, options)
 
 
-def settings_given(schema: Mapping[str, Any], form: FormData, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the previous settings, updated with those of the form."""
-    config = dict(before)
-    for field in settings_fields(schema, {}):
+def read_settings_form(schema: Mapping[str, Any], form: FormData, previous: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings `previous`, updated with those in the form. A setting that is empty in the form is removed."""
+    config = dict(previous)
+    for field in build_settings_fields(schema, {}):
         name, text = field.name.removeprefix("config."), form.get(field.name)
         if text:
-            config[name] = _typed(field, text)
-        elif field.name in form or field.type == "tick":
+            config[name] = _parse_setting(field, text)
+        elif field.name in form or field.type == "checkbox":
             config.pop(name, None)
     return config
 
 
-def _typed(field: FormField, text: str) -> Any:
+def _parse_setting(field: FormField, text: str) -> Any:
+    """Convert the text of a form field to the setting's value; an invalid number remains text, which the API rejects."""
     if field.type == "number":
-        number = whole_number(text.removeprefix("-"))
+        number = parse_whole_number(text.removeprefix("-"))
         return text if number is None else -number if text.startswith("-") else number
-    return True if field.type == "tick" else text.lower() if field.name == "config.currency" else text
+    return True if field.type == "checkbox" else text.lower() if field.name == "config.currency" else text
 
 
-def credentials_given(methods: Sequence[SignInMethod], form: FormData) -> dict[str, Any]:
-    """Return the credentials of the selected method; empty if none were entered."""
-    method = next((one for one in methods if one.key == form.get("way", "0")), methods[0] if methods else None)
+def read_credentials_form(methods: Sequence[SignInMethod], form: FormData) -> dict[str, Any]:
+    """Return the credentials in the form for the selected sign-in method, without empty ones."""
+    method = next(
+        (candidate for candidate in methods if candidate.key == form.get("way", "0")), methods[0] if methods else None
+    )
     fields = method.fields if method else ()
     return {field.name.rpartition(".")[2]: form[field.name] for field in fields if form[field.name]}
 
 
-def filled(fields: Iterable[FormField], given: FormData) -> list[FormField]:
-    """Return the fields with the values of the form, except secrets."""
-    return [field if field.type == "password" else field._replace(value=given[field.name]) for field in fields]
+def fill_fields(fields: Iterable[FormField], form: FormData) -> list[FormField]:
+    """Return the form fields with the values in the form; fields for secrets remain unchanged."""
+    return [field if field.type == "password" else field._replace(value=form[field.name]) for field in fields]
 
 
-def schedule_given(form: FormData) -> dict[str, Any]:
-    """Return the schedule of a form; minutes that are not a number remain text for the operation to refuse."""
-    given = form.given("interval_minutes", "stock_interval_minutes")
-    schedule: dict[str, Any] = {name: number_or_text(text) for name, text in given.items()}
+def read_schedule_form(form: FormData) -> dict[str, Any]:
+    """Return the schedule in a form. Minutes that are not a number remain text, so that the API rejects them."""
+    given = form.select("interval_minutes", "stock_interval_minutes")
+    schedule: dict[str, Any] = {name: parse_number_or_text(text) for name, text in given.items()}
     return schedule | ({"adaptive": True} if form.get("adaptive") else {})
 
 
-def currency_given(form: FormData) -> dict[str, Any]:
-    """Return the currency of a form as a setting, if any."""
-    return {name: text.lower() for name, text in form.given("currency").items()}
+def read_currency_form(form: FormData) -> dict[str, Any]:
+    """Return the setting `currency` with the value in a form; no setting if the field is empty."""
+    return {name: text.lower() for name, text in form.select("currency").items()}
 
 
-def with_senders(config: Mapping[str, Any], form: FormData) -> dict[str, Any]:
-    """Return the settings with the allowed senders of emails; none are allowed if the form lists none."""
-    senders = form.entries("senders")
-    rest = {name: value for name, value in config.items() if name != "inbound"}
-    return rest | ({"inbound": {"senders": senders}} if senders else {})
+def set_allowed_senders(config: Mapping[str, Any], form: FormData) -> dict[str, Any]:
+    """Return the settings with the allowed email senders in the form; if the form lists none, the setting is removed."""
+    senders = form.split_values("senders")
+    other_settings = {name: value for name, value in config.items() if name != "inbound"}
+    return other_settings | ({"inbound": {"senders": senders}} if senders else {})
 
 
-def source_given(form: FormData, kind: str, config: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Return the body of a new source from a form."""
-    named = {"name": form.get("name"), "kind": kind, "licence_basis": form.get("licence_basis", "unknown")}
-    return named | {"config": dict(config)} | more
+def build_source_request(form: FormData, kind: str, config: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return the body of the API request that creates a source from a form; `fields` are further properties of the body."""
+    attributes = {"name": form.get("name"), "kind": kind, "licence_basis": form.get("licence_basis", "unknown")}
+    return attributes | {"config": dict(config)} | fields

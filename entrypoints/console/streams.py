@@ -6,115 +6,119 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Final
 
 from domain.kernel.errors import NotFound
-from domain.kernel.resource import View
+from domain.kernel.resource import RenderContext
 from entrypoints.console.context import PageContext
-from entrypoints.console.rendering import rendered
-from entrypoints.console.security import GUARDED
+from entrypoints.console.rendering import render_template
+from entrypoints.console.security import SECURITY_HEADERS
 from entrypoints.http.exchange import Response
 from ports.unit_of_work import Tx
 
-PERIOD = 0.7
-"""Seconds between two reads."""
-HEARTBEAT = 15.0
-LIFETIME = 300.0
+POLL_SECONDS = 0.7
+"""Seconds between two reads of the object whose progress is streamed."""
+HEARTBEAT_SECONDS = 15.0
+"""Seconds after which a comment is sent, and the session is checked, if nothing has changed."""
+LIFETIME_SECONDS = 300.0
 """Seconds after which a stream ends; the browser reconnects and is authenticated again."""
-MOST = 6
+MAX_STREAMS = 6
 """Maximum number of open streams of a session in a process."""
-_OPEN: Final[Counter[str]] = Counter()
+_STREAM_COUNTS: Final[Counter[str]] = Counter()
+"""Number of open streams by session ID."""
 
 
-def followed(
+def stream_progress(
     page: PageContext,
     template: str,
-    find: Callable[[Tx], Awaitable[Any]],
+    find_object: Callable[[Tx], Awaitable[Any]],
     resource: Any,
-    state_of: Callable[[Any], dict[str, Any]],
+    build_values: Callable[[Any], dict[str, Any]],
 ) -> Response:
-    """Stream a template's block `progress` as events `show`, followed by `end` when the state is no longer `open`.
+    """Stream the progress of an object, such as a run: its block `progress` in a template, after each change.
+
+    The event `show` contains the rendered block. The event `end` follows when the object is complete or the session ends.
 
     Args:
-        page: The context of the session that the stream depends on.
+        page: The context with the session.
         template: The template with the block.
-        find: Reads the object; None raises NotFound.
-        resource: Renders the object as the API does.
-        state_of: Returns the variables of the block for the API's object.
-
+        find_object: Function that reads the object; if it returns None, NotFound is raised.
+        resource: The API resource that renders the object as JSON.
+        build_values: Function that returns the variables of the block from the JSON; `open` is whether work is in progress.
     """
 
-    async def state() -> dict[str, Any]:
-        async with page.read() as tx:
-            if (found := await find(tx)) is None:
+    async def read_values() -> dict[str, Any]:
+        async with page.open_read_transaction() as tx:
+            if (found := await find_object(tx)) is None:
                 raise NotFound
-            return state_of(resource.render(found, View(page.principal.tenant, tx.now)))
+            return build_values(resource.render(found, RenderContext(page.principal.tenant, tx.now)))
 
-    return stream_of(page, _changes(page, template, state))
-
-
-def is_full(page: PageContext) -> bool:
-    """Return whether the session has reached its maximum number of streams."""
-    return _OPEN[page.person.session.id] >= MOST
+    return build_stream_response(page, _stream_changes(page, template, read_values))
 
 
-def stream_of(page: PageContext, events: AsyncGenerator[bytes, None]) -> Response:
-    """Return a response with the events; 204 keeps the browser from reconnecting if the session has MOST streams."""
-    if is_full(page):
-        return Response(204, list(GUARDED))
+def has_max_streams(page: PageContext) -> bool:
+    """Return whether the session has reached the maximum number of open streams."""
+    return _STREAM_COUNTS[page.person.session.id] >= MAX_STREAMS
+
+
+def build_stream_response(page: PageContext, events: AsyncGenerator[bytes, None]) -> Response:
+    """Return a response that streams the events, or status 204 if the session has too many open streams."""
+    if has_max_streams(page):
+        return Response(204, list(SECURITY_HEADERS))  # browsers do not reconnect after 204
     headers = [
         (b"content-type", b"text/event-stream; charset=utf-8"),
         (b"cache-control", b"no-store"),
         (b"x-accel-buffering", b"no"),
-        *GUARDED,
+        *SECURITY_HEADERS,
     ]
-    return Response(200, headers, stream=_counted(page, events))
+    return Response(200, headers, stream=_count_stream(page, events))
 
 
-async def _counted(page: PageContext, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield the events and count the stream; yield nothing if concurrent streams reached the maximum first."""
+async def _count_stream(page: PageContext, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield the events, and count the stream as open until they end. Yield nothing if the session has too many streams."""
     session = page.person.session.id
-    if is_full(page):
+    if has_max_streams(page):
         return
-    _OPEN[session] += 1
+    _STREAM_COUNTS[session] += 1
     try:
         async for event in events:
             yield event
     finally:
         await events.aclose()
-        _OPEN[session] -= 1
-        if not _OPEN[session]:
-            del _OPEN[session]
+        _STREAM_COUNTS[session] -= 1
+        if not _STREAM_COUNTS[session]:
+            del _STREAM_COUNTS[session]
 
 
-async def _changes(
-    page: PageContext, template: str, state: Callable[[], Awaitable[dict[str, Any]]]
+async def _stream_changes(
+    page: PageContext, template: str, read_values: Callable[[], Awaitable[dict[str, Any]]]
 ) -> AsyncGenerator[bytes, None]:
-    loop, last = asyncio.get_running_loop(), ""
-    until, due = loop.time() + LIFETIME, loop.time() + HEARTBEAT
-    while loop.time() < until:
-        values = await state()
-        html = rendered(template, "progress", {"page": page, **values})
-        moved, beats = html != last, loop.time() >= due
-        if (moved or beats) and not await is_in_force(page):
-            yield event_of("end", "reload")
+    """Yield the events of `stream_progress`. `read_values` returns the variables of the block."""
+    loop, last_html = asyncio.get_running_loop(), ""
+    end_time, heartbeat_at = loop.time() + LIFETIME_SECONDS, loop.time() + HEARTBEAT_SECONDS
+    while loop.time() < end_time:
+        values = await read_values()
+        html = render_template(template, "progress", {"page": page, **values})
+        has_changed, is_heartbeat_due = html != last_html, loop.time() >= heartbeat_at
+        if (has_changed or is_heartbeat_due) and not await is_session_unchanged(page):
+            yield encode_event("end", "reload")
             return
-        if moved:
-            last = html
-            yield event_of("show", html)
+        if has_changed:
+            last_html = html
+            yield encode_event("show", html)
         if not values["open"]:
-            yield event_of("end", "reload")
+            yield encode_event("end", "reload")
             return
-        if beats:
-            due = loop.time() + HEARTBEAT
+        if is_heartbeat_due:
+            heartbeat_at = loop.time() + HEARTBEAT_SECONDS
             yield b": still here\n\n"
-        await asyncio.sleep(PERIOD)
+        await asyncio.sleep(POLL_SECONDS)
 
 
-async def is_in_force(page: PageContext) -> bool:
-    """Return whether the session still has the same person, role, organisation and mode."""
-    now = await page.sessions.find(page.request.cookies.get(page.cookies.session, ""))
-    return now is not None and now.principal == page.principal
+async def is_session_unchanged(page: PageContext) -> bool:
+    """Return whether the session is still valid, with the same person, role, organisation and mode as in the request."""
+    session = await page.sessions.find(page.request.cookies.get(page.cookies.session_cookie_name, ""))
+    return session is not None and session.principal == page.principal
 
 
-def event_of(name: str, data: str) -> bytes:
-    """Return one server-sent event (WHATWG HTML)."""
+def encode_event(name: str, data: str) -> bytes:
+    """Return a server-sent event (WHATWG HTML) with the name and data, encoded for the response."""
     lines = "".join(f"data: {line}\n" for line in data.splitlines() or [""])
     return f"event: {name}\n{lines}\n".encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""API client of the demo: requests with an API key, and following of runs."""
+"""API client of the demo, and display of the progress of runs."""
 
 import asyncio
 import sys
@@ -9,28 +9,28 @@ from typing import Any, TextIO
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
-from entrypoints.demo.messages import progress
+from entrypoints.demo.messages import format_progress
 
-ATTEMPTS = 6
+MAX_ATTEMPTS = 6
 _RETRIED = frozenset({429, 502, 503})
 _TIMEOUT = ClientTimeout(total=30)
 _ENDED = frozenset({"succeeded", "failed", "needs_mapping", "cancelled"})
 _RESTARTED = frozenset({"failed", "cancelled"})
 _PAUSE = 0.25
-STUCK_AFTER = 120.0
-"""Seconds without progress after which following ends."""
+MAX_IDLE_SECONDS = 120.0
+"""Seconds without progress of any run after which the demo gives up."""
 
 
 class DemoError(Exception):
-    """The demo cannot continue; the message names the reason and the remedy."""
+    """Failure of the demo; the message names the reason and the remedy."""
 
 
-class UnknownKey(DemoError):
-    """The service does not know the stored API key, because the database is another one."""
+class ApiKeyRejected(DemoError):
+    """Rejection of the stored API key by the service, for example because the database is a new one."""
 
 
-class Api:
-    """API of the service at `base_url` with the key `secret`. Transient errors are retried."""
+class DemoApi:
+    """Client of the API at `base_url` with the API key `secret`. Transient errors are retried."""
 
     def __init__(self, session: ClientSession, base_url: str, secret: str) -> None:
         self._session = session
@@ -38,28 +38,29 @@ class Api:
         self.secret = secret
 
     async def get(self, path: str, **query: str) -> dict[str, Any]:
-        """Send a GET request."""
+        """Send a GET request and return the response's JSON object."""
         return await self._send("GET", path, params=query)
 
     async def post(self, path: str, body: Mapping[str, Any], idempotency_key: str) -> dict[str, Any]:
-        """Send a POST request; retries with the key have no further effect."""
+        """Send a POST request and return the response's JSON object. Retries with the same idempotency key have no further effect."""
         return await self._send("POST", path, {"Idempotency-Key": idempotency_key}, json=body)
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a PATCH request for any version."""
+        """Send a PATCH request, whatever the version of the object, and return the response's JSON object."""
         return await self._send("PATCH", path, {"If-Match": "*"}, json=body)
 
     async def _send(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any
     ) -> dict[str, Any]:
+        """Send a request with retries. Raises DemoError or ApiKeyRejected."""
         options |= {"headers": {"Authorization": f"Bearer {self.secret}", **(headers or {})}, "timeout": _TIMEOUT}
         reason = "no response"
-        for attempt in range(ATTEMPTS):
+        for attempt in range(MAX_ATTEMPTS):
             try:
                 async with self._session.request(method, self.base_url + path, **options) as response:
                     if response.status not in _RETRIED:
                         return _check_response(method, path, response.status, await response.json(content_type=None))
-                    reason = f"it returned {response.status}"
+                    reason = f"the status is {response.status}"
                     wait = float(response.headers.get("Retry-After", "1"))
             except (ClientError, TimeoutError, ValueError) as error:
                 reason = str(error) or reason
@@ -69,10 +70,11 @@ class Api:
 
 
 def _check_response(method: str, path: str, status: int, body: Any) -> dict[str, Any]:
+    """Return the body of a successful response. Raises DemoError or ApiKeyRejected for any other response."""
     if status < 300 and isinstance(body, dict):
         return body
     if status == 401:
-        raise UnknownKey("The service does not accept the demo's API key.")
+        raise ApiKeyRejected("The service does not accept the demo's API key.")
     problem = body if isinstance(body, dict) else {}
     faults = "; ".join(f"{fault.get('field')}: {fault.get('detail')}" for fault in problem.get("errors", ()))
     detail = faults or problem.get("detail") or problem.get("title") or f"HTTP {status}"
@@ -81,7 +83,14 @@ def _check_response(method: str, path: str, status: int, body: Any) -> dict[str,
 
 @dataclass(slots=True)
 class FollowedRun:
-    """One run of a stream of a source."""
+    """Run of a source whose progress is shown.
+
+    Attributes:
+        name: The name that is shown for the run.
+        source: The ID of the source.
+        stream: The stream: `catalogue` or `stock`.
+        run: The run as last read from the API; empty before `start_or_resume`.
+    """
 
     name: str
     source: str
@@ -89,12 +98,12 @@ class FollowedRun:
     run: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True if the run has ended."""
         return self.run.get("status") in _ENDED
 
-    async def begin(self, api: Api) -> None:
-        """Continue the stream's last run, or start one if none has read the feed."""
+    async def start_or_resume(self, api: DemoApi) -> None:
+        """Select the stream's latest run; if there is none, or it failed or was cancelled, start a new one."""
         path = f"/v1/sources/{self.source}/runs"
         runs = [run for run in (await api.get(path))["data"] if run["stream"] == self.stream]
         if not runs or runs[0]["status"] in _RESTARTED:
@@ -107,46 +116,46 @@ class FollowedRun:
         self.run = read[0] if runs[0] in succeeded and read else runs[0]
 
 
-async def follow(api: Api, runs: Sequence[FollowedRun], out: TextIO | None = None) -> None:
-    """Poll until all runs have ended, and show each change.
+async def follow_runs(api: DemoApi, runs: Sequence[FollowedRun], out: TextIO | None = None) -> None:
+    """Poll the runs until all have ended, and show the progress on `out` (default: standard output).
 
     Raises:
-        DemoError: There was no progress for two minutes.
+        DemoError: No run has made progress for MAX_IDLE_SECONDS.
     """
-    board = Board(out or sys.stdout)
+    display = ProgressDisplay(out or sys.stdout)
     progressed_at = time.monotonic()
     while True:
-        if board.show([progress(followed.name, followed.run) for followed in runs]):
+        if display.show([format_progress(followed_run.name, followed_run.run) for followed_run in runs]):
             progressed_at = time.monotonic()
-        if all(followed.ended for followed in runs):
+        if all(followed_run.has_ended for followed_run in runs):
             return
-        if time.monotonic() - progressed_at > STUCK_AFTER:
+        if time.monotonic() - progressed_at > MAX_IDLE_SECONDS:
             raise DemoError("The runs make no progress. See worker.log in the data directory's folder `log`.")
         await asyncio.sleep(_PAUSE)
-        for followed in runs:
-            if not followed.ended:
-                followed.run = await api.get(f"/v1/runs/{followed.run['id']}")
+        for followed_run in runs:
+            if not followed_run.has_ended:
+                followed_run.run = await api.get(f"/v1/runs/{followed_run.run['id']}")
 
 
-class Board:
-    """Status lines, redrawn on a terminal and appended elsewhere."""
+class ProgressDisplay:
+    """Display of status lines, which are redrawn on a terminal and appended to any other output."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._shown: list[str] = []
+        self._lines: list[str] = []
 
     def show(self, lines: Sequence[str]) -> bool:
-        """Show the lines; return whether any has changed."""
+        """Show the lines; return whether any line differs from the previous call."""
         changed = [
-            line for line, shown in zip(lines, [*self._shown, *[""] * len(lines)], strict=False) if line != shown
+            line for line, shown in zip(lines, [*self._lines, *[""] * len(lines)], strict=False) if line != shown
         ]
         if not changed:
             return False
         if self._out.isatty():
-            up = f"\x1b[{len(self._shown)}A" if self._shown else ""
+            up = f"\x1b[{len(self._lines)}A" if self._lines else ""
             self._out.write(up + "".join(f"\r\x1b[2K{line}\n" for line in lines))
         else:
             self._out.write("".join(f"{line}\n" for line in changed))
         self._out.flush()
-        self._shown = list(lines)
+        self._lines = list(lines)
         return True

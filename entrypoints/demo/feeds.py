@@ -9,31 +9,31 @@ from aiohttp import web
 HOST = "127.0.0.1"
 ITEM_MASTER = "/lindgren-falk/item-master.csv"
 STOCK_SHEET = "/lindgren-falk/stock.csv"
-DATA = Path(__file__).parent / "data"
+DATA_FOLDER = Path(__file__).parent / "data"
 IMAGE_HOST = "https://images.vendor.example"
-"""Placeholder in the feeds for the URL of the pictures."""
+"""Placeholder in the feeds, which is replaced by the URL of this web server."""
 DEFAULT_LIMIT = 30
 MAX_LIMIT = 250
 
 
-def application() -> web.Application:
-    """Create the web application of both vendors."""
+def create_application() -> web.Application:
+    """Create the web application that serves both vendors' feeds and the pictures."""
     app = web.Application()
     app.router.add_get(ITEM_MASTER, _serve_item_master)
     app.router.add_get(STOCK_SHEET, _serve_stock_sheet)
     app.router.add_get("/products.json", _serve_products)
     app.router.add_get("/collections/all/products.json", _serve_products)
-    app.router.add_static("/pictures", DATA / "pictures")
+    app.router.add_static("/pictures", DATA_FOLDER / "pictures")
     return app
 
 
-async def serve(port: int) -> web.AppRunner:
-    """Serve until the runner is cleaned up.
+async def start_server(port: int) -> web.AppRunner:
+    """Start the web server of the feeds; return the runner, whose `cleanup` stops the server.
 
     Raises:
         OSError: The port is in use.
     """
-    runner = web.AppRunner(application(), access_log=None, handle_signals=False)
+    runner = web.AppRunner(create_application(), access_log=None, handle_signals=False)
     await runner.setup()
     try:
         await web.TCPSite(runner, HOST, port).start()
@@ -43,33 +43,34 @@ async def serve(port: int) -> web.AppRunner:
     return runner
 
 
-def load(name: str) -> bytes:
-    """Read one of the feeds."""
-    return (DATA / name).read_bytes()
+def read_feed(name: str) -> bytes:
+    """Return the content of the feed file with the name."""
+    return (DATA_FOLDER / name).read_bytes()
 
 
 async def _serve_item_master(request: web.Request) -> web.Response:
-    return _respond(request, load("item-master.csv"), "text/csv")
+    return _respond(request, read_feed("item-master.csv"), "text/csv")
 
 
 async def _serve_stock_sheet(request: web.Request) -> web.Response:
-    return _respond(request, load("stock.csv"), "text/csv")
+    return _respond(request, read_feed("stock.csv"), "text/csv")
 
 
 async def _serve_products(request: web.Request) -> web.Response:
-    limit = min(_positive(request, "limit", DEFAULT_LIMIT), MAX_LIMIT)
-    end = _positive(request, "page", 1) * limit
-    products = json.loads(load("products.json"))[end - limit : end]
+    limit = min(_parse_positive(request, "limit", DEFAULT_LIMIT), MAX_LIMIT)
+    end = _parse_positive(request, "page", 1) * limit
+    products = json.loads(read_feed("products.json"))[end - limit : end]
     return _respond(request, json.dumps({"products": products}, ensure_ascii=False).encode(), "application/json")
 
 
-def _positive(request: web.Request, name: str, default: int) -> int:
+def _parse_positive(request: web.Request, name: str, default: int) -> int:
+    """Return a query parameter as an integer of at least 1; `default` if the parameter is not a number."""
     text = request.query.get(name, "")
     return max(1, int(text)) if text.isascii() and text.isdigit() else default
 
 
 def _respond(request: web.Request, feed: bytes, content_type: str) -> web.Response:
-    """Respond with a feed whose pictures are at the requested port, or with 304 if the client has it."""
+    """Return a response with the feed, whose picture URLs lead to this server; 304 if the client already has this version."""
     port = request.get_extra_info("sockname")[1]
     body = feed.replace(IMAGE_HOST.encode(), f"http://{HOST}:{port}".encode())
     etag = blake2b(body, digest_size=12).hexdigest()

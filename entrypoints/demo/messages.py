@@ -1,4 +1,4 @@
-"""Texts of the demo: progress and result of runs, and what to try next."""
+"""Texts that the demo prints: progress and results of runs, and example requests."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,13 +8,18 @@ from typing import Any
 _WIDTH = 24
 
 
-def figure(stats: Mapping[str, int], name: str) -> int:
-    """Return the number of products, variants or offers that a run has processed."""
-    count = stats.get(f"{name}_created", 0) + stats.get(f"{name}_changed", 0)
-    return count + stats.get("unchanged", 0) if name == "products" else count
+def count_processed(stats: Mapping[str, int], item_kind: str) -> int:
+    """Return how many items a run has created or changed (for products, also how many it found unchanged).
+
+    Args:
+        stats: The statistics of the run.
+        item_kind: `products`, `variants` or `offers`.
+    """
+    count = stats.get(f"{item_kind}_created", 0) + stats.get(f"{item_kind}_changed", 0)
+    return count + stats.get("unchanged", 0) if item_kind == "products" else count
 
 
-def progress(name: str, run: Mapping[str, Any]) -> str:
+def format_progress(name: str, run: Mapping[str, Any]) -> str:
     """Describe a run's progress in one line."""
     stats = run.get("stats", {})
     stage = run.get("stage", "")
@@ -22,11 +27,11 @@ def progress(name: str, run: Mapping[str, Any]) -> str:
     state = f"{status}: {run['waiting']['detail']}" if run.get("waiting") else stage if status == "running" else status
     return (
         f"  {name:<{_WIDTH}} {state:<10} {stats.get('rows', 0):>6,} rows  "
-        f"{figure(stats, 'products'):>5,} products  {stats.get('problems', 0):>4,} problems"
+        f"{count_processed(stats, 'products'):>5,} products  {stats.get('problems', 0):>4,} problems"
     )
 
 
-def summary(name: str, run: Mapping[str, Any]) -> list[str]:
+def format_summary(name: str, run: Mapping[str, Any]) -> list[str]:
     """Describe a run's result: counts and kinds of problems, or the error."""
     if run.get("status") != "succeeded":
         error = run.get("error", {})
@@ -35,9 +40,9 @@ def summary(name: str, run: Mapping[str, Any]) -> list[str]:
     if stats.get("unchanged_feed"):
         return [f"  {name:<{_WIDTH}} unchanged since the last run"]
     words = ("products", "variants", "offers")
-    counts = [f"{number:,} {word}" for word in words if (number := figure(stats, word))]
+    counts = [f"{number:,} {word}" for word in words if (number := count_processed(stats, word))]
     if run.get("stream") == "stock":
-        counts = [f"stock of {figure(stats, 'offers'):,} offers"]
+        counts = [f"stock of {count_processed(stats, 'offers'):,} offers"]
     lines = [f"  {name:<{_WIDTH}} {', '.join(counts) or 'nothing new'} from {stats.get('rows', 0):,} rows"]
     kinds = Counter(problem["problem"].replace("_", " ") for problem in run.get("problems", ()))
     if kinds:
@@ -46,16 +51,23 @@ def summary(name: str, run: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def requests_to_try(base_url: str, secret: str, product: str | None, run: str) -> list[str]:
-    """Return the lines of six independent requests with their titles."""
+def format_example_requests(base_url: str, secret: str, product_id: str | None, run_id: str) -> list[str]:
+    """Return the lines of six example requests (curl), each with its title.
+
+    Args:
+        base_url: The URL of the service.
+        secret: The API key.
+        product_id: The ID of a product to show, or None.
+        run_id: The ID of a run to show.
+    """
     signed = f'-H "Authorization: Bearer {secret}"'
     path_by_title = {
         "Panel beds in stock": "/v1/products?q=panel+bed&availability=in_stock&limit=3",
-        "One product with all its variants and offers": f"/v1/products/{product}"
-        if product
+        "One product with all its variants and offers": f"/v1/products/{product_id}"
+        if product_id
         else "/v1/products?limit=1",
         "Offers in stock": "/v1/offers?availability=in_stock&limit=5",
-        "A run with its problems": f"/v1/runs/{run}",
+        "A run with its problems": f"/v1/runs/{run_id}",
         "Merged products of both vendors": "/v1/merges?kind=product&limit=3",
         "Matches that wait for your decision": "/v1/match-pairs?status=open&limit=3",
     }
@@ -72,7 +84,7 @@ class _Snippet(Template):
     delimiter = "@"
 
 
-_LINES = _Snippet(
+_OWN_FEED_COMMANDS = _Snippet(
     r"""
 API=@base_url KEY=@secret FILE=my-feed.csv
 [ -f "$FILE" ] || printf 'SKU,Name,Width (in),Depth (in),Height (in),Price,Qty\nOAK-1,Oak stool,14,14,18 1/2,79.00,12\n' > "$FILE"
@@ -87,9 +99,9 @@ curl -sS -H "Authorization: Bearer $KEY" "$API/v1/products?source=$SOURCE"
 )
 
 
-def own_feed(base_url: str, secret: str) -> list[str]:
-    """Return shell lines that import a price list: a file source, an upload, and its run.
+def format_own_feed_commands(base_url: str, secret: str) -> list[str]:
+    """Return shell commands that import the user's price list my-feed.csv through a file source and an upload.
 
-    The lines can be pasted unchanged. If the file does not exist, they create an example with one row.
+    If my-feed.csv does not exist, the commands create an example with one row.
     """
-    return _LINES.substitute(base_url=base_url, secret=secret).strip().splitlines()
+    return _OWN_FEED_COMMANDS.substitute(base_url=base_url, secret=secret).strip().splitlines()

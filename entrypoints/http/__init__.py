@@ -1,1 +1,1 @@
-"""The HTTP edge: one table of operations, one pipeline, thin handlers."""
+"""HTTP server of the API: one pipeline of checks for all operations, and its ASGI applications."""

@@ -1,4 +1,4 @@
-"""Request bodies: minimum transfer rate, size limits, strict JSON decoding, and validation of dense bodies in a subprocess."""
+"""Request bodies: minimum transfer rate, size limits, strict JSON decoding, and validation."""
 
 import asyncio
 import json
@@ -13,197 +13,217 @@ from weakref import WeakValueDictionary
 
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge
-from entrypoints.operations.validation import LONGEST_FIELD, MOST_FAULTS, Validator
+from entrypoints.operations.validation import MAX_FIELD_ERRORS, MAX_FIELD_LENGTH, Validator
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-LINGER_SECONDS = 1.0
-LINGER_BYTES = 8 << 20
-"""Seconds and bytes for which the rest of a rejected body is still received, so that the client can read the response."""
+MAX_DISCARD_SECONDS = 1.0
+"""Maximum seconds for which the rest of a rejected body is received, so that the client can read the response."""
+MAX_DISCARD_BYTES = 8 << 20
+"""Maximum bytes of a rejected body that are received for this purpose."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """Minimum transfer rate of a body: an average of `least` bytes a second.
+class MinimumRate:
+    """Minimum rate at which a client must send a body.
 
-    The first `grace` seconds are exempt; no pause may be longer than `silence` seconds.
+    Attributes:
+        grace_seconds: Seconds at the beginning in which no rate is required.
+        max_pause_seconds: Maximum seconds between two chunks.
+        bytes_per_second: The required average rate.
     """
 
-    grace: float
-    silence: float
-    least: int
+    grace_seconds: float
+    max_pause_seconds: float
+    bytes_per_second: int
 
-    def patience(self, waited: float, received: int) -> float:
-        """Return how many seconds the next chunk may take, after `waited` seconds of waiting for `received` bytes."""
-        return min(self.silence, self.grace + received / self.least - waited)
+    def compute_remaining_seconds(self, waited_seconds: float, received_bytes: int) -> float:
+        """Return the number of seconds within which the next chunk of the body must arrive.
+
+        Args:
+            waited_seconds: Seconds spent waiting for the client so far.
+            received_bytes: Bytes received so far.
+        """
+        return min(self.max_pause_seconds, self.grace_seconds + received_bytes / self.bytes_per_second - waited_seconds)
 
 
-JSON_PACE = Pace(grace=10.0, silence=10.0, least=8 * 1024)
-"""For JSON bodies: 1 MiB takes at most 138 s."""
-FILE_PACE = Pace(grace=30.0, silence=30.0, least=4 * 1024)
-"""For files: a line of 32 kbit/s is enough for any size."""
+JSON_MINIMUM_RATE = MinimumRate(grace_seconds=10.0, max_pause_seconds=10.0, bytes_per_second=8 * 1024)
+"""Minimum rate of JSON bodies, at which 1 MiB takes at most 138 s."""
+FILE_MINIMUM_RATE = MinimumRate(grace_seconds=30.0, max_pause_seconds=30.0, bytes_per_second=4 * 1024)
+"""Minimum rate of uploaded files; a connection of 32 kbit/s suffices for any size."""
 
 
-class HeldBodies:
-    """Limits of the request bodies in memory: the number still arriving, and the bytes of all."""
+class BodyLimits:
+    """Limits of request bodies in a process.
+
+    `incoming_bodies` limits the number of bodies that are being received, `body_bytes` the memory of all bodies.
+    """
 
     def __init__(self) -> None:
-        self.arriving = ConcurrencyLimit(1024, 64, noun="bodies that are still arriving")
-        self.bytes = ConcurrencyLimit(256 << 20, 64 << 20, noun="bytes of bodies in hand")
+        self.incoming_bodies = ConcurrencyLimit(1024, 64, noun="request bodies in progress")
+        self.body_bytes = ConcurrencyLimit(256 << 20, 64 << 20, noun="bytes of request bodies")
 
 
-class TooSlow(Exception):
-    """Body received more slowly than its minimum rate."""
+class BodyTooSlow(Exception):
+    """The client sends the body more slowly than the minimum rate."""
 
 
-class Gone(ConnectionError):
-    """Client disconnected before the body was complete."""
+class ClientDisconnected(ConnectionError):
+    """The client disconnected before the body was complete."""
 
 
-def too_large(limit: int) -> str:
-    """Return the error detail for a body over the limit."""
-    return f"The body has more than {limit} bytes, the maximum here. Send it in parts."
+def describe_size_limit(limit: int) -> str:
+    """Return the error detail for a body of more than `limit` bytes."""
+    return f"The body has more than {limit} bytes, which is the maximum for this operation. Send the data in parts."
 
 
 class IncomingBody:
-    """Request body of one ASGI connection, received only as `chunks` is consumed."""
+    """Request body of one ASGI connection, which is received only when `iter_chunks` or `read` is called."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._ended = asyncio.Event()
-        self._hopeless = False
+        self._is_complete = asyncio.Event()
+        self._is_too_slow = False
 
-    async def chunks(self, pace: Pace) -> AsyncIterator[bytes]:
-        """Yield the body's chunks; the consumer's own time does not count. Raises TooSlow or Gone."""
-        loop, waited, received = asyncio.get_running_loop(), 0.0, 0
-        while not self._ended.is_set():
+    async def iter_chunks(self, minimum_rate: MinimumRate) -> AsyncIterator[bytes]:
+        """Yield the chunks of the body as they arrive.
+
+        Only the time spent waiting for the client counts towards the minimum rate. Raises BodyTooSlow or
+        ClientDisconnected.
+        """
+        loop, waited_seconds, received = asyncio.get_running_loop(), 0.0, 0
+        while not self._is_complete.is_set():
             started = loop.time()
             try:
-                async with asyncio.timeout(max(0.0, pace.patience(waited, received))):
-                    message = await self._next()
+                async with asyncio.timeout(max(0.0, minimum_rate.compute_remaining_seconds(waited_seconds, received))):
+                    message = await self._receive_body_message()
             except TimeoutError:
-                self._hopeless = True
-                raise TooSlow from None
-            waited += loop.time() - started
-            if piece := message.get("body"):
-                received += len(piece)
-                yield piece
+                self._is_too_slow = True
+                raise BodyTooSlow from None
+            waited_seconds += loop.time() - started
+            if chunk := message.get("body"):
+                received += len(chunk)
+                yield chunk
 
     async def read(self, limit: int) -> bytes:
-        """Return the whole body. Raises PayloadTooLarge, or InvalidRequest if the body is too slow or incomplete."""
-        received = bytearray()
+        """Receive and return the whole body.
+
+        Raises PayloadTooLarge if it has more than `limit` bytes, InvalidRequest if it is too slow or incomplete.
+        """
+        body = bytearray()
         try:
-            async for piece in self.chunks(JSON_PACE):
-                received += piece
-                if len(received) > limit:
-                    raise PayloadTooLarge(too_large(limit))
-        except TooSlow:
+            async for chunk in self.iter_chunks(JSON_MINIMUM_RATE):
+                body += chunk
+                if len(body) > limit:
+                    raise PayloadTooLarge(describe_size_limit(limit))
+        except BodyTooSlow:
             raise InvalidRequest(
-                f"The body arrived too slowly: it may pause for {JSON_PACE.silence:g} s and must arrive at  "
-                f"{JSON_PACE.least} bytes a second or more. Send the request again."
+                f"The body arrived too slowly: it may pause for {JSON_MINIMUM_RATE.max_pause_seconds:g} s and must arrive at "
+                f"{JSON_MINIMUM_RATE.bytes_per_second} bytes a second or more. Send the request again."
             ) from None
-        except Gone:
+        except ClientDisconnected:
             raise InvalidRequest(
                 "The body is incomplete: the connection closed too early. Send the request again."
             ) from None
-        return bytes(received)
+        return bytes(body)
 
-    async def receive(self) -> Message:
-        """Return the next message after the body, for a framework that must not read the body itself."""
-        await self._ended.wait()
+    async def receive_after_body(self) -> Message:
+        """Wait until the body is complete; return the next ASGI message.
+
+        A framework that must not read the body gets this as its `receive`.
+        """
+        await self._is_complete.wait()
         return await self._receive()
 
-    def answering(self, send: Send) -> Send:
-        """Wrap `send` for a response that may be complete before the body is."""
+    def wrap_send(self, send: Send) -> Send:
+        """Return a `send` that, at the end of a response, discards a body that has not been received completely."""
 
-        async def answer(message: Message) -> None:
-            if self._ended.is_set() or message["type"] != "http.response.body" or message.get("more_body"):
+        async def send_message(message: Message) -> None:
+            if self._is_complete.is_set() or message["type"] != "http.response.body" or message.get("more_body"):
                 await send(message)
             else:
-                await self._finish(message, send)
+                await self._send_last_message(message, send)
 
-        return answer
+        return send_message
 
-    async def _next(self) -> Message:
+    async def _receive_body_message(self) -> Message:
         message = await self._receive()
         if message["type"] != "http.request":
-            self._ended.set()
-            raise Gone("The client disconnected.")
+            self._is_complete.set()
+            raise ClientDisconnected("The client disconnected.")
         if not message.get("more_body"):
-            self._ended.set()
+            self._is_complete.set()
         return message
 
-    async def _finish(self, last: Message, send: Send) -> None:
-        """Complete the response to a request whose body was not read to its end.
-
-        The client may still be sending and reads the response only afterwards, so incoming data is discarded for a moment.
-        A server with a full receive queue could not close the connection, so the queue is drained until it is closed.
-        """
-        await send({**last, "more_body": True})
-        if not self._hopeless:
-            await self._linger()
-        draining = asyncio.create_task(self._drain())
+    async def _send_last_message(self, last_message: Message, send: Send) -> None:
+        """Send the last message of a response; discard the rest of the request's body meanwhile."""
+        # A client may read the response only after it has sent the body, so the rest is discarded for a moment. Then the rest is
+        # discarded until the connection is closed: the server cannot close a connection whose receive queue is full.
+        await send({**last_message, "more_body": True})
+        if not self._is_too_slow:
+            await self._discard_briefly()
+        drain_task = asyncio.create_task(self._discard_until_disconnect())
         try:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            draining.cancel()
-            await asyncio.gather(draining, return_exceptions=True)
+            drain_task.cancel()
+            await asyncio.gather(drain_task, return_exceptions=True)
 
-    async def _linger(self) -> None:
+    async def _discard_briefly(self) -> None:
         discarded = 0
         try:
-            async with asyncio.timeout(LINGER_SECONDS):
-                while not self._ended.is_set() and discarded < LINGER_BYTES:
-                    discarded += len((await self._next()).get("body", b""))
-        except (TimeoutError, Gone):
+            async with asyncio.timeout(MAX_DISCARD_SECONDS):
+                while not self._is_complete.is_set() and discarded < MAX_DISCARD_BYTES:
+                    discarded += len((await self._receive_body_message()).get("body", b""))
+        except (TimeoutError, ClientDisconnected):
             return
 
-    async def _drain(self) -> None:
+    async def _discard_until_disconnect(self) -> None:
         while (message := await self._receive())["type"] == "http.request":
             if not message.get("more_body"):
-                self._ended.set()
-        self._ended.set()
+                self._is_complete.set()
+        self._is_complete.set()
 
 
-DEPTH = 32
-_LONGEST_NUMBER = 64
-_LARGEST_EXPONENT = 30
-SMALL = 64 * 1024
-"""Size in bytes up to which any body decodes in a few milliseconds, so that its values need not be counted."""
-MOST_KEYS = 10_000
-"""Maximum keys of one object: more than any schema has, and few enough to check at once."""
-_LONGEST_PATH = 300
-_SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-_DEEP = re.compile(rb'(?:\s*(?:\[|\{\s*"[^"\\]*"\s*:)){%d}' % (DEPTH + 1))
-"""The beginning of a body whose nesting is too deep from its start."""
+MAX_DEPTH = 32
+_MAX_NUMBER_LENGTH = 64
+_MAX_EXPONENT = 30
+SMALL_BODY_BYTES = 64 * 1024
+"""Size up to which any body decodes in a few milliseconds, so that the number of its values need not be checked."""
+MAX_KEYS = 10_000
+"""Maximum number of keys of one JSON object."""
+_MAX_PATH_LENGTH = 300
+_UNSTORABLE_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_TOO_DEEP_START = re.compile(rb'(?:\s*(?:\[|\{\s*"[^"\\]*"\s*:)){%d}' % (MAX_DEPTH + 1))
+"""Pattern of a body that begins with too many nested arrays and objects."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class _ObjectWithDuplicate(dict[str, Any]):
-    """Object with a duplicate key; `key` is the first one."""
+    """JSON object that contains a key twice; `key` is the first such key."""
 
     key = ""
 
 
 class _DuplicateKey(Exception):
-    """Object with a duplicate key."""
+    """A JSON object contains a key twice."""
 
 
 class _BadNumber(ValueError):
-    """NaN, Infinity, or a number outside the range of all fields."""
+    """A number is NaN, infinite, or outside the range that any field permits."""
 
 
 def _parse_number(text: str) -> int | Decimal:
-    value = Decimal(text) if len(text) <= _LONGEST_NUMBER else None
-    if value is None or abs(value.adjusted()) > _LARGEST_EXPONENT:
+    value = Decimal(text) if len(text) <= _MAX_NUMBER_LENGTH else None
+    if value is None or abs(value.adjusted()) > _MAX_EXPONENT:
         raise _BadNumber(f"The number {text[:40]} is out of range.")
     return int(value) if value == value.to_integral_value() else value
 
 
 def _parse_integer(text: str) -> int:
-    if len(text) > _LONGEST_NUMBER:
+    if len(text) > _MAX_NUMBER_LENGTH:
         raise _BadNumber(f"The number {text[:40]}… is out of range.")
     return int(text)
 
@@ -212,13 +232,19 @@ def _reject_constant(text: str) -> Any:
     raise _BadNumber(f"{text} is not a JSON number. Omit the field or send a number.")
 
 
-def _decoding_error(detail: str, field: str = "body", code: str = "invalid_format") -> InvalidRequest:
+def _build_decoding_error(detail: str, field: str = "body", code: str = "invalid_format") -> InvalidRequest:
     return InvalidRequest(detail, fields=(FieldError(field, code, detail),))
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(pairs) > MOST_KEYS:
-        raise _decoding_error(f"An object has more than {MOST_KEYS} fields. Send fewer at once.", code="too_many")
+    """Build a dictionary from the keys and values of a JSON object.
+
+    Raises _DuplicateKey if a key occurs twice, InvalidRequest if there are too many keys.
+    """
+    if len(pairs) > MAX_KEYS:
+        raise _build_decoding_error(
+            f"An object has more than {MAX_KEYS} fields. Send fewer fields at once.", code="too_many"
+        )
     result = dict(pairs)
     if len(result) == len(pairs):
         return result
@@ -226,7 +252,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _build_marked_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object like `_build_object`, and note the first duplicate key so that the error can name its path."""
+    """Build a dictionary from the keys and values of a JSON object; an _ObjectWithDuplicate if a key occurs twice."""
     result = dict(pairs)
     if len(result) == len(pairs):
         return result
@@ -249,79 +275,92 @@ _strict_decoder = _create_decoder(_build_object)
 _marking_decoder = _create_decoder(_build_marked_object)
 
 
-def decode(raw: bytes, most: int) -> Any:
-    """Decode a JSON body (RFC 8259) in UTF-8: no duplicate keys, at most 32 levels deep, storable texts only.
+def decode_body(raw: bytes, max_values: int) -> Any:
+    """Decode a JSON body (RFC 8259) in UTF-8. Whole numbers become int, other numbers Decimal.
 
-    A body over SMALL bytes has at most `most` values. Whole numbers become int, others Decimal.
-    Raises InvalidRequest.
+    Args:
+        raw: The body as received.
+        max_values: Maximum number of values in a body larger than SMALL_BODY_BYTES.
+
+    Raises:
+        InvalidRequest: The body is not JSON, has a duplicate key, is nested more than 32 levels deep, has too many
+            values, or contains a text that databases cannot store.
     """
-    if len(raw) > SMALL:
-        if _DEEP.match(raw):
-            raise _depth_error()
-        if has_more_values(raw, most):
-            raise _decoding_error(f"The body has more than {most} values. Send them in parts.", code="too_many")
+    if len(raw) > SMALL_BODY_BYTES:
+        if _TOO_DEEP_START.match(raw):
+            raise _build_depth_error()
+        if has_more_values(raw, max_values):
+            raise _build_decoding_error(
+                f"The body has more than {max_values} values. Send the values in parts.", code="too_many"
+            )
     value = _parse(raw)
     if value is _DuplicateKey:
-        raise _duplicate_key_error(raw)  # the value decoded before is released by now
-    if raw.count(b"[") + raw.count(b"{") > DEPTH:
+        raise _build_duplicate_key_error(raw)  # decodes again, when the first value is no longer in memory
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
         _check_depth(value)
-    if _SUSPECT.search(raw):
+    if _UNSTORABLE_ESCAPE.search(raw):
         _check_texts(value)
     return value
 
 
 def _parse(raw: bytes) -> Any:
-    """Return the value, or _DuplicateKey itself. Raises InvalidRequest."""
+    """Decode the JSON; return its value, or the class _DuplicateKey if an object contains a key twice.
+
+    Raises InvalidRequest for other defects.
+    """
     try:
         return _strict_decoder.decode(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise _decoding_error(
-            f"The body is not UTF-8: byte {error.start} (counted from 0) is wrong. Encode it as UTF-8."
+        raise _build_decoding_error(
+            f"The body is not UTF-8: byte {error.start} (counted from 0) is invalid. Encode it as UTF-8."
         ) from None
     except json.JSONDecodeError as error:
-        raise _decoding_error(_describe_json_error(error)) from None
+        raise _build_decoding_error(_describe_json_error(error)) from None
     except _BadNumber as error:
-        raise _decoding_error(str(error), code="invalid_value") from None
+        raise _build_decoding_error(str(error), code="invalid_value") from None
     except RecursionError:
-        raise _depth_error() from None
+        raise _build_depth_error() from None
     except _DuplicateKey:
         return _DuplicateKey
 
 
 def _describe_json_error(error: json.JSONDecodeError) -> str:
     if error.pos >= len(error.doc.rstrip()):
-        return (
-            "The body is not JSON: it ends too early. A bracket or quotation mark is not closed, or a value is missing."
-        )
+        return "The body is not valid JSON: the text ends too early. Close all brackets and quotation marks, and add missing values."
     return (
-        f"The body is not JSON from line {error.lineno}, column {error.colno} on. Look for an extra or missing comma, "
+        f"The body is not valid JSON: error at line {error.lineno}, column {error.colno}. Look for an extra or missing comma, "
         "single quotation marks, or unquoted text."
     )
 
 
-def has_more_values(raw: bytes, most: int) -> bool:
-    """Return whether the commas and brackets outside strings imply more than `most` values."""
-    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") <= most:
+def has_more_values(raw: bytes, max_values: int) -> bool:
+    """Return whether a JSON text has more than `max_values` values, without decoding it.
+
+    Commas and opening brackets outside strings are counted.
+    """
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") <= max_values:
         return False
-    bare = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
-    values, inside = 0, False
-    for start in range(0, len(bare), SMALL):
-        parts = bare[start : start + SMALL].split(b'"')
-        for part in parts[1 if inside else 0 :: 2]:
-            values += part.count(b",") + part.count(b"[") + part.count(b"{")
-        inside ^= len(parts) % 2 == 0
-        if values > most:
+    without_escapes = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    values, is_in_string = 0, False
+    for start in range(0, len(without_escapes), SMALL_BODY_BYTES):
+        texts = without_escapes[start : start + SMALL_BODY_BYTES].split(b'"')
+        for text in texts[1 if is_in_string else 0 :: 2]:
+            values += text.count(b",") + text.count(b"[") + text.count(b"{")
+        is_in_string ^= len(texts) % 2 == 0
+        if values > max_values:
             return True
     return False
 
 
-def _depth_error() -> InvalidRequest:
-    return _decoding_error(f"The body is nested more than {DEPTH} levels deep. Flatten it.", code="too_large")
+def _build_depth_error() -> InvalidRequest:
+    return _build_decoding_error(
+        f"The body is nested more than {MAX_DEPTH} levels deep. Use fewer levels.", code="too_large"
+    )
 
 
 def _check_depth(value: Any) -> None:
     level = [value]
-    for _ in range(DEPTH):
+    for _ in range(MAX_DEPTH):
         level = [
             inner
             for outer in level
@@ -330,124 +369,140 @@ def _check_depth(value: Any) -> None:
         ]
         if not level:
             return
-    raise _depth_error()
+    raise _build_depth_error()
 
 
-def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
+def _iterate_children(value: Any) -> Iterator[tuple[str | int, Any]]:
     return iter(value.items()) if isinstance(value, dict) else enumerate(value)
 
 
 def _walk(value: Any) -> Iterator[tuple[list[str | int], Any]]:
-    """Yield every value with its path; the path list is reused and valid only until the next value."""
+    """Yield the path and value of the whole and of every nested value. Each step reuses and changes the path list."""
     yield [], value
     if not isinstance(value, (dict, list)):
         return
     path: list[str | int] = [""]
-    open_ = [_children(value)]
-    while open_:
-        for name, inner in open_[-1]:
+    iterators = [_iterate_children(value)]
+    while iterators:
+        for name, inner in iterators[-1]:
             path[-1] = name
             yield path, inner
             if isinstance(inner, (dict, list)) and inner:
-                open_.append(_children(inner))
+                iterators.append(_iterate_children(inner))
                 path.append("")
                 break
         else:
-            open_.pop()
+            iterators.pop()
             path.pop()
 
 
-def _path_name(path: list[str | int]) -> str:
-    return ".".join(map(str, path))[:_LONGEST_PATH] or "body"
+def _format_path(path: list[str | int]) -> str:
+    return ".".join(map(str, path))[:_MAX_PATH_LENGTH] or "body"
 
 
-def _duplicate_key_error(raw: bytes) -> InvalidRequest:
-    """Return the error for a body with a duplicate key, naming the key by its path."""
+def _build_duplicate_key_error(raw: bytes) -> InvalidRequest:
+    """Return the error for a body in which an object contains a key twice, with the path of the first such key."""
     try:
         for path, value in _walk(_marking_decoder.decode(raw.decode("utf-8"))):
             if isinstance(value, _ObjectWithDuplicate):
-                return _decoding_error(
+                return _build_decoding_error(
                     "This field occurs twice in one object. Keep one of them.",
-                    _path_name([*path, value.key]),
+                    _format_path([*path, value.key]),
                     "duplicate",
                 )
     except (ValueError, RecursionError):
         pass  # the rest is invalid as well: the duplicate key is still reported
-    return _decoding_error("A field occurs twice in one object. Keep one of them.", code="duplicate")
+    return _build_decoding_error("A field occurs twice in one object. Keep one of them.", code="duplicate")
 
 
 def _check_texts(value: Any) -> None:
-    """Reject lone surrogates and NUL characters."""
+    """Raise InvalidRequest if a text or field name contains a lone surrogate or a NUL character."""
     for path, inner in _walk(value):
         if isinstance(inner, str) and _UNSTORABLE.search(inner):
-            raise _decoding_error(
-                "The text contains a lone surrogate or a NUL character. Remove it.",
-                _path_name(path),
+            raise _build_decoding_error(
+                "The text contains a lone surrogate or a NUL character. Remove the character.",
+                _format_path(path),
                 "invalid_value",
             )
         if isinstance(inner, dict) and any(map(_UNSTORABLE.search, inner)):
-            raise _decoding_error(
-                "The field name contains a lone surrogate or a NUL character. Remove it.",
-                _path_name(path),
+            raise _build_decoding_error(
+                "The name of a field contains a lone surrogate or a NUL character. Remove the character.",
+                _format_path(path),
                 "invalid_value",
             )
 
 
-MANY = 20_000
-"""Number of values that decode in about 20 ms, however they are nested."""
-SPARSE = 9
-"""Bytes per value in the densest records; records pushed by shops have about 15."""
+MAX_QUICK_VALUES = 20_000
+"""Number of values that decode in about 20 ms, whatever their nesting."""
+MIN_BYTES_PER_VALUE = 9
+"""Minimum bytes per value of a usual body; records that shops push have about 15."""
 _NO_FIELDS = "This operation takes no fields. Omit the body."
 
-Faults = tuple[FieldError, ...]
+FieldErrors = tuple[FieldError, ...]
 
 
-def is_dense(raw: bytes) -> bool:
-    """Return whether the body has more commas and brackets, in strings too, than MANY and than the densest records."""
-    return len(raw) > SMALL and raw.count(b",") + raw.count(b"[") + raw.count(b"{") > max(MANY, len(raw) // SPARSE)
+def has_many_values(raw: bytes) -> bool:
+    """Return whether the body has so many values that decoding it may block the event loop for more than 20 ms."""
+    return len(raw) > SMALL_BODY_BYTES and raw.count(b",") + raw.count(b"[") + raw.count(b"{") > max(
+        MAX_QUICK_VALUES, len(raw) // MIN_BYTES_PER_VALUE
+    )
 
 
-def check(raw: bytes, most: int, schema: Mapping[str, Any] | None) -> tuple[str | None, Faults]:
-    """Return why a body of at most `most` values cannot be decoded, or None, and its faults. No schema means no body."""
+def validate_body(raw: bytes, max_values: int, schema: Mapping[str, Any] | None) -> tuple[str | None, FieldErrors]:
+    """Decode and validate a body; return the error detail if it cannot be decoded, else None, and the field errors.
+
+    Args:
+        raw: The body as received.
+        max_values: Maximum number of values in a large body.
+        schema: The JSON Schema of the body; None if the operation takes no body.
+    """
     try:
-        _, faults = understood(raw, most, None if schema is None else Validator(schema))
+        _, field_errors = decode_and_validate(raw, max_values, None if schema is None else Validator(schema))
     except InvalidRequest as error:
         return error.detail, error.fields
-    return None, faults
+    return None, field_errors
 
 
-def understood(raw: bytes, most: int, validator: Validator | None) -> tuple[Any, Faults]:
-    """Decode a body of at most `most` values; return its value and its faults. Raises InvalidRequest if it is not JSON."""
-    value = decode(raw, most)
-    return (None, _unexpected(value)) if validator is None else (value, validator.faults(value))
+def decode_and_validate(raw: bytes, max_values: int, validator: Validator | None) -> tuple[Any, FieldErrors]:
+    """Decode and validate a body; return its value and the field errors.
+
+    If `validator` is None, the operation takes no body: the value is None, and anything but an empty object is an
+    error. Raises InvalidRequest if the body cannot be decoded.
+    """
+    value = decode_body(raw, max_values)
+    return (None, _find_unexpected_fields(value)) if validator is None else (value, validator.find_field_errors(value))
 
 
-def _unexpected(body: Any) -> Faults:
-    """Return the faults of a body for an operation that takes none; an empty object has none."""
+def _find_unexpected_fields(body: Any) -> FieldErrors:
+    """Return the field errors of the body of an operation that takes no body; an empty object is permitted."""
     if isinstance(body, dict):
-        names = islice(body, MOST_FAULTS + 1)
-        return tuple(FieldError(name[:LONGEST_FIELD], "unknown_field", _NO_FIELDS) for name in names)
+        names = islice(body, MAX_FIELD_ERRORS + 1)
+        return tuple(FieldError(name[:MAX_FIELD_LENGTH], "unknown_field", _NO_FIELDS) for name in names)
     return (FieldError("body", "invalid_type", "This operation takes no body. Omit it."),)
 
 
 T = TypeVar("T")
 
-MOST_THREADS = 2
+MAX_BODY_THREADS = 2
+"""Number of threads for large bodies."""
 
 
-class BodyThreads:
-    """Thread pool for large bodies: one task per organisation at a time."""
+class OrganisationThreadPool:
+    """Thread pool that runs at most one task of each organisation at a time."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="bodies")
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._threads = ThreadPoolExecutor(MAX_BODY_THREADS, thread_name_prefix="bodies")
+        self._lock_by_org: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def run(self, org: str, work: Callable[[], T], before: Callable[[], Awaitable[None]] | None = None) -> T:
-        """Return the result of `work` when it is the organisation's turn; `before` is awaited first, in the same turn."""
-        turn = self._turns.get(org)
-        if turn is None:
-            turn = self._turns[org] = asyncio.Lock()
-        async with turn:
-            if before is not None:
-                await before()
+    async def run(self, org: str, work: Callable[[], T], prepare: Callable[[], Awaitable[None]] | None = None) -> T:
+        """Run `work` in a thread after the organisation's earlier tasks; return its result.
+
+        `prepare` is awaited immediately before `work`.
+        """
+        lock = self._lock_by_org.get(org)
+        if lock is None:
+            lock = self._lock_by_org[org] = asyncio.Lock()
+        async with lock:
+            if prepare is not None:
+                await prepare()
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -1,7 +1,7 @@
-"""Connections on Hypercorn's classes, with limits that its settings lack: protocols, number, slow readers.
+"""HTTP connections based on Hypercorn, with limits of protocols, number of connections, and slow clients.
 
-Only HTTP/1.1 is served unless HTTP/2 is enabled: a protocol change (`Upgrade: h2c`, RFC 7540 §3.2) would open a
-tunnel through a proxy, which then sees no further requests.
+Only HTTP/1.1 is served unless HTTP/2 is enabled. Upgrades (`Upgrade: h2c`, RFC 7540 §3.2) are ignored, because an
+upgraded connection is a tunnel through a proxy, which then sees no further requests.
 """
 
 import asyncio
@@ -25,55 +25,56 @@ from hypercorn.typing import ConnectionState, LifespanState
 from hypercorn.utils import parse_socket_addr, wrap_app
 
 LOG = logging.getLogger("joinery.http")
-SEND_SECONDS = 30.0
-"""Seconds that a chunk may take to send, in addition to the time of its bytes at LEAST; then the connection is aborted."""
-LEAST = 4096
+MAX_SEND_SECONDS = 30.0
+"""Seconds that sending a chunk may take beyond the time its bytes need at MIN_READ_RATE; then the connection is aborted."""
+MIN_READ_RATE = 4096
 """Minimum bytes per second that a client must read."""
-SMALL = 65_536
-"""Bytes that are sent at once however slow the client is: asyncio buffers this many."""
-MOST_HEADERS = 100
-"""Maximum header fields of a request."""
+SEND_BUFFER_BYTES = 65_536
+"""Bytes that asyncio buffers, which are therefore sent without a time limit."""
+MAX_HEADERS = 100
+"""Maximum number of header fields of a request."""
 FIRST_REQUEST_SECONDS = 0.25
-"""Seconds that a client that connected just before the listener closed has for its request."""
-VERSIONS = frozenset({b"1.0", b"1.1"})
+"""Seconds within which a client that connected just before the listener closed must send its request."""
+HTTP1_VERSIONS = frozenset({b"1.0", b"1.1"})
+"""Supported versions of HTTP/1."""
 
 
-class _Refusal(Exception):
-    """A request with an ambiguous end, or of another protocol."""
+class _RejectedRequest(Exception):
+    """The request must be rejected with `status` and the connection closed, because the request is invalid."""
 
     def __init__(self, status: int) -> None:
         self.status = status
 
 
 class Http1(H11Protocol):
-    """HTTP/1.1 only: Upgrade is ignored (RFC 9110 §7.8), ambiguous lengths are rejected (RFC 9112 §6.3)."""
+    """HTTP/1.1 protocol that ignores Upgrade headers (RFC 9110 §7.8) and rejects ambiguous lengths (RFC 9112 §6.3)."""
 
-    _refused = False
-    _upgrading = False
+    _is_rejected = False
+    _has_upgrade_header = False
 
     async def handle(self, event: Event) -> None:
-        """Process an incoming event; after a rejection, ignore all further ones."""
-        if self._refused:
+        """Process an incoming event. After a rejected request, all events are ignored."""
+        if self._is_rejected:
             return
         try:
             await super().handle(event)
-        except _Refusal as refusal:
-            self._refused = True
+        except _RejectedRequest as refusal:
+            self._is_rejected = True
             await self._send_error_response(refusal.status)
             await self.send(Closed())
 
     async def _check_protocol(self, event: h11.Request) -> None:
-        if len(event.headers) > MOST_HEADERS:
-            raise _Refusal(431)
+        if len(event.headers) > MAX_HEADERS:
+            raise _RejectedRequest(431)
         names = {name for name, _ in event.headers}
-        if event.http_version not in VERSIONS:
-            raise _Refusal(505)
+        if event.http_version not in HTTP1_VERSIONS:
+            raise _RejectedRequest(505)
         if b"transfer-encoding" in names and (b"content-length" in names or event.http_version == b"1.0"):
-            raise _Refusal(400)
-        self._upgrading = b"upgrade" in names
+            raise _RejectedRequest(400)
+        self._has_upgrade_header = b"upgrade" in names
 
     async def _create_stream(self, request: h11.Request) -> None:
-        if self._upgrading:
+        if self._has_upgrade_header:
             headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
             request = h11.Request(
                 method=request.method, headers=headers, target=request.target, http_version=request.http_version
@@ -81,8 +82,8 @@ class Http1(H11Protocol):
         await super()._create_stream(request)
 
 
-class Connection(TCPServer):
-    """Connection of one client."""
+class ClientConnection(TCPServer):
+    """Connection of one client, which is aborted if the client reads too slowly."""
 
     def __init__(self, *args: Any, http2: bool) -> None:
         super().__init__(*args)
@@ -90,17 +91,27 @@ class Connection(TCPServer):
 
     async def run(self) -> None:
         """Serve the connection until it ends."""
-        socket = self.writer.get_extra_info("socket")
+        connected_socket = self.writer.get_extra_info("socket")
         try:
-            client = parse_socket_addr(socket.family, socket.getpeername())
-            server = parse_socket_addr(socket.family, socket.getsockname())
+            client = parse_socket_addr(connected_socket.family, connected_socket.getpeername())
+            server = parse_socket_addr(connected_socket.family, connected_socket.getsockname())
             async with TaskGroup(self.loop) as group:
                 self._task_group = group
                 state = ConnectionState(self.state)
-                parts = (self.app, self.config, self.context, group, state, False, client, server, self.protocol_send)
-                self.protocol = ProtocolWrapper(*parts)
+                arguments = (
+                    self.app,
+                    self.config,
+                    self.context,
+                    group,
+                    state,
+                    False,
+                    client,
+                    server,
+                    self.protocol_send,
+                )
+                self.protocol = ProtocolWrapper(*arguments)
                 if not self._http2:
-                    self.protocol.protocol = Http1(*parts)
+                    self.protocol.protocol = Http1(*arguments)
                 await self.protocol.initiate()
                 await self.idle_task.restart(group, self._idle_timeout)
                 await self._read_data()
@@ -111,8 +122,11 @@ class Connection(TCPServer):
             await self._close()
 
     async def protocol_send(self, event: Event) -> None:
-        """Send data; abort the connection of a client that reads it too slowly."""
-        if isinstance(event, RawData) and len(event.data) + self.writer.transport.get_write_buffer_size() > SMALL:
+        """Send data; abort the connection if the client reads too slowly."""
+        if (
+            isinstance(event, RawData)
+            and len(event.data) + self.writer.transport.get_write_buffer_size() > SEND_BUFFER_BYTES
+        ):
             await self._send_within_limit(super().protocol_send(event), len(event.data))
         else:
             await super().protocol_send(event)
@@ -120,32 +134,40 @@ class Connection(TCPServer):
     async def _close(self) -> None:
         await self._send_within_limit(super()._close(), self.writer.transport.get_write_buffer_size())
 
-    async def _send_within_limit(self, sending: Awaitable[None], size: int) -> None:
+    async def _send_within_limit(self, send: Awaitable[None], size: int) -> None:
         try:
-            async with asyncio.timeout(SEND_SECONDS + size / LEAST):
-                await sending
+            async with asyncio.timeout(MAX_SEND_SECONDS + size / MIN_READ_RATE):
+                await send
         except TimeoutError:
             self.writer.transport.abort()
 
 
 async def serve(
-    app: Any, config: Config, stopped: Callable[[], Awaitable[None]], *, http2: bool = False, most: int = sys.maxsize
+    app: Any,
+    config: Config,
+    stopped: Callable[[], Awaitable[None]],
+    *,
+    http2: bool = False,
+    max_connections: int = sys.maxsize,
 ) -> None:
-    """Serve at most `most` connections until `stopped` returns; requests in progress are completed first."""
+    """Serve the ASGI application `app` until `stopped` returns, then complete the requests in progress.
+
+    Connections beyond `max_connections` are aborted.
+    """
     loop, state = asyncio.get_running_loop(), LifespanState({})
-    wrapped, context = wrap_app(app, config.wsgi_max_body_size, "asgi"), WorkerContext(None)
+    asgi_app, context = wrap_app(app, config.wsgi_max_body_size, "asgi"), WorkerContext(None)
     connections: set[asyncio.Task[None]] = set()
 
     async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or len(connections) >= most:
+        if task is None or len(connections) >= max_connections:
             writer.transport.abort()
             return
         connections.add(task)
         task.add_done_callback(connections.discard)
-        await Connection(wrapped, loop, config, context, state, reader, writer, http2=http2)
+        await ClientConnection(asgi_app, loop, config, context, state, reader, writer, http2=http2)
 
-    lifespan = Lifespan(wrapped, config, loop, state)
+    lifespan = Lifespan(asgi_app, config, loop, state)
     lifespan_task = asyncio.create_task(lifespan.handle_lifespan(), name="lifespan")
     await lifespan.wait_for_startup()
     if lifespan_task.done():
@@ -156,7 +178,7 @@ async def serve(
     ]
     for server in servers:
         for sock in server.sockets:
-            LOG.info("listening", extra={"address": str(sock.getsockname()), "most_connections": most})
+            LOG.info("listening", extra={"address": str(sock.getsockname()), "most_connections": max_connections})
     try:
         await stopped()
     finally:
@@ -174,22 +196,27 @@ async def serve(
 
 
 BACKLOG = 1024
+"""Number of connections that the kernel holds until they are accepted."""
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """Create the listening socket; the kernel drops clients that read nothing for SEND_SECONDS (RFC 5482)."""
+def create_listener(host: str, port: int) -> socket.socket:
+    """Create the listening socket.
+
+    The kernel closes connections of clients that read nothing for `MAX_SEND_SECONDS` (RFC 5482).
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SEND_SECONDS * 1000))
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(MAX_SEND_SECONDS * 1000))
     return listener
 
 
-def hypercorn_config(host: str, port: int) -> Config:
-    """Return Hypercorn's configuration, without access log: the pipeline logs requests."""
+def create_hypercorn_config(host: str, port: int) -> Config:
+    """Create the listening socket, and return Hypercorn's configuration for it, without an access log."""
+    # The pipeline logs requests.
     config = Config()
-    config.bind = [f"fd://{listening(host, port).detach()}"]
+    config.bind = [f"fd://{create_listener(host, port).detach()}"]
     config.accesslog = None
     config.errorlog = None
     config.graceful_timeout = 10

@@ -1,4 +1,4 @@
-"""Requests and responses as plain values, independent of server and framework."""
+"""HTTP requests and responses as plain values, independent of server and framework."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,9 +6,9 @@ from typing import Any, Final
 
 HeaderList = list[tuple[bytes, bytes]]
 BodyReader = Callable[[int], Awaitable[bytes]]
-"""Reads the whole body of at most the given number of bytes. Raises PayloadTooLarge beyond it."""
+"""Function that reads the whole body; raises PayloadTooLarge if it has more bytes than the argument."""
 
-READ = (
+READ_HEADERS = (
     "authorization",
     "accept-encoding",
     "service-version",
@@ -28,82 +28,90 @@ READ = (
     "origin",
     "traceparent",
 )
-_HEADER_NAMES = {name.encode(): name for name in READ}
+"""Headers that a Request contains."""
+_HEADER_NAMES = {name.encode(): name for name in READ_HEADERS}
 
 
-EXPOSED = (
+EXPOSED_HEADERS = (
     b"RateLimit, RateLimit-Policy, ETag, Request-Id, Retry-After, Location, Service-Version, Service-Dry-Run, "
     b"Idempotent-Replayed, Service-Stream-From"
 )
 """Response headers that scripts of other origins may read (docs/conventions.md#cross-origin)."""
 
 VARY = (b"vary", b"Authorization, Service-Version, Service-Mode, Accept-Encoding")
-CACHE = (b"cache-control", b"private, no-cache")
+PRIVATE_NO_CACHE = (b"cache-control", b"private, no-cache")
 NO_STORE = (b"cache-control", b"no-store")
 JSON = (b"content-type", b"application/json")
 CROSS_ORIGIN: Final[tuple[tuple[bytes, bytes], ...]] = (
     (b"access-control-allow-origin", b"*"),
-    (b"access-control-expose-headers", EXPOSED),
+    (b"access-control-expose-headers", EXPOSED_HEADERS),
 )
-"""Headers of responses to cross-origin requests, which carry an Origin header (Fetch standard, CORS protocol)."""
-COMMON: Final[tuple[tuple[bytes, bytes], ...]] = ((b"x-content-type-options", b"nosniff"),)
+"""Headers of responses to requests with an Origin header (Fetch standard, CORS protocol)."""
+COMMON_HEADERS: Final[tuple[tuple[bytes, bytes], ...]] = ((b"x-content-type-options", b"nosniff"),)
 """Headers of every response under /v1."""
-BODILESS = {reads: [VARY, CACHE if reads else NO_STORE, *COMMON] for reads in (True, False)}
-"""Common headers of successful responses without a body, by whether the operation reads."""
-WITH_BODY = {reads: [JSON, *headers] for reads, headers in BODILESS.items()}
-STREAMED: Final[HeaderList] = [
+BODILESS_HEADERS = {reads: [VARY, PRIVATE_NO_CACHE if reads else NO_STORE, *COMMON_HEADERS] for reads in (True, False)}
+"""Headers of successful responses without a body, by whether the operation is a read."""
+BODY_HEADERS = {reads: [JSON, *headers] for reads, headers in BODILESS_HEADERS.items()}
+"""Headers of successful responses with a body, by whether the operation is a read."""
+STREAM_HEADERS: Final[HeaderList] = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
     VARY,
-    *COMMON,
+    *COMMON_HEADERS,
 ]
-"""Headers of an event stream: proxies must not buffer or change it."""
+"""Headers of an event stream, which proxies must not buffer or change."""
 
 
 @dataclass(slots=True)
 class Request:
-    """One HTTP request. `path` is percent-encoded as sent, `query` is the raw query string.
+    """One HTTP request.
 
-    `headers` holds those of `READ` under lower-case names; repeated headers are joined by ", " and named in `repeated`.
+    Attributes:
+        path: The path, percent-encoded as sent.
+        query: The raw query string.
+        headers: The headers in READ_HEADERS by lower-case name; values of repeated headers are joined by ", ".
+        client_address: The IP address from which the connection comes.
+        read_body: Function that reads the whole body.
+        repeated_headers: The names of headers that were sent more than once.
     """
 
     method: str
     path: str
     query: str
     headers: Mapping[str, str]
-    client: str
+    client_address: str
     read_body: BodyReader
-    repeated: tuple[str, ...] = ()
+    repeated_headers: tuple[str, ...] = ()
 
     @property
     def has_body(self) -> bool:
-        """True if a body is announced (RFC 9112 §6)."""
+        """True if the headers announce a body (RFC 9112 §6)."""
         return self.headers.get("content-length", "0") != "0" or "transfer-encoding" in self.headers
 
 
 @dataclass(slots=True)
 class Response:
-    """One HTTP response with lower-case header names and either a whole body or a stream of chunks."""
+    """One HTTP response, with lower-case header names and either a `body` or a `stream` of chunks."""
 
     status: int
     headers: HeaderList = field(default_factory=list)
     body: bytes = b""
     stream: AsyncGenerator[bytes, None] | None = None
 
-    def header(self, name: str) -> str | None:
-        """Return the first value of the header, or None; a linear search."""
+    def find_header(self, name: str) -> str | None:
+        """Return the first value of the header, or None."""
         key_bytes = name.lower().encode()
         return next((value.decode("latin-1") for key, value in self.headers if key == key_bytes), None)
 
 
-async def no_body(_limit: int) -> bytes:
-    """Return no body, for a request whose body is ignored."""
+async def read_no_body(_limit: int) -> bytes:
+    """Return an empty body; this is the `read_body` of requests whose body is ignored."""
     return b""
 
 
-def from_scope(scope: Any, read_body: BodyReader) -> Request:
-    """Build a Request from an ASGI HTTP scope, with the headers in `READ`."""
+def build_request(scope: Any, read_body: BodyReader) -> Request:
+    """Build a Request from an ASGI HTTP scope, with the headers in READ_HEADERS."""
     headers: dict[str, str] = {}
     repeated: tuple[str, ...] = ()
     for key, value in scope["headers"]:
@@ -123,7 +131,7 @@ def from_scope(scope: Any, read_body: BodyReader) -> Request:
         path=path,
         query=scope["query_string"].decode("latin-1"),
         headers=headers,
-        client=client[0] if client else "",
+        client_address=client[0] if client else "",
         read_body=read_body,
-        repeated=repeated,
+        repeated_headers=repeated,
     )

@@ -1,4 +1,4 @@
-"""Entry point of requests: reads go directly to the pipeline, all others through Quart to the same pipeline."""
+"""Entry point of all requests: reads of the API go directly to the pipeline, other requests to Quart."""
 
 import asyncio
 import logging
@@ -14,34 +14,34 @@ from domain.kernel.errors import DomainError, InvalidRequest, SchemaMismatch
 from domain.kernel.ids import new_id
 from domain.platform.ports import SchemaCheck
 from entrypoints.http.body import IncomingBody, Receive, Send
-from entrypoints.http.connections import SEND_SECONDS
-from entrypoints.http.exchange import Response, from_scope, no_body
+from entrypoints.http.connections import MAX_SEND_SECONDS
+from entrypoints.http.exchange import Response, build_request, read_no_body
 from entrypoints.http.pipeline import Pipeline
 
 Scope = MutableMapping[str, Any]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
-UNGATED = frozenset({"/healthz", "/readyz", "/metrics", "/status"})
-"""Paths served even if the database schema does not match, because they report it."""
+SCHEMA_INDEPENDENT_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/status"})
+"""Paths that are served even if the database schema does not fit this release, because they report the problem."""
 _HOST = re.compile(
     rb"(?:(?:[A-Za-z0-9_-]{1,63}\.){0,126}[A-Za-z0-9_-]{1,63}\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?"
 )
-"""A DNS name or an IP address (RFC 3986 §3.2.2); routing encodes the host by IDNA, which raises for anything else."""
+"""Pattern of a DNS name or IP address with an optional port (RFC 3986 §3.2.2); routing fails for any other host."""
 READS = frozenset({"GET", "HEAD"})
 LOG = logging.getLogger("joinery.http")
 
 
 async def send_response(response: Response, receive: Receive, send: Send) -> None:
-    """Send a response as one start and one body message, or chunk by chunk until the client disconnects."""
+    """Send a response: a body as one message, a stream chunk by chunk until the client disconnects."""
     await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
     if response.stream is not None:
         await _send_stream(response.stream, receive, send)
     await send({"type": "http.response.body", "body": response.body, "more_body": False})
 
 
-async def _send_stream(pieces: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
+async def _send_stream(chunks: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
     sending, disconnected = (
-        asyncio.create_task(_send_pieces(pieces, send)),
+        asyncio.create_task(_send_chunks(chunks, send)),
         asyncio.create_task(_wait_for_disconnect(receive)),
     )
     try:
@@ -54,12 +54,12 @@ async def _send_stream(pieces: AsyncGenerator[bytes, None], receive: Receive, se
         LOG.warning("stream failed: %r", ended)
 
 
-async def _send_pieces(pieces: AsyncGenerator[bytes, None], send: Send) -> None:
+async def _send_chunks(chunks: AsyncGenerator[bytes, None], send: Send) -> None:
     """Send the chunks. Raises TimeoutError if the client reads nothing for too long."""
-    async with aclosing(pieces):
-        async for piece in pieces:
-            async with asyncio.timeout(SEND_SECONDS):
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            async with asyncio.timeout(MAX_SEND_SECONDS):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
@@ -67,15 +67,15 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-def _is_target(path: str) -> bool:
-    """Return whether a request target is a path, `*` or a valid URL (RFC 9112 §3.2)."""
+def _is_valid_target(target: str) -> bool:
+    """Return whether a request target that is not a path is `*` or a valid URL (RFC 9112 §3.2)."""
     try:
-        return path == "*" or bool(urlsplit(path).netloc)
+        return target == "*" or bool(urlsplit(target).netloc)
     except ValueError:
         return False
 
 
-def is_api(path: str) -> bool:
+def is_api_path(path: str) -> bool:
     """Return whether the path belongs to the API."""
     return path.startswith("/v1/") or path == "/v1"
 
@@ -83,18 +83,24 @@ def is_api(path: str) -> bool:
 _BODY = "joinery.body"
 
 
-def body_of(scope: Any) -> IncomingBody:
-    """Return the unread body of a request that came through Quart."""
+def get_body(scope: Any) -> IncomingBody:
+    """Return the unread body of a request that Quart handles."""
     body: IncomingBody = scope[_BODY]
     return body
 
 
 class FastPathMiddleware:
-    """ASGI middleware (`app.asgi_app = FastPathMiddleware(app.asgi_app, …)`, a documented hook of Quart).
+    """ASGI middleware that handles reads of the API without Quart.
 
-    GET and HEAD under /v1 have no body, so they need nothing that Quart adds. Bodies are withheld from Quart, which would
-    read them too early. `objects`, if given, serves /objects/, because uploads must be read no faster than they are
-    stored. `places` maps exact paths to ASGI applications.
+    Usage: `app.asgi_app = FastPathMiddleware(app.asgi_app, …)`.
+    Quart does not read the bodies of other requests; handlers read them by `get_body`.
+
+    Args:
+        quart: The ASGI application of Quart, for all other requests.
+        pipeline: The pipeline of the API.
+        objects: The application that serves /objects/, or None if the object store serves objects itself.
+        app_by_path: Further applications, by exact path.
+        schema: The check that the database schema fits this release.
     """
 
     def __init__(
@@ -102,19 +108,19 @@ class FastPathMiddleware:
         quart: Asgi,
         pipeline: Pipeline,
         objects: Asgi | None = None,
-        places: Mapping[str, Asgi] = MappingProxyType({}),
+        app_by_path: Mapping[str, Asgi] = MappingProxyType({}),
         schema: SchemaCheck | None = None,
     ) -> None:
         self._quart = quart
         self._pipeline = pipeline
         self._objects = objects
-        self._places = places
+        self._app_by_path = app_by_path
         self._schema = schema
 
-    async def _answer_object(self, objects: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
-        began, status, request_id = perf_counter(), 0, ""
+    async def _serve_object(self, objects: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
+        started_at, status, request_id = perf_counter(), 0, ""
 
-        async def send_observed(message: Any) -> None:
+        async def send_and_record_status(message: Any) -> None:
             nonlocal status, request_id
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -122,50 +128,52 @@ class FastPathMiddleware:
             await send(message)
 
         try:
-            await objects(scope, receive, send_observed)
+            await objects(scope, receive, send_and_record_status)
         finally:
-            self._pipeline.access_log(scope["method"], "/objects/{key}", status, perf_counter() - began, request_id)
+            self._pipeline.access_log(
+                scope["method"], "/objects/{key}", status, perf_counter() - started_at, request_id
+            )
 
-    def _refusal(self, scope: Scope, path: str) -> DomainError | None:
-        """Return the error of a request that must not be routed, or None."""
+    def _find_rejection(self, scope: Scope, path: str) -> DomainError | None:
+        """Return the error for a request that must be rejected before routing, else None."""
         for name, value in scope["headers"]:
             if name == b"host" and not _HOST.fullmatch(value):
                 return InvalidRequest("The Host header is not a valid host and port.")
-        if not path.startswith("/") and not _is_target(path):
+        if not path.startswith("/") and not _is_valid_target(path):
             return InvalidRequest("The request target is not a path or a valid URL.")
-        if self._schema is not None and self._schema.fault and path not in UNGATED:
+        if self._schema is not None and self._schema.incompatibility and path not in SCHEMA_INDEPENDENT_PATHS:
             return SchemaMismatch()
         return None
 
-    def _refuse(self, error: DomainError, scope: Scope) -> Response:
-        """Reject a request before routing; count and log it under the route `unknown`."""
-        began, request_id = perf_counter(), new_id("req")
-        response = self._pipeline.problems.answer(error, request_id)
+    def _reject(self, error: DomainError, scope: Scope) -> Response:
+        """Return the response to a rejected request, which is counted and logged under the route `unknown`."""
+        started_at, request_id = perf_counter(), new_id("req")
+        response = self._pipeline.problems.respond(error, request_id)
         response.headers.append((b"request-id", request_id.encode()))
-        seconds = perf_counter() - began
-        self._pipeline.metrics.seen(scope["method"], "unknown", response.status, seconds)
+        seconds = perf_counter() - started_at
+        self._pipeline.metrics.record_request(scope["method"], "unknown", response.status, seconds)
         self._pipeline.access_log(scope["method"], "unknown", response.status, seconds, request_id)
         return response
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection."""
+        """Serve one request, or another ASGI connection."""
         if scope["type"] == "http":
             path: str = scope["path"]
-            if (refusal := self._refusal(scope, path)) is not None:
-                await send_response(self._refuse(refusal, scope), receive, send)
+            if (refusal := self._find_rejection(scope, path)) is not None:
+                await send_response(self._reject(refusal, scope), receive, send)
                 return
-            if scope["method"] in READS and is_api(path):
-                request = from_scope(scope, no_body)
+            if scope["method"] in READS and is_api_path(path):
+                request = build_request(scope, read_no_body)
                 if "content-length" in request.headers or "transfer-encoding" in request.headers:
-                    send = IncomingBody(receive).answering(send)
-                await send_response(await self._pipeline.answer(request), receive, send)
+                    send = IncomingBody(receive).wrap_send(send)
+                await send_response(await self._pipeline.process_request(request), receive, send)
                 return
             if self._objects is not None and path.startswith("/objects/"):
-                await self._answer_object(self._objects, scope, receive, send)
+                await self._serve_object(self._objects, scope, receive, send)
                 return
-            if (place := self._places.get(path)) is not None:
-                await place(scope, receive, send)
+            if (app := self._app_by_path.get(path)) is not None:
+                await app(scope, receive, send)
                 return
             scope[_BODY] = body = IncomingBody(receive)
-            receive, send = body.receive, body.answering(send)
+            receive, send = body.receive_after_body, body.wrap_send(send)
         await self._quart(scope, receive, send)

@@ -21,11 +21,11 @@ from entrypoints.http.exchange import Response
 
 ACCESS_LOG = logging.getLogger("joinery.access")
 FLUSH_SECONDS = 0.2
-"""Seconds for which lines are buffered, because writing each line alone costs three times its encoding."""
+"""Seconds for which lines are buffered, because writing each line separately is slow."""
 
 
 class AccessLog:
-    """Writes a JSON line for each answered request to standard error, unless switched off or below the log level."""
+    """Log of requests on standard error, one JSON line for each, unless disabled or the log level is above INFO."""
 
     def __init__(self, *, enabled: bool = True) -> None:
         self._enabled = enabled and ACCESS_LOG.isEnabledFor(logging.INFO)
@@ -35,7 +35,7 @@ class AccessLog:
     def __call__(
         self, method: str, route: str, status: int, seconds: float, request_id: str, org: str | None = None
     ) -> None:
-        """Log one request. `route` is a path template, because paths may contain tokens."""
+        """Log one request; `route` is the path template, such as `/v1/products/{id}`."""
         if not self._enabled:
             return
         if not self._lines:
@@ -65,75 +65,84 @@ class AccessLog:
 log = logging.getLogger("joinery.request_logs")
 
 BATCH = 500
+"""Number of waiting entries that are written at once."""
 INTERVAL = 0.5
-"""Number of entries and seconds after which waiting entries are written."""
-FULL = 10_000
-"""Number of waiting entries from which requests wait for room."""
-MOMENT = 0.25
+"""Seconds after which waiting entries are written even if they are fewer than BATCH."""
+QUEUE_FULL = 10_000
+"""Number of waiting entries beyond which requests are delayed."""
+MAX_DELAY_SECONDS = 0.25
+"""Maximum seconds for which a request is delayed while the queue is full."""
 OVERFLOW = 50_000
 """Number of waiting entries beyond which further entries are dropped and counted, to bound memory."""
 BACKOFF = (0.5, 1.0, 2.0, 5.0)
-AWAY = (Unavailable, OSError)
-"""Errors that mean that the store is unreachable; any other error is about the entries."""
-APART = 5.0
-"""Seconds after which entries whose partition was unreachable are retried; more than FULL of them are dropped."""
-LAST_TRY = 10.0
-"""Seconds that the final write may take at a clean stop."""
+"""Seconds between attempts to write a batch while the store is unreachable."""
+UNREACHABLE_ERRORS = (Unavailable, OSError)
+"""Errors that show that the store is unreachable; any other error is caused by the entries."""
+DEFERRED_RETRY_SECONDS = 5.0
+"""Seconds after which entries that the store could not accept yet are written again."""
+STOP_SECONDS = 10.0
+"""Maximum seconds of the last writes when the process stops."""
 
 
 async def _wait(event: asyncio.Event, seconds: float | None) -> None:
-    """Wait for an event for at most `seconds`."""
+    """Wait until the event is set, or for at most `seconds`."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
 
 
 class RequestLogQueue:
-    """Queue of request log entries, written by a background task. `lost` counts dropped entries."""
+    """Queue of request log entries, which a background task writes to the store.
+
+    `dropped_count` is the number of entries that were dropped.
+    """
 
     def __init__(self, sink: RequestLogSink) -> None:
         self._sink = sink
         self._waiting: deque[RequestLog] = deque()
-        self._wake = asyncio.Event()
-        self._room = asyncio.Event()
+        self._has_work = asyncio.Event()
+        self._has_room = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self._deferred: deque[RequestLog] = deque()
         self._retry_at = 0.0
-        self.lost = 0
+        self.dropped_count = 0
 
     def __len__(self) -> int:
         """Return the number of waiting entries."""
         return len(self._waiting) + len(self._deferred)
 
     def put(self, entry: RequestLog) -> Awaitable[None] | None:
-        """Add an entry. Returns an awaitable only while the database is behind; it takes at most MOMENT seconds."""
-        waiting = self._waiting
-        if len(waiting) >= OVERFLOW:
-            self.lost += 1
-            return None
-        waiting.append(entry)
-        count = len(waiting)
-        if count in (1, BATCH):
-            self._wake.set()
-        return self._wait_for_room() if count > FULL else None
+        """Add an entry to the queue, or drop it if there are more than OVERFLOW.
 
-    async def _wait_for_room(self) -> None:
-        self._room.clear()
-        await _wait(self._room, MOMENT)
+        If the queue is full, returns an awaitable that delays the request until entries are written, but only briefly.
+        """
+        entries = self._waiting
+        if len(entries) >= OVERFLOW:
+            self.dropped_count += 1
+            return None
+        entries.append(entry)
+        count = len(entries)
+        if count in (1, BATCH):
+            self._has_work.set()
+        return self._wait_until_not_full() if count > QUEUE_FULL else None
+
+    async def _wait_until_not_full(self) -> None:
+        self._has_room.clear()
+        await _wait(self._has_room, MAX_DELAY_SECONDS)
 
     async def start(self) -> None:
-        """Start the background task."""
+        """Start the background task that writes entries."""
         self._stopping = False
         self._task = asyncio.create_task(self._run(), name="request-logs")
 
     async def stop(self) -> None:
-        """Write the waiting entries, for at most LAST_TRY seconds."""
+        """Write the waiting entries, for at most STOP_SECONDS, and stop the background task."""
         self._stopping = True
-        self._wake.set()
+        self._has_work.set()
         if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=LAST_TRY)
-            for task in late:
+            _, unfinished_tasks = await asyncio.wait({self._task}, timeout=STOP_SECONDS)
+            for task in unfinished_tasks:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             self._task = None
@@ -142,52 +151,52 @@ class RequestLogQueue:
 
     async def _run(self) -> None:
         while True:
-            await _wait(self._wake, APART if self._deferred else None)
-            self._wake.clear()
+            await _wait(self._has_work, DEFERRED_RETRY_SECONDS if self._deferred else None)
+            self._has_work.clear()
             self._requeue_deferred()
             while self._waiting:
                 if not self._stopping and len(self._waiting) < BATCH:
-                    self._wake.clear()  # set by the first entry added during the last write
-                    await _wait(self._wake, INTERVAL)  # more entries may come
-                await self._write()
+                    self._has_work.clear()  # set by the first entry added during the last write
+                    await _wait(self._has_work, INTERVAL)  # more entries may come
+                await self._write_batch()
                 if not self._stopping:
                     self._requeue_deferred()  # this loop does not end while entries keep arriving
             if self._stopping:
                 if not self._deferred:
                     return
                 await asyncio.sleep(BACKOFF[0])
-                self._wake.set()
+                self._has_work.set()
 
     def _requeue_deferred(self) -> None:
-        """Return deferred entries to the queue when their retry is due."""
+        """Move the deferred entries back to the queue once DEFERRED_RETRY_SECONDS have passed."""
         if self._deferred and (self._stopping or asyncio.get_running_loop().time() >= self._retry_at):
             self._waiting.extend(self._deferred)
             self._deferred.clear()
 
     def _defer(self, entries: Sequence[RequestLog]) -> None:
-        """Defer entries, so that they do not hold up others."""
+        """Store entries for a retry after DEFERRED_RETRY_SECONDS; if there are too many, drop the oldest."""
         self._deferred.extend(entries)
-        self._retry_at = asyncio.get_running_loop().time() + APART
-        while len(self._deferred) > FULL:
+        self._retry_at = asyncio.get_running_loop().time() + DEFERRED_RETRY_SECONDS
+        while len(self._deferred) > QUEUE_FULL:
             self._deferred.popleft()
-            self.lost += 1
+            self.dropped_count += 1
 
-    async def _write(self) -> None:
-        """Write one batch; while the store is unreachable, retry with increasing delays."""
+    async def _write_batch(self) -> None:
+        """Write one batch of entries; while the store is unreachable, retry with increasing delays."""
         batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
         for wait in (*BACKOFF, None):
             error = await self._try_write(batch)
             if error is None:
                 break
-            if not isinstance(error, AWAY):
-                await self._divide(batch)
+            if not isinstance(error, UNREACHABLE_ERRORS):
+                await self._write_by_halves(batch)
                 break
             if wait is None:
                 self._waiting.extendleft(reversed(batch))
             else:
                 await asyncio.sleep(wait)
-        if len(self._waiting) <= FULL:
-            self._room.set()
+        if len(self._waiting) <= QUEUE_FULL:
+            self._has_room.set()
 
     async def _try_write(self, batch: list[RequestLog]) -> Exception | None:
         try:
@@ -198,36 +207,41 @@ class RequestLogQueue:
             return error
         return None
 
-    async def _divide(self, batch: list[RequestLog]) -> None:
-        """Bisect a batch that the store rejects, until only the entries that it cannot store are dropped."""
+    async def _write_by_halves(self, batch: list[RequestLog]) -> None:
+        """Write a rejected batch in two halves, and rejected halves likewise; drop single entries that are rejected."""
         if len(batch) == 1:
-            self.lost += 1
+            self.dropped_count += 1
             return
         middle = len(batch) // 2
         for half in (batch[:middle], batch[middle:]):
             error = await self._try_write(half)
-            if isinstance(error, AWAY):
+            if isinstance(error, UNREACHABLE_ERRORS):
                 self._waiting.extendleft(reversed(half))
             elif error is not None:
-                await self._divide(half)
+                await self._write_by_halves(half)
 
 
-LONGEST = 500
-LONGEST_METHOD = 32
+MAX_TEXT_CHARS = 500
+"""Maximum stored characters of an idempotency key or User-Agent."""
+MAX_METHOD_CHARS = 32
+"""Maximum stored characters of a method."""
 _SECRET = re.compile(r"(svc_(?:[a-z]+_){1,2})[0-9A-Za-z]{12,}")
-without_secrets = partial(_SECRET.sub, r"\1…")
-"""Truncate credentials in a text to their prefix, because users put keys into URLs."""
+redact_credentials = partial(_SECRET.sub, r"\1…")
+"""Function that shortens credentials in a text to their prefix, because users put keys into URLs."""
 
 
-class LogRequest:
-    """Step that queues the request log entry."""
+class RequestLogger:
+    """Step that adds the request log entry of a completed request to the queue.
 
-    def __init__(self, queue: RequestLogQueue, latest: str) -> None:
+    `latest_version` is the newest API version, which is logged if neither request nor organisation has one.
+    """
+
+    def __init__(self, queue: RequestLogQueue, latest_version: str) -> None:
         self._queue = queue
-        self._latest = latest
+        self._latest_version = latest_version
 
     def __call__(self, state: RequestState, response: Response) -> Awaitable[None] | None:
-        """Queue an entry, except for a 401, which has no organisation. Returns an awaitable while the queue is full."""
+        """Queue an entry unless the caller is not authenticated; return an awaitable only if the queue is full."""
         caller, request, route = state.principal, state.request, state.match.route
         if caller is None or response.status == 401:
             return None
@@ -237,19 +251,19 @@ class LogRequest:
             RequestLog(
                 id=state.request_id,
                 tenant=caller.tenant,
-                method=request.method[:LONGEST_METHOD],
-                path=without_secrets(request.path),
-                route=route.operation.path if route is not None else state.place or None,
-                query=without_secrets(request.query) if request.query else None,
+                method=request.method[:MAX_METHOD_CHARS],
+                path=redact_credentials(request.path),
+                route=route.operation.path if route is not None else state.route_label or None,
+                query=redact_credentials(request.query) if request.query else None,
                 status=response.status,
                 error_code=state.error_code,
                 duration_ms=int((perf_counter() - state.started) * 1000),
                 actor=caller.actor,
                 via=caller.via,
-                api_version=state.version or caller.organisation.api_version or self._latest,
-                idempotency_key=without_secrets(key[:LONGEST]) if key else None,
+                api_version=state.version or caller.organisation.api_version or self._latest_version,
+                idempotency_key=redact_credentials(key[:MAX_TEXT_CHARS]) if key else None,
                 ip=state.address or None,
-                user_agent=without_secrets(agent[:LONGEST]) if agent else None,
+                user_agent=redact_credentials(agent[:MAX_TEXT_CHARS]) if agent else None,
                 created_at=state.now,
             )
         )

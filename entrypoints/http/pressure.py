@@ -1,4 +1,4 @@
-"""Load of the process, measured by event loop lag, requests in flight and requests waiting for connections."""
+"""Load of the process: event loop lag, requests in flight, and requests that wait for database connections."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -8,68 +8,85 @@ from math import inf
 from sys import maxsize
 from time import monotonic
 
-PERIOD = 0.05
+SAMPLE_SECONDS = 0.05
 """Seconds between two samples."""
 _WEIGHT = 0.3
+"""Weight of the newest sample in the moving average of the event loop's lag."""
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Thresholds of the three levels (light, middling, heavy): lag in seconds, the others in requests."""
+class LoadThresholds:
+    """Values from which the load level is 1, 2 and 3.
+
+    Attributes:
+        lag: Lag of the event loop in seconds.
+        in_flight: Number of requests in flight.
+        waiting: Number of requests that wait for a database connection.
+    """
 
     lag: tuple[float, float, float] = (0.15, 0.4, 1.0)
     in_flight: tuple[int, int, int] = (256, 512, 1024)
     waiting: tuple[int, int, int] = (32, 96, 256)
 
 
-CALM = Thresholds(lag=(inf, inf, inf), in_flight=(maxsize, maxsize, maxsize), waiting=(maxsize, maxsize, maxsize))
-"""Thresholds that never shed a request, for tests."""
+NEVER_SHED = LoadThresholds(
+    lag=(inf, inf, inf), in_flight=(maxsize, maxsize, maxsize), waiting=(maxsize, maxsize, maxsize)
+)
+"""Thresholds with which no request is ever rejected, for tests."""
 
 
-def _level_of(value: float, steps: tuple[float, ...]) -> int:
-    return sum(value >= step for step in steps)
+def _compute_level(value: float, thresholds: tuple[float, ...]) -> int:
+    return sum(value >= step for step in thresholds)
 
 
 class Pressure:
-    """Current load level from 0 (none) to 3 (heavy). `waiting` returns how many requests wait for a connection."""
+    """Measurement of the process's load level, from 0 (none) to 3 (heavy).
 
-    def __init__(self, waiting: Callable[[], int], thresholds: Thresholds = Thresholds()) -> None:
+    Args:
+        waiting: Function that returns how many requests wait for a database connection.
+        thresholds: Values from which the levels apply.
+    """
+
+    def __init__(self, waiting: Callable[[], int], thresholds: LoadThresholds = LoadThresholds()) -> None:
         self._waiting = waiting
         self._thresholds = thresholds
         self._sampled = 0
-        self._light = thresholds.in_flight[0]
+        self._min_in_flight = thresholds.in_flight[0]
         self._task: asyncio.Task[None] | None = None
         self.lag = 0.0
         self.in_flight = 0
 
     @property
     def level(self) -> int:
-        """Current level."""
-        if self.in_flight < self._light:
+        """The current load level, from 0 (none) to 3 (heavy)."""
+        if self.in_flight < self._min_in_flight:
             return self._sampled
-        return max(self._sampled, _level_of(self.in_flight, self._thresholds.in_flight))
+        return max(self._sampled, _compute_level(self.in_flight, self._thresholds.in_flight))
 
     @contextmanager
-    def idle(self) -> Iterator[None]:
-        """Exclude a request from those in flight while it only waits."""
+    def count_as_waiting(self) -> Iterator[None]:
+        """Count a request as waiting instead of in flight, for the duration of the context."""
         self.in_flight -= 1
         try:
             yield
         finally:
             self.in_flight += 1
 
-    def sample(self, late: float) -> None:
-        """Update the level; `late` is the delay of this sample in seconds."""
-        self.lag += _WEIGHT * (late - self.lag)
-        lag, waiting = _level_of(self.lag, self._thresholds.lag), _level_of(self._waiting(), self._thresholds.waiting)
+    def record_sample(self, delay: float) -> None:
+        """Update the load level; `delay` is the number of seconds by which this call is late (the event loop's lag)."""
+        self.lag += _WEIGHT * (delay - self.lag)
+        lag, waiting = (
+            _compute_level(self.lag, self._thresholds.lag),
+            _compute_level(self._waiting(), self._thresholds.waiting),
+        )
         self._sampled = max(lag, waiting)
 
     async def start(self) -> None:
-        """Start sampling."""
+        """Start sampling the load periodically."""
         self._task = asyncio.create_task(self._sample_periodically(), name="pressure")
 
     async def stop(self) -> None:
-        """Stop sampling."""
+        """Stop sampling the load."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -77,6 +94,6 @@ class Pressure:
 
     async def _sample_periodically(self) -> None:
         while True:
-            due = monotonic() + PERIOD
-            await asyncio.sleep(PERIOD)
-            self.sample(max(0.0, monotonic() - due))
+            due_at = monotonic() + SAMPLE_SECONDS
+            await asyncio.sleep(SAMPLE_SECONDS)
+            self.record_sample(max(0.0, monotonic() - due_at))

@@ -1,4 +1,7 @@
-"""Representations: entity tags, gzip encoding (ADR 35), public files, and a single worker thread."""
+"""Representations of resources (RFC 9110 §3.2): entity tags, gzip compression (ADR 35), and public files.
+
+The module also builds the OAuth metadata of resources, and has an executor with a single thread.
+"""
 
 import asyncio
 import re
@@ -15,61 +18,67 @@ from isal import isal_zlib
 from domain.kernel.errors import Overloaded
 from entrypoints.http.exchange import HeaderList, Response
 
-LEAST = 1024
+MIN_COMPRESSED_BYTES = 1024
 """Minimum size in bytes of a response that is compressed."""
-INLINE = 256 << 10
+MAX_INLINE_BYTES = 256 << 10
 """Maximum bytes compressed on the event loop, in about 0.2 ms; larger bodies are compressed in a thread."""
-LONGEST_CODINGS = 500
-"""Maximum characters of an Accept-Encoding that is parsed; browsers send 30."""
-SUFFIX = "-gzip"
-"""Suffix inside the quotes of a compressed response's ETag."""
+MAX_ACCEPT_ENCODING_CHARS = 500
+"""Maximum characters of an Accept-Encoding header that is parsed; browsers send 30."""
+GZIP_SUFFIX = "-gzip"
+"""Suffix of the ETag of a compressed response, inside the quotation marks."""
 GZIP = (b"content-encoding", b"gzip")
 _LEVEL = 1
+"""zlib's compression level."""
 _WINDOW_BITS = 31
 """zlib's window bits for the gzip format and the largest window."""
 _ETAG = b"etag"
 _GZIP_NAMES = frozenset({"gzip", "x-gzip"})
 
 
-LONGEST_TAGS = 4096
-"""Maximum characters of an If-None-Match that is parsed; a longer one matches nothing, at the cost of a full response."""
+MAX_IF_NONE_MATCH_CHARS = 4096
+"""Maximum characters of an If-None-Match header that is parsed; a longer one matches no ETag."""
 _TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*(?:,|$)')
 
 
-def hash_of(body: bytes) -> str:
-    """Return the strong validator of a body: 96 bits of SHA-256, which CPUs accelerate."""
+def compute_etag(body: bytes) -> str:
+    """Return a strong ETag of a body, without quotation marks: the first 24 hexadecimal digits of its SHA-256."""
     return sha256(body).hexdigest()[:24]
 
 
-def is_unchanged(if_none_match: str, etag: str) -> bool:
-    """Return whether If-None-Match (RFC 9110 §13.1.2, weak comparison) contains the ETag, compressed or not.
+def contains_etag(if_none_match: str, etag: str) -> bool:
+    """Return whether an If-None-Match header (RFC 9110 §13.1.2) contains the ETag, with or without the gzip suffix.
 
-    A malformed header matches nothing.
+    Args:
+        if_none_match: The value of the header; a malformed value contains no ETag.
+        etag: The ETag of the uncompressed body, in quotation marks.
     """
     if if_none_match == etag or if_none_match.strip() == "*":
         return True
-    if len(if_none_match) > LONGEST_TAGS:
+    if len(if_none_match) > MAX_IF_NONE_MATCH_CHARS:
         return False
     try:
-        return etag[1:-1] in {text.removesuffix(SUFFIX) for _, text in tags_of(if_none_match)}
+        return etag[1:-1] in {text.removesuffix(GZIP_SUFFIX) for _, text in parse_entity_tags(if_none_match)}
     except ValueError:
         return False
 
 
-def tags_of(header: str) -> list[tuple[bool, str]]:
-    """Parse a list of entity tags into (weak, text). Raises ValueError if it is malformed."""
-    tags, at = [], 0
-    while at < len(header):
-        found = _TAG.match(header, at)
-        if found is None:
+def parse_entity_tags(header: str) -> list[tuple[bool, str]]:
+    """Parse a list of entity tags; return a pair for each: whether it is weak, and its text.
+
+    Raises ValueError if the list is malformed.
+    """
+    tags, position = [], 0
+    while position < len(header):
+        match = _TAG.match(header, position)
+        if match is None:
             raise ValueError(header)
-        tags.append((found[1] is not None, found[2]))
-        at = found.end()
+        tags.append((match[1] is not None, match[2]))
+        position = match.end()
     return tags
 
 
-def _quality(parameters: str) -> float:
-    """Return the weight among a coding's parameters; 1 if there is none, 0 if it is malformed."""
+def _parse_weight(parameters: str) -> float:
+    """Return the weight `q` in the parameters of a content coding; 1 if there is no `q`, 0 if it is malformed."""
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "q":
@@ -79,102 +88,120 @@ def _quality(parameters: str) -> float:
 
 
 @lru_cache(maxsize=256)  # clients choose the text
-def least_size(accept_encoding: str) -> int | None:
-    """Return the minimum size in bytes from which Accept-Encoding means gzip: 1 if identity is excluded, None for never."""
+def find_compression_threshold(accept_encoding: str) -> int | None:
+    """Return the minimum size in bytes of bodies that are compressed with gzip for this Accept-Encoding header.
+
+    Returns 1 if the client accepts compressed bodies only, None if it does not accept gzip.
+    """
     weights: dict[str, float] = {}
     for entry in accept_encoding.split(","):
         name, _, parameters = entry.partition(";")
-        weights[name.strip().lower()] = _quality(parameters)
-    others = weights.get("*")
+        weights[name.strip().lower()] = _parse_weight(parameters)
+    other_weight = weights.get("*")
     gzip_weights = [weights[name] for name in _GZIP_NAMES if name in weights]
-    packed = max(gzip_weights) if gzip_weights else (others or 0.0)
-    plain = weights.get("identity", 0.0 if others == 0 else None)
-    if packed == 0 or (plain is not None and plain > packed):
+    gzip_weight = max(gzip_weights) if gzip_weights else (other_weight or 0.0)
+    identity_weight = weights.get("identity", 0.0 if other_weight == 0 else None)
+    if gzip_weight == 0 or (identity_weight is not None and identity_weight > gzip_weight):
         return None
-    return 1 if plain == 0 else LEAST
+    return 1 if identity_weight == 0 else MIN_COMPRESSED_BYTES
 
 
-def is_packed(accept_encoding: str | None, size: int) -> bool:
-    """Return whether a body of `size` bytes is sent with gzip."""
-    if accept_encoding is None or len(accept_encoding) > LONGEST_CODINGS:
+def should_compress(accept_encoding: str | None, size: int) -> bool:
+    """Return whether a body of `size` bytes is compressed with gzip for this Accept-Encoding header."""
+    if accept_encoding is None or len(accept_encoding) > MAX_ACCEPT_ENCODING_CHARS:
         return False
-    least = least_size(accept_encoding)
-    return least is not None and size >= least
+    min_size = find_compression_threshold(accept_encoding)
+    return min_size is not None and size >= min_size
 
 
-def packed(body: bytes) -> bytes:
-    """Compress a body with gzip; deterministic."""
-    made: bytes = isal_zlib.compress(body, _LEVEL, _WINDOW_BITS)
-    return made
+def compress(body: bytes) -> bytes:
+    """Compress a body with gzip; the result depends only on the body."""
+    compressed: bytes = isal_zlib.compress(body, _LEVEL, _WINDOW_BITS)
+    return compressed
 
 
-def tag_of(etag: str, *, gzip: bool) -> str:
-    """Return the ETag of the representation with or without gzip."""
-    return f'{etag[:-1]}{SUFFIX}"' if gzip else etag
+def build_representation_etag(etag: str, *, gzip: bool) -> str:
+    """Return the ETag of the compressed body if `gzip`, else `etag`, which is the ETag of the uncompressed body."""
+    return f'{etag[:-1]}{GZIP_SUFFIX}"' if gzip else etag
 
 
-def put(response: Response, body: bytes) -> None:
-    """Replace the response's body by its compressed form and adjust the headers."""
+def apply_compression(response: Response, body: bytes) -> None:
+    """Replace the body of the response by the compressed `body`, and adjust ETag and Content-Encoding."""
     response.body = body
     response.headers = [
-        (name, tag_of(value.decode(), gzip=True).encode()) if name == _ETAG else (name, value)
+        (name, build_representation_etag(value.decode(), gzip=True).encode()) if name == _ETAG else (name, value)
         for name, value in response.headers
     ]
     response.headers.append(GZIP)
 
 
 class PublicFile:
-    """One public file. `headers` are added to the usual ones; `packs` enables gzip."""
+    """A file that is served without a credential, with its response headers.
 
-    def __init__(self, kind: bytes, body: bytes, headers: HeaderList, *, packs: bool = False) -> None:
-        self._kind, self._body, self._packs = kind, body, packs
-        self._etag = f'"{hash_of(body)}"'
+    Args:
+        media_type: The Content-Type.
+        body: The uncompressed contents.
+        headers: Headers in addition to those of every public file.
+        allow_gzip: Whether the file is sent compressed to clients that accept gzip.
+    """
+
+    def __init__(self, media_type: bytes, body: bytes, headers: HeaderList, *, allow_gzip: bool = False) -> None:
+        self._media_type, self._body, self._allows_gzip = media_type, body, allow_gzip
+        self._etag = f'"{compute_etag(body)}"'
         self._headers: HeaderList = [
             (b"cache-control", b"public, max-age=300"),
             (b"x-content-type-options", b"nosniff"),
             *headers,
         ]
-        if packs:
+        if allow_gzip:
             self._headers.append((b"vary", b"Accept-Encoding"))
 
     @cached_property
-    def _small(self) -> bytes:
-        return packed(self._body)
+    def _compressed_body(self) -> bytes:
+        return compress(self._body)
 
-    def answer(self, if_none_match: str = "", accept_encoding: str | None = None) -> Response:
-        """Return the file, or 304 if the client has it."""
-        gzip = self._packs and is_packed(accept_encoding, len(self._body))
-        if if_none_match and is_unchanged(if_none_match, self._etag):
-            return Response(304, [*self._headers, (b"etag", tag_of(self._etag, gzip=gzip).encode())])
-        length = str(len(self._small if gzip else self._body)).encode()
-        own_headers = [(b"content-type", self._kind), (b"etag", self._etag.encode()), (b"content-length", length)]
-        answer = Response(200, [*own_headers, *self._headers], self._body)
+    def respond(self, if_none_match: str = "", accept_encoding: str | None = None) -> Response:
+        """Return the response with the file, or with status 304 if the client's copy is current."""
+        gzip = self._allows_gzip and should_compress(accept_encoding, len(self._body))
+        if if_none_match and contains_etag(if_none_match, self._etag):
+            return Response(304, [*self._headers, (b"etag", build_representation_etag(self._etag, gzip=gzip).encode())])
+        length = str(len(self._compressed_body if gzip else self._body)).encode()
+        own_headers = [(b"content-type", self._media_type), (b"etag", self._etag.encode()), (b"content-length", length)]
+        response = Response(200, [*own_headers, *self._headers], self._body)
         if gzip:
-            put(answer, self._small)
-        return answer
+            apply_compression(response, self._compressed_body)
+        return response
 
 
-OPEN: HeaderList = [(b"access-control-allow-origin", b"*")]
+OPEN_CORS_HEADERS: HeaderList = [(b"access-control-allow-origin", b"*")]
 """Header for files that scripts of any website may read."""
 
 
-GUIDE = "/docs/guides/oauth"
+GUIDE_PATH = "/docs/guides/oauth"
+"""Path of the OAuth guide in the documentation."""
 METADATA_PATH = "/.well-known/oauth-protected-resource"
+"""Path of the OAuth metadata of a protected resource (RFC 9728)."""
 
 
-def metadata_address(base_url: str, place: str = "") -> str:
-    """Return the URL of the metadata of the resource at `place` (RFC 9728 §3.1)."""
-    return base_url.rstrip("/") + METADATA_PATH + place
+def build_metadata_url(base_url: str, path: str = "") -> str:
+    """Return the URL of the OAuth metadata of the resource at `path`, such as `/mcp` (RFC 9728 §3.1)."""
+    return base_url.rstrip("/") + METADATA_PATH + path
 
 
-def resource_metadata(base_url: str, place: str = "", scopes: Sequence[str] = (), guide: str = GUIDE) -> PublicFile:
-    """Return the OAuth metadata of the resource at `place`: authorization servers, bearer methods and documentation.
+def build_resource_metadata(
+    base_url: str, path: str = "", scopes: Sequence[str] = (), guide: str = GUIDE_PATH
+) -> PublicFile:
+    """Return the file with the OAuth metadata of the resource at `path` (RFC 9728 §2).
 
-    `scopes` are the minimum scopes that the resource needs.
+    Args:
+        base_url: The service's URL.
+        path: The resource's path.
+        scopes: The scopes that apps should request for the resource.
+        guide: The path of the resource's documentation.
     """
     base = base_url.rstrip("/")
     document: dict[str, object] = {
-        "resource": base + place,
+        "resource": base + path,
         "authorization_servers": [base],
         "resource_name": "Joinery",
         "bearer_methods_supported": ["header"],
@@ -182,30 +209,33 @@ def resource_metadata(base_url: str, place: str = "", scopes: Sequence[str] = ()
     }
     if scopes:
         document["scopes_supported"] = list(scopes)
-    return PublicFile(b"application/json", msgspec.json.encode(document), OPEN)
+    return PublicFile(b"application/json", msgspec.json.encode(document), OPEN_CORS_HEADERS)
 
 
 T = TypeVar("T")
 
-MOST_WAITING = 16
-"""Maximum tasks in progress or waiting; further ones get `overloaded`."""
+MAX_QUEUED_TASKS = 16
+"""Default maximum number of tasks that run or wait."""
 
 
-class OneThread:
-    """Executor that runs one task at a time, in order."""
+class SingleThreadExecutor:
+    """Executor that runs one task at a time, in order, in one thread. At most `max_tasks` tasks run or wait."""
 
-    def __init__(self, name: str, most: int = MOST_WAITING) -> None:
+    def __init__(self, name: str, max_tasks: int = MAX_QUEUED_TASKS) -> None:
         self._executor = ThreadPoolExecutor(1, name)
-        self._free = BoundedSemaphore(most)
+        self._slots = BoundedSemaphore(max_tasks)
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
-        """Return the result of `work(*args)`. Raises Overloaded if too many tasks wait, else the error of `work`."""
-        if not self._free.acquire(blocking=False):
+        """Run `work(*args)` in the thread; return its result, or raise its error.
+
+        Raises Overloaded if too many tasks wait.
+        """
+        if not self._slots.acquire(blocking=False):
             raise Overloaded(retry_after=1)
         try:
-            done = self._executor.submit(work, *args)
+            future = self._executor.submit(work, *args)
         except BaseException:
-            self._free.release()
+            self._slots.release()
             raise
-        done.add_done_callback(lambda _: self._free.release())
-        return await asyncio.wrap_future(done)
+        future.add_done_callback(lambda _: self._slots.release())
+        return await asyncio.wrap_future(future)

@@ -1,1 +1,1 @@
-"""Process that receives mail for sources."""
+"""Process that receives emails with data for sources, by SMTP."""

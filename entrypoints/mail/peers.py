@@ -1,83 +1,85 @@
-"""Limits of connections and messages in memory, and relays that report the original sender."""
+"""Limits of SMTP connections and of messages in memory, and mail relays trusted to report the client's IP address."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.kernel.concurrency import ConcurrencyLimit
-from entrypoints.http.addresses import Network, address_of
+from entrypoints.http.addresses import Network, parse_address
 
 MIB = 1024 * 1024
-HELD = 192 * MIB
-"""Maximum bytes of messages in memory, including arriving ones."""
+MAX_BYTES_IN_MEMORY = 192 * MIB
+"""Maximum bytes of all messages in memory, including messages that are being received."""
 
 
-def plain_address(text: str) -> str:
-    """Return the canonical form of an IP address, with IPv4-mapped addresses as IPv4; other text unchanged."""
-    address_object = address_of(text.partition("%")[0])
-    return text if address_object is None else str(getattr(address_object, "ipv4_mapped", None) or address_object)
+def normalise_address(text: str) -> str:
+    """Return an IP address in canonical notation, an IPv4-mapped IPv6 address as IPv4.
+
+    Other text is returned unchanged.
+    """
+    parsed = parse_address(text.partition("%")[0])
+    return text if parsed is None else str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
-class Peers:
-    """Limits of connections and message bytes, by IP address.
+class ConnectionLimits:
+    """Limits of the number of connections, in all and by IP address, and of the bytes of messages in memory.
 
     Args:
-            most: Maximum number of connections.
-            most_each: Maximum number of connections per address.
-            relays: The operator's own servers, which are exempt from `most_each`.
-
+        max_connections: Maximum number of connections.
+        max_connections_per_address: Maximum number of connections of one address.
+        relays: Networks of the operator's mail servers, which are exempt from `max_connections_per_address`.
     """
 
-    def __init__(self, most: int, most_each: int, relays: Sequence[Network] = ()) -> None:
-        self.connections = ConcurrencyLimit(most, most_each)
-        self.bytes = ConcurrencyLimit(HELD, HELD)
-        self._most, self._relays = most, relays
+    def __init__(self, max_connections: int, max_connections_per_address: int, relays: Sequence[Network] = ()) -> None:
+        self.connections = ConcurrencyLimit(max_connections, max_connections_per_address)
+        self.message_bytes = ConcurrencyLimit(MAX_BYTES_IN_MEMORY, MAX_BYTES_IN_MEMORY)
+        self._max_connections, self._relays = max_connections, relays
 
     def is_relay(self, address: str) -> bool:
-        """Return whether the address belongs to one of the operator's own servers."""
-        address_object = address_of(address)
-        return address_object is not None and any(address_object in network for network in self._relays)
+        """Return whether the address belongs to one of the operator's mail servers."""
+        parsed = parse_address(address)
+        return parsed is not None and any(parsed in network for network in self._relays)
 
-    def enter(self, address: str) -> str | None:
-        """Count a connection; return a message if a limit is reached, else None."""
-        if self.connections.in_hand >= self._most:
+    def add_connection(self, address: str) -> str | None:
+        """Count a new connection of the address; if a limit is reached, return the error message instead, else None."""
+        if self.connections.amount_in_use >= self._max_connections:
             return "too many connections; try again later"
-        if self.connections.of(address) >= self.connections.each and not self.is_relay(address):
+        if self.connections.get_used(address) >= self.connections.max_per_key and not self.is_relay(address):
             return "too many connections from your address; try again later"
-        self.connections.add(address)
+        self.connections.acquire_unchecked(address)
         return None
 
 
 _XTEXT = re.compile(r"\+([0-9A-F]{2})")
 _UNAVAILABLE = ("[UNAVAILABLE]", "[TEMPUNAVAIL]")
-KNOWN = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")
+XFORWARD_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")
 
 
 @dataclass(frozen=True, slots=True)
-class Forwarded:
-    """The original sender as reported by a relay."""
+class OriginalClient:
+    """The client that sent a message to a mail relay: its IP address (`peer`) and HELO name, each None if unknown."""
 
     peer: str | None = None
     helo: str | None = None
 
 
-def forwarded(arg: str, before: Forwarded) -> Forwarded | None:
-    """Parse XFORWARD attributes on top of `before`; return None if they are invalid."""
-    peer, helo = before.peer, before.helo
-    for part in arg.split():
-        name, equals, given = part.partition("=")
-        if not equals or name.upper() not in KNOWN:
+def apply_xforward(attributes: str, client: OriginalClient) -> OriginalClient | None:
+    """Return `client` with the attributes of an XFORWARD command applied; None if the attributes are invalid."""
+    peer, helo = client.peer, client.helo
+    for attribute in attributes.split():
+        name, equals, encoded = attribute.partition("=")
+        if not equals or name.upper() not in XFORWARD_ATTRIBUTES:
             return None
-        value = _XTEXT.sub(lambda address_object: chr(int(address_object[1], 16)), given)
+        value = _XTEXT.sub(lambda match: chr(int(match[1], 16)), encoded)
         if name.upper() == "HELO":
             helo = None if value.upper() in _UNAVAILABLE else value
         elif name.upper() == "ADDR":
-            peer = None if value.upper() in _UNAVAILABLE else _address(value)
+            peer = None if value.upper() in _UNAVAILABLE else _parse_forwarded_address(value)
             if peer is None and value.upper() not in _UNAVAILABLE:
                 return None
-    return Forwarded(peer, helo)
+    return OriginalClient(peer, helo)
 
 
-def _address(value: str) -> str | None:
+def _parse_forwarded_address(value: str) -> str | None:
     text = value[5:] if value.upper().startswith("IPV6:") else value
-    return None if address_of(text) is None else plain_address(text)
+    return None if parse_address(text) is None else normalise_address(text)

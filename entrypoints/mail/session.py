@@ -1,4 +1,4 @@
-"""SMTP session of one sending server, based on aiosmtpd: addresses, message reception and replies."""
+"""SMTP session with one sending server, based on aiosmtpd: recipients, reception of messages, and replies."""
 
 import asyncio
 import logging
@@ -12,29 +12,40 @@ from aiosmtpd.smtp import SMTP, syntax
 
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError, Unavailable
-from domain.mail.model import LARGEST, Envelope, MessageReason
+from domain.mail.model import MAX_BYTES_PER_MESSAGE, Envelope, MessageReason
 from domain.mail.ports import Recipient
-from domain.mail.usecases.intake import Intake, not_clean, too_large
-from domain.mail.usecases.verdicts import Answer, Verdict
-from entrypoints.mail.peers import KNOWN, MIB, Forwarded, Peers, forwarded, plain_address
+from domain.mail.usecases.intake import MessageIntake, create_malformed_refusal, create_size_refusal
+from domain.mail.usecases.verdicts import MailDisposition, MessageVerdict
+from entrypoints.mail.peers import (
+    MIB,
+    XFORWARD_ATTRIBUTES,
+    ConnectionLimits,
+    OriginalClient,
+    apply_xforward,
+    normalise_address,
+)
 from entrypoints.mail.settings import Certificate
-from ports.limits import Budget, Limits
+from ports.limits import RateLimitBucket, RateLimits
 
-LINE_SECONDS = 60.0
-"""Maximum seconds of a pause within a message."""
+MAX_PAUSE_SECONDS = 60.0
+"""Maximum seconds between two parts of a message."""
 _LINE_END = b"\r\n"
 _END = b"\r\n.\r\n"
-_DOTTED = b"\r\n."
-_BARE = re.compile(rb"(?<!\r)\n|\r[^\n]")
+_ESCAPED_DOT = b"\r\n."
+_INVALID_LINE_END = re.compile(rb"(?<!\r)\n|\r[^\n]")
 _MAX_READ = 16 * MIB
-"""More than the reader's buffer ever contains."""
-LONGEST_LINE = 64 * 1024
-HEAD = 64 * 1024
-"""Bytes of a refused message that are kept to identify its sender."""
+"""Number of bytes to read at once; more than the reader's buffer ever contains."""
+MAX_LINE_BYTES = 64 * 1024
+"""Maximum bytes of a line of a message or command."""
+HEAD_BYTES = 64 * 1024
+"""Number of bytes at the beginning of a refused message from which the sender is determined."""
 
 
-class SmuggledEnd(Exception):
-    """A bare line end, which another server could take for the end of the message (SMTP smuggling)."""
+class InvalidLineEnd(Exception):
+    """A line of a message ends in a lone CR or LF, where other servers may find the end of the message (SMTP smuggling).
+
+    `head` is the beginning of the message.
+    """
 
     def __init__(self, head: bytes) -> None:
         super().__init__("A line of the message does not end in CR LF.")
@@ -42,122 +53,145 @@ class SmuggledEnd(Exception):
 
 
 @dataclass(slots=True)
-class Received:
-    """A message or its beginning: `too_large` for the limit, `no_room` for the bytes in memory."""
+class ReceivedMessage:
+    """A message that is being received. If it must be refused, `body` contains only its beginning.
 
-    body: bytearray = field(default_factory=bytearray)
-    too_large: bool = False
-    no_room: bool = False
-    long_line: bool = False
-    held: int = 0
-
-    @property
-    def whole(self) -> bool:
-        """True if the message is complete."""
-        return not (self.too_large or self.no_room or self.long_line)
-
-
-class Receiving:
-    """Reader of one message's text; `release` returns its reserved bytes.
-
-    The text is processed in pieces that begin with the preceding line end and end at one, so that no end of message, bare
-    line end or doubled dot is split.
+    Attributes:
+        body: The text of the message received so far.
+        is_too_large: Whether the message exceeds the size limit.
+        is_memory_full: Whether the memory for messages is exhausted.
+        has_long_line: Whether a line of the message is too long.
+        reserved_bytes: Number of bytes that are reserved for the message in the memory for messages.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, peers: Peers) -> None:
-        self._reader, self._peers = reader, peers
-        self.received = Received()
-        self._drained = 0
+    body: bytearray = field(default_factory=bytearray)
+    is_too_large: bool = False
+    is_memory_full: bool = False
+    has_long_line: bool = False
+    reserved_bytes: int = 0
 
-    async def run(self) -> Received:
-        """Read up to the line with a single dot. Raises SmuggledEnd, TimeoutError, or ConnectionResetError if it never ends."""
+    @property
+    def is_complete(self) -> bool:
+        """True if `body` contains all text received so far, because no limit was exceeded."""
+        return not (self.is_too_large or self.is_memory_full or self.has_long_line)
+
+
+class MessageReceiver:
+    """Reader of the text of one message, as sent after the command DATA."""
+
+    # The text is processed in chunks of whole lines, so that no end of message, invalid line end or doubled dot is split
+    # between two chunks.
+
+    def __init__(self, reader: asyncio.StreamReader, peers: ConnectionLimits) -> None:
+        self._reader, self._peers = reader, peers
+        self.received = ReceivedMessage()
+        self._discarded_bytes = 0
+
+    async def receive(self) -> ReceivedMessage:
+        """Read the message up to the line that consists of a single dot.
+
+        Raises:
+            InvalidLineEnd: A line does not end in CR LF.
+            TimeoutError: The sender paused for too long.
+            ConnectionResetError: The connection ended, or the message is far too large.
+        """
         open_line = _LINE_END
         while True:
             text = open_line + await self._read_available()
-            seen = max(0, len(open_line) - len(_END))  # avoids searching a line again for each byte
-            end = text.find(_END, seen)
-            if bare := _BARE.search(text, seen, end + len(_LINE_END) if end >= 0 else len(text)):
-                self._append(text[: bare.start()])
-                raise SmuggledEnd(bytes(self.received.body[len(_LINE_END) : HEAD]))
+            search_start = max(0, len(open_line) - len(_END))  # avoids searching a line again for each byte
+            end = text.find(_END, search_start)
+            if invalid_end := _INVALID_LINE_END.search(
+                text, search_start, end + len(_LINE_END) if end >= 0 else len(text)
+            ):
+                self._append_chunk(text[: invalid_end.start()])
+                raise InvalidLineEnd(bytes(self.received.body[len(_LINE_END) : HEAD_BYTES]))
             if end >= 0:
-                self._append(text[: end + len(_LINE_END)])
+                self._append_chunk(text[: end + len(_LINE_END)])
                 if not self._reader.at_eof():
                     self._reader.feed_data(text[end + len(_END) :])
                 del self.received.body[: len(_LINE_END)]
                 return self.received
-            cut = max(0, text.rfind(_LINE_END, seen))
-            self._append(text[:cut])
+            cut = max(0, text.rfind(_LINE_END, search_start))
+            self._append_chunk(text[:cut])
             open_line = self._limit_open_line(text[cut:])
 
-    def release(self) -> None:
-        """Return the reserved bytes."""
-        self._peers.bytes.release("", self.received.held)
-        self.received.held = 0
+    def release_memory(self) -> None:
+        """Release the bytes that are reserved for the message in the memory for messages."""
+        self._peers.message_bytes.release("", self.received.reserved_bytes)
+        self.received.reserved_bytes = 0
 
     async def _read_available(self) -> bytes:
-        """Read everything that is buffered, so that what follows the message can be put back."""
-        async with asyncio.timeout(LINE_SECONDS):
-            piece = await self._reader.read(_MAX_READ)
-        if not piece:
+        """Wait for data and return all that is available."""
+        # All data is read, so that `run` can put back what follows the message.
+        async with asyncio.timeout(MAX_PAUSE_SECONDS):
+            data = await self._reader.read(_MAX_READ)
+        if not data:
             raise ConnectionResetError
-        return piece
+        return data
 
     def _limit_open_line(self, open_line: bytes) -> bytes:
-        """Return the unfinished line; of one that is too long, only the part needed to find its end."""
-        if len(open_line) <= LONGEST_LINE:
+        """Return the incomplete line at the end of the text.
+
+        Of a line that is too long, only the last bytes are kept.
+        """
+        if len(open_line) <= MAX_LINE_BYTES:
             return open_line
-        self.received.long_line = True
-        self._drain(len(open_line))
+        self.received.has_long_line = True
+        self._count_discarded(len(open_line))
         return _LINE_END + b"x" + open_line[-len(_END) :]
 
-    def _append(self, piece: bytes) -> None:
+    def _append_chunk(self, chunk: bytes) -> None:
         received = self.received
-        if _has_long_line(piece):
-            received.long_line = True
-        if not received.whole:
-            self._drain(len(piece))
+        if _has_long_line(chunk):
+            received.has_long_line = True
+        if not received.is_complete:
+            self._count_discarded(len(chunk))
             return
-        plain = piece.replace(_DOTTED, _LINE_END)
-        if len(received.body) + len(plain) > LARGEST + len(_LINE_END):
-            received.too_large = True
-        elif not self._reserve(len(received.body) + len(plain)):
-            received.no_room = True
-        received.body += plain
-        if not received.whole:
-            del received.body[HEAD:]
+        unescaped = chunk.replace(_ESCAPED_DOT, _LINE_END)
+        if len(received.body) + len(unescaped) > MAX_BYTES_PER_MESSAGE + len(_LINE_END):
+            received.is_too_large = True
+        elif not self._reserve(len(received.body) + len(unescaped)):
+            received.is_memory_full = True
+        received.body += unescaped
+        if not received.is_complete:
+            del received.body[HEAD_BYTES:]
 
     def _reserve(self, size: int) -> bool:
-        """Reserve `size` bytes in steps of 1 MiB; return False if the limit is reached."""
-        while self.received.held < size:
+        """Increase the reserved memory to at least `size` bytes, in steps of 1 MiB.
+
+        Return False if the limit is reached.
+        """
+        while self.received.reserved_bytes < size:
             try:
-                self._peers.bytes.take("", MIB)
+                self._peers.message_bytes.acquire("", MIB)
             except DomainError:
                 return False
-            self.received.held += MIB
+            self.received.reserved_bytes += MIB
         return True
 
-    def _drain(self, bytes: int) -> None:
-        """Discard data of a refused message up to a bound, so that the sender reads the reply."""
-        self._drained += bytes
-        if self._drained > 2 * LARGEST:
-            raise ConnectionResetError("the message has no end")
+    def _count_discarded(self, bytes: int) -> None:
+        """Count discarded bytes of a refused message; raise ConnectionResetError if the message is far too large."""
+        # A refused message is read to its end, so that the sender reads the reply.
+        self._discarded_bytes += bytes
+        if self._discarded_bytes > 2 * MAX_BYTES_PER_MESSAGE:
+            raise ConnectionResetError("refused message is more than twice as large as permitted")
 
 
-def _has_long_line(piece: bytes) -> bool:
-    at = 0
-    while at + LONGEST_LINE < len(piece):
-        end = piece.rfind(b"\n", at, at + LONGEST_LINE + 1)
+def _has_long_line(chunk: bytes) -> bool:
+    start = 0
+    while start + MAX_LINE_BYTES < len(chunk):
+        end = chunk.rfind(b"\n", start, start + MAX_LINE_BYTES + 1)
         if end < 0:
             return True
-        at = end + 1
+        start = end + 1
     return False
 
 
-UNKNOWN = "550 5.1.1 No such address here"
-ONE_AT_A_TIME = "452 4.5.3 One recipient at a time; send the message again for the others"
-TOO_OFTEN = "451 4.7.1 Too many messages for this address; try again later"
+UNKNOWN_ADDRESS = "550 5.1.1 No such address here"
+ONE_AT_A_TIME = "452 4.5.3 Only one recipient per message; send the message separately to each other recipient"
+RATE_LIMITED = "451 4.7.1 Too many messages for this address; try again later"
 UNAVAILABLE = "451 4.3.0 Temporarily unavailable; try again later"
-NO_ROOM = "452 4.3.1 Too much mail at once; try again later"
+MEMORY_FULL = "452 4.3.1 Too much mail at once; try again later"
 
 _REFUSED_CODES: Final[Mapping[MessageReason, str]] = {
     MessageReason.TOO_LARGE: "552 5.3.4",
@@ -175,109 +209,124 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 _LONGEST = 400
 
 
-def reply_to(verdict: Verdict) -> str:
-    """Return the SMTP reply to a message."""
-    if verdict.answer == Answer.TAKEN:
-        return f"250 2.0.0 {_line(verdict.text)}"
+def format_reply(verdict: MessageVerdict) -> str:
+    """Return the SMTP reply to a message: code, enhanced code, and the text of the verdict."""
+    if verdict.disposition == MailDisposition.TAKEN:
+        return f"250 2.0.0 {_to_ascii_line(verdict.reply_text)}"
     if verdict.reason is None:
-        return UNKNOWN
-    codes, other = (_LATER_CODES, "451 4.3.0") if verdict.answer == Answer.LATER else (_REFUSED_CODES, "550 5.7.1")
-    return f"{codes.get(verdict.reason, other)} {_line(verdict.text)}"
+        return UNKNOWN_ADDRESS
+    codes, default_code = (
+        (_LATER_CODES, "451 4.3.0") if verdict.disposition == MailDisposition.LATER else (_REFUSED_CODES, "550 5.7.1")
+    )
+    return f"{codes.get(verdict.reason, default_code)} {_to_ascii_line(verdict.reply_text)}"
 
 
-def _line(text: str) -> str:
-    """Return the text as one printable ASCII line."""
+def _to_ascii_line(text: str) -> str:
+    """Return the text as one line of printable ASCII characters, shortened if necessary."""
     return _UNPRINTABLE.sub("?", text)[:_LONGEST]
 
 
 LOG = logging.getLogger("joinery.mail")
-COMMAND_SECONDS = 120.0
-MESSAGE_SECONDS = 600.0
-"""Maximum seconds of a message from DATA to the reply."""
+MAX_COMMAND_SECONDS = 120.0
+"""Maximum seconds between two commands."""
+MAX_MESSAGE_SECONDS = 600.0
+"""Maximum seconds from the command DATA to the reply to the message."""
 _COMMANDS = {"*": 200, "RCPT": 400}
-_MOST_UNKNOWN = 5
-"""Unknown recipients after which the connection is closed."""
+_MAX_UNKNOWN_RECIPIENTS = 5
+"""Number of unknown recipients after which the connection is closed."""
 _COMMAND_BYTES = 512
 _NOT_OFFERED = ("AUTH", "HELP", "EXPN", "VRFY")
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """Shared state of all connections. `each_minute`: messages per address; `taking` limits concurrent processing."""
+class MailServerState:
+    """State that all SMTP connections share.
 
-    intake: Intake
-    limits: Limits
-    peers: Peers
-    taking: ConcurrencyLimit
+    Attributes:
+        intake: The use cases that accept or refuse messages.
+        rate_limits: The rate limits.
+        connection_limits: The limits of connections, and of bytes in memory.
+        processing_limit: The limit of messages that are processed concurrently.
+        hostname: The server's name in replies.
+        messages_per_minute: Messages per minute that one inbound address may receive.
+        certificate: The certificate for STARTTLS.
+    """
+
+    intake: MessageIntake
+    rate_limits: RateLimits
+    connection_limits: ConnectionLimits
+    processing_limit: ConcurrencyLimit
     hostname: str
-    each_minute: int
+    messages_per_minute: int
     certificate: Certificate | None = None
 
 
-def _storable(text: str) -> str:
-    """Return the text with invalid UTF-8 and unprintable characters replaced."""
-    whole = text.encode("utf-8", "replace").decode()
-    return "".join(letter if letter.isprintable() else "?" for letter in whole)
+def _replace_unstorable(text: str) -> str:
+    """Return the text with a question mark in place of each lone surrogate and unprintable character."""
+    encodable = text.encode("utf-8", "replace").decode()
+    return "".join(letter if letter.isprintable() else "?" for letter in encodable)
 
 
 class MailSession(SMTP):
-    """One connection. Each message has one recipient, because one source accepts or refuses it."""
+    """SMTP session of one connection. Each message has one recipient."""
 
-    line_length_limit = LONGEST_LINE
+    # One source may accept a message that another refuses, but there is only one reply.
 
-    def __init__(self, desk: Desk) -> None:
+    line_length_limit = MAX_LINE_BYTES
+
+    def __init__(self, state: MailServerState) -> None:
         self.command_size_limits = defaultdict(lambda: _COMMAND_BYTES)
         super().__init__(
             self,
-            data_size_limit=LARGEST,
+            data_size_limit=MAX_BYTES_PER_MESSAGE,
             enable_SMTPUTF8=True,
-            hostname=desk.hostname,
+            hostname=state.hostname,
             ident="Joinery",
-            tls_context=desk.certificate.context if desk.certificate else None,
-            timeout=COMMAND_SECONDS,
+            tls_context=state.certificate.context if state.certificate else None,
+            timeout=MAX_COMMAND_SECONDS,
             command_call_limit=_COMMANDS,
             loop=asyncio.get_running_loop(),
         )
         for command in _NOT_OFFERED:
             self._smtp_methods.pop(command, None)
-        self._desk = desk
-        self._entered: str | None = None
+        self._state = state
+        self._counted_address: str | None = None
         self._recipient: Recipient | None = None
-        self._forwarded = Forwarded()
-        self._unknown = 0
-        self.answered = asyncio.Event()
-        """Set unless a complete message waits for its reply."""
-        self.answered.set()
+        self._original_client = OriginalClient()
+        self._unknown_recipient_count = 0
+        self.all_replied = asyncio.Event()
+        """Set unless a completely received message waits for its reply."""
+        self.all_replied.set()
 
     def connection_made(self, transport: Any) -> None:
-        """Handle a new connection, or its upgrade to TLS."""
+        """Count and greet a new connection, or close it if a limit is reached; also called after the upgrade to TLS."""
         peer = transport.get_extra_info("peername")
-        address = plain_address(str(peer[0])) if peer else ""
-        if self._entered is None:
-            if refusal := self._desk.peers.enter(address):
-                transport.write(f"421 4.7.0 {self._desk.hostname} {refusal}\r\n".encode())
+        address = normalise_address(str(peer[0])) if peer else ""
+        if self._counted_address is None:
+            if rejection := self._state.connection_limits.add_connection(address):
+                transport.write(f"421 4.7.0 {self._state.hostname} {rejection}\r\n".encode())
                 transport.close()
                 return
-            self._entered = address
-        self._forwarded = Forwarded()
+            self._counted_address = address
+        self._original_client = OriginalClient()
         super().connection_made(transport)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Handle the end of the connection."""
-        if self._entered is None:
+        """Release the counted connection when it ends."""
+        if self._counted_address is None:
             return
         if self.transport is not None:
-            self._desk.peers.connections.release(self._entered)
+            self._state.connection_limits.connections.release(self._counted_address)
             super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
-        """Receive data; ignored for a rejected connection."""
-        if self._entered is not None:
+        """Process received data; the data of a rejected connection is ignored."""
+        if self._counted_address is not None:
             super().data_received(data)
 
     def eof_received(self) -> bool | None:
-        """Handle the end of input."""
-        return None if self._entered is None else super().eof_received()
+        """Process the end of the input; that of a rejected connection is ignored."""
+        return None if self._counted_address is None else super().eof_received()
 
     def _set_post_data_state(self) -> None:
         super()._set_post_data_state()  # type: ignore[no-untyped-call]  # the library's
@@ -286,90 +335,92 @@ class MailSession(SMTP):
     async def handle_EHLO(  # noqa: N802  the library's names for its hooks
         self, _server: Any, session: Any, _envelope: Any, hostname: str, responses: list[str]
     ) -> list[str]:
-        """Return the offered extensions: no authentication, and XFORWARD for own relays."""
+        """Respond to EHLO with the supported extensions; XFORWARD is offered to the operator's relays only."""
         session.host_name = hostname
-        offered = [line for line in responses if not line[4:].startswith(_NOT_OFFERED)]
-        offered += ["250-PIPELINING", "250-ENHANCEDSTATUSCODES"]
+        extensions = [line for line in responses if not line[4:].startswith(_NOT_OFFERED)]
+        extensions += ["250-PIPELINING", "250-ENHANCEDSTATUSCODES"]
         if self._is_relay():
-            offered.append(f"250-XFORWARD {' '.join(KNOWN)}")
-        return [*offered[:-1], f"250 {offered[-1][4:]}"]
+            extensions.append(f"250-XFORWARD {' '.join(XFORWARD_ATTRIBUTES)}")
+        return [*extensions[:-1], f"250 {extensions[-1][4:]}"]
 
     async def handle_RCPT(  # noqa: N802  the same
         self, _server: Any, _session: Any, envelope: Any, address: str, options: list[str]
     ) -> str:
-        """Accept a recipient if a source has the address; the reply reveals nothing about the source."""
+        """Respond to RCPT: accept the recipient if the address is the inbound address of a source."""
         if self._recipient is not None:
             return ONE_AT_A_TIME
         try:
-            recipient = await self._desk.intake.find(address.lower()) if address.isascii() else None
+            recipient = await self._state.intake.find_recipient(address.lower()) if address.isascii() else None
         except Unavailable:
             return UNAVAILABLE
         if recipient is None:
-            self._unknown += 1
-            if self._unknown >= _MOST_UNKNOWN and not self._is_relay():
-                self.loop.call_soon(self._hang_up)
-            return UNKNOWN
-        each = self._desk.each_minute
-        if not (await self._desk.limits.take(Budget(f"mail:{recipient.source}", each, each / 60))).allowed:
-            return TOO_OFTEN
+            self._unknown_recipient_count += 1
+            if self._unknown_recipient_count >= _MAX_UNKNOWN_RECIPIENTS and not self._is_relay():
+                self.loop.call_soon(self._close_connection)
+            return UNKNOWN_ADDRESS
+        each = self._state.messages_per_minute
+        if not (
+            await self._state.rate_limits.take_token(RateLimitBucket(f"mail:{recipient.source}", each, each / 60))
+        ).allowed:
+            return RATE_LIMITED
         self._recipient = recipient
         envelope.rcpt_tos.append(address)
         envelope.rcpt_options.extend(options)
         return "250 2.1.5 OK"
 
     async def handle_exception(self, error: Exception) -> str:
-        """Log an unexpected error; the sender gets a temporary failure."""
+        """Log an unexpected error; return the reply for a temporary failure."""
         if not isinstance(error, DomainError):
             LOG.error("SMTP session failed", exc_info=error)
         return UNAVAILABLE
 
     @syntax("XFORWARD attribute=value…")
     async def smtp_XFORWARD(self, arg: str | None) -> None:  # noqa: N802  the library finds commands by this
-        """Set the original sender, as reported by an own relay."""
+        """Respond to XFORWARD: store the original client that one of the operator's mail relays reports."""
         if not self._is_relay():
             await self.push("550 5.7.1 XFORWARD not permitted")
             return
-        recipient = forwarded(arg or "", self._forwarded)
-        if recipient is None:
+        client = apply_xforward(arg or "", self._original_client)
+        if client is None:
             await self.push("501 5.5.4 Syntax: XFORWARD attribute=value…")
             return
-        self._forwarded = recipient
+        self._original_client = client
         await self.push("250 2.0.0 OK")
 
     async def smtp_DATA(self, arg: str | None) -> None:  # noqa: N802  the same
-        """Receive a message, process it, and reply once the result is committed."""
+        """Respond to DATA: receive and process a message, and reply after the result is committed."""
         assert self.envelope is not None
         assert self.session is not None
-        recipient, sender = self._recipient, self.envelope.mail_from or ""
+        recipient, return_path = self._recipient, self.envelope.mail_from or ""
         if arg:
             await self.push("501 5.5.4 Syntax: DATA")
             return
         if recipient is None or not self.session.host_name:
             await self.push("503 5.5.1 Error: need RCPT command")
             return
-        self._reset_timeout(MESSAGE_SECONDS)
+        self._reset_timeout(MAX_MESSAGE_SECONDS)
         await self.push("354 End data with <CR><LF>.<CR><LF>")
-        envelope = self._envelope(sender)
-        receiving = Receiving(self._reader, self._desk.peers)
+        envelope = self._build_envelope(return_path)
+        receiver = MessageReceiver(self._reader, self._state.connection_limits)
         try:
-            reply = await self._receive(recipient, envelope, receiving)
+            reply = await self._receive_and_process(recipient, envelope, receiver)
         finally:
-            receiving.release()
-            self.answered.set()
+            receiver.release_memory()
+            self.all_replied.set()
         self._set_post_data_state()
-        self._forwarded = Forwarded()
+        self._original_client = OriginalClient()
         self._reset_timeout()
         await self.push(reply)
         if reply.startswith("521"):
             raise asyncio.CancelledError  # ends the session, so that buffered data is never read as commands
 
-    async def _receive(self, recipient: Recipient, envelope: Envelope, receiving: Receiving) -> str:
-        intake = self._desk.intake
+    async def _receive_and_process(self, recipient: Recipient, envelope: Envelope, receiver: MessageReceiver) -> str:
+        intake = self._state.intake
         try:
-            received = await receiving.run()
-        except SmuggledEnd as smuggled:
+            received = await receiver.receive()
+        except InvalidLineEnd as smuggled:
             try:
-                await intake.refuse(recipient, envelope, smuggled.head, not_clean(str(smuggled)))
+                await intake.record_refusal(recipient, envelope, smuggled.head, create_malformed_refusal(str(smuggled)))
             except Exception:  # the connection is closed even if the refusal is not recorded
                 LOG.exception("refusal not recorded")
             return f"521 5.5.2 {smuggled} Goodbye"
@@ -377,31 +428,35 @@ class MailSession(SMTP):
             raise asyncio.CancelledError from None
         except TimeoutError:
             return "521 4.4.2 Timeout while reading the message. Goodbye"
-        self.answered.clear()
-        if not received.whole:
+        self.all_replied.clear()
+        if not received.is_complete:
             return await self._refuse_incomplete(recipient, envelope, received)
-        async with self._desk.taking.slot(recipient.tenant.org):
+        async with self._state.processing_limit.slot(recipient.tenant.org):
             raw = bytes(received.body)
             received.body.clear()
-            return reply_to(await intake.take(recipient, envelope, raw))
+            return format_reply(await intake.accept_or_refuse(recipient, envelope, raw))
 
-    async def _refuse_incomplete(self, recipient: Recipient, envelope: Envelope, received: Received) -> str:
-        if received.no_room:
-            return NO_ROOM
-        refused = too_large() if received.too_large else not_clean(f"A line has more than {LONGEST_LINE} bytes.")
-        return reply_to(await self._desk.intake.refuse(recipient, envelope, bytes(received.body), refused))
+    async def _refuse_incomplete(self, recipient: Recipient, envelope: Envelope, received: ReceivedMessage) -> str:
+        if received.is_memory_full:
+            return MEMORY_FULL
+        refused = (
+            create_size_refusal()
+            if received.is_too_large
+            else create_malformed_refusal(f"A line has more than {MAX_LINE_BYTES} bytes.")
+        )
+        return format_reply(await self._state.intake.record_refusal(recipient, envelope, bytes(received.body), refused))
 
-    def _envelope(self, sender: str) -> Envelope:
+    def _build_envelope(self, return_path: str) -> Envelope:
         assert self.session is not None
         return Envelope(
-            sender="" if sender in ("<>", "") else _storable(sender),
-            peer=self._forwarded.peer or self._entered or "",
-            helo=_storable(self._forwarded.helo or self.session.host_name or ""),
+            sender="" if return_path in ("<>", "") else _replace_unstorable(return_path),
+            peer=self._original_client.peer or self._counted_address or "",
+            helo=_replace_unstorable(self._original_client.helo or self.session.host_name or ""),
         )
 
     def _is_relay(self) -> bool:
-        return self._entered is not None and self._desk.peers.is_relay(self._entered)
+        return self._counted_address is not None and self._state.connection_limits.is_relay(self._counted_address)
 
-    def _hang_up(self) -> None:
+    def _close_connection(self) -> None:
         if self.transport is not None:
             self.transport.close()

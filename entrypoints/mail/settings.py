@@ -9,62 +9,75 @@ from pathlib import Path
 
 from entrypoints.errors import SettingsError
 from entrypoints.http.addresses import Network
-from entrypoints.settings import integer, read_file_settings
+from entrypoints.settings import read_integer, resolve_file_settings
 
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
-    """Settings of the mail listener. `relays` are the operator's mail servers; `resolver` replaces the system's name server."""
+    """Settings of the mail listener.
+
+    Attributes:
+        host: The IP address or host name to listen on.
+        port: The port to listen on.
+        hostname: The server's name in replies; by default that of the machine.
+        certificate: The certificate chain for STARTTLS.
+        key: The certificate's private key.
+        max_connections: Maximum number of connections.
+        max_connections_per_address: Maximum number of connections per IP address.
+        messages_per_minute: Messages per minute that one inbound address may receive.
+        relays: Networks of the operator's mail servers, which may report the IP address of a message's original client.
+        resolver: Name server for sender checks, instead of the system's.
+    """
 
     host: str = "127.0.0.1"
     port: int = 2525
     hostname: str | None = None
     certificate: Path | None = None
     key: Path | None = None
-    connections: int = 100
-    connections_each: int = 20
-    each_minute: int = 600
+    max_connections: int = 100
+    max_connections_per_address: int = 20
+    messages_per_minute: int = 600
     relays: tuple[Network, ...] = ()
     resolver: str | None = None
 
 
-def mail_settings(env: Mapping[str, str] | None = None) -> MailSettings:
-    """Read the settings. Raises SettingsError."""
-    env = read_file_settings(os.environ if env is None else env)
+def read_mail_settings(env: Mapping[str, str] | None = None) -> MailSettings:
+    """Read the settings of the mail listener from environment variables. Raises SettingsError for an invalid value."""
+    env = resolve_file_settings(os.environ if env is None else env)
     certificate, key = env.get("JOINERY_MAIL_TLS_CERTIFICATE"), env.get("JOINERY_MAIL_TLS_KEY")
     if bool(certificate) != bool(key):
         raise SettingsError("JOINERY_MAIL_TLS_CERTIFICATE and JOINERY_MAIL_TLS_KEY must both be set; one is missing.")
     return MailSettings(
         host=env.get("JOINERY_MAIL_HOST") or "127.0.0.1",
-        port=integer(env, "JOINERY_MAIL_PORT", 2525),
+        port=read_integer(env, "JOINERY_MAIL_PORT", 2525),
         hostname=env.get("JOINERY_MAIL_HOSTNAME") or None,
         certificate=Path(certificate) if certificate else None,
         key=Path(key) if key else None,
-        connections=_positive_integer(env, "JOINERY_MAIL_CONNECTIONS", 100),
-        connections_each=_positive_integer(env, "JOINERY_MAIL_CONNECTIONS_EACH", 20),
-        each_minute=_positive_integer(env, "JOINERY_MAIL_EACH_MINUTE", 600),
-        relays=_networks(env, "JOINERY_MAIL_RELAYS"),
-        resolver=_resolver(env, "JOINERY_MAIL_RESOLVER"),
+        max_connections=_read_positive_integer(env, "JOINERY_MAIL_CONNECTIONS", 100),
+        max_connections_per_address=_read_positive_integer(env, "JOINERY_MAIL_CONNECTIONS_EACH", 20),
+        messages_per_minute=_read_positive_integer(env, "JOINERY_MAIL_EACH_MINUTE", 600),
+        relays=_read_networks(env, "JOINERY_MAIL_RELAYS"),
+        resolver=_read_resolver(env, "JOINERY_MAIL_RESOLVER"),
     )
 
 
-def _positive_integer(env: Mapping[str, str], name: str, default: int) -> int:
-    number = integer(env, name, default)
+def _read_positive_integer(env: Mapping[str, str], name: str, default: int) -> int:
+    number = read_integer(env, name, default)
     if number < 1:
         raise SettingsError(f"{name} must be at least 1.")
     return number
 
 
-def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
-    parts = [part.strip() for part in env.get(name, "").split(",") if part.strip()]
+def _read_networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
+    blocks = [block.strip() for block in env.get(name, "").split(",") if block.strip()]
     try:
-        return tuple(ipaddress.ip_network(part) for part in parts)
+        return tuple(ipaddress.ip_network(block) for block in blocks)
     except ValueError as error:
         raise SettingsError(f"{name} must be a comma-separated list of addresses or networks: {error}.") from error
 
 
-def _resolver(env: Mapping[str, str], name: str) -> str | None:
-    """Validate `address`, `address:port` or `[address]:port`; return None if unset."""
+def _read_resolver(env: Mapping[str, str], name: str) -> str | None:
+    """Return a setting of the format `address`, `address:port` or `[address]:port`; None if it is not set."""
     text = env.get(name, "").strip()
     if not text:
         return None
@@ -73,7 +86,7 @@ def _resolver(env: Mapping[str, str], name: str) -> str | None:
         ipaddress.ip_address(host)
         number = int(port.removeprefix(":") or 53)
     except ValueError:
-        raise SettingsError(f"{name} must be an IP address, optionally with a port: {text!r} is not.") from None
+        raise SettingsError(f"{name} must be an IP address, optionally with a port, not {text!r}.") from None
     if not 0 < number < 65536:
         raise SettingsError(f"{name} has an invalid port: {number}.")
     return text
@@ -81,7 +94,7 @@ def _resolver(env: Mapping[str, str], name: str) -> str | None:
 
 @dataclass(slots=True)
 class Certificate:
-    """Certificate chain and key files, and the TLS context of connections."""
+    """A certificate chain and private key in files, and the TLS context that uses them."""
 
     chain: Path
     key: Path
@@ -90,11 +103,11 @@ class Certificate:
 
     @classmethod
     def load(cls, chain: Path, key: Path) -> "Certificate":
-        """Load a certificate. Raises SettingsError if the files do not match."""
+        """Load a certificate. Raises SettingsError if the files are unreadable or do not match."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            modified_at = _modification_times(chain, key)
+            modified_at = _read_modification_times(chain, key)
             context.load_cert_chain(chain, key)
         except (OSError, ssl.SSLError) as error:
             raise SettingsError(
@@ -102,9 +115,9 @@ class Certificate:
             ) from error
         return cls(chain, key, context, modified_at)
 
-    def renew(self) -> bool:
-        """Reload the files if they have changed, and return whether they have. Raises OSError or SSLError."""
-        modified_at = _modification_times(self.chain, self.key)
+    def reload_if_changed(self) -> bool:
+        """Reload the files if they have changed; return whether they have. Raises OSError or SSLError."""
+        modified_at = _read_modification_times(self.chain, self.key)
         if modified_at == self._modified_at:
             return False
         self.context.load_cert_chain(self.chain, self.key)
@@ -112,5 +125,5 @@ class Certificate:
         return True
 
 
-def _modification_times(chain: Path, key: Path) -> tuple[int, int]:
+def _read_modification_times(chain: Path, key: Path) -> tuple[int, int]:
     return chain.stat().st_mtime_ns, key.stat().st_mtime_ns

@@ -1,4 +1,4 @@
-"""Tool calls and resource reads, executed as API requests on the pipeline in this process."""
+"""Tool calls and resource reads, which are executed as API requests by the pipeline of this process."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from domain.agents.model import AgentTool
 from domain.agents.usecases import ToolManifest
 from domain.kernel.errors import DomainError, FieldError, InvalidRequest, PayloadTooLarge
 from domain.kernel.versions import SUPPORTED
-from entrypoints.http.body import SMALL, too_large
+from entrypoints.http.body import SMALL_BODY_BYTES, describe_size_limit
 from entrypoints.http.checks import RequestState
-from entrypoints.http.exchange import Request, Response, no_body
+from entrypoints.http.exchange import Request, Response, read_no_body
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.operations.tools import BODY, DRY_RUN, IF_MATCH, KEY
-from entrypoints.operations.validation import Validator, summary_of
+from entrypoints.operations.validation import Validator, summarise_field_errors
 
-PASSED_ON = (
+FORWARDED_HEADERS = (
     "authorization",
     "service-mode",
     "user-agent",
@@ -28,43 +28,67 @@ PASSED_ON = (
     "forwarded",
     "traceparent",
 )
-"""Headers of the message that are passed on to the operation."""
-_SEPARATE = frozenset({BODY, DRY_RUN, IF_MATCH, KEY})
+"""Headers of an MCP request that are passed on to the API request."""
+_NON_QUERY_ARGUMENTS = frozenset({BODY, DRY_RUN, IF_MATCH, KEY})
 _REPETITION_SECONDS = 60
-"""Seconds within which an identical message counts as a repetition."""
-encode = msgspec.json.Encoder(decimal_format="number").encode
+"""Seconds within which an identical message counts as a retry."""
+encode_json = msgspec.json.Encoder(decimal_format="number").encode
 _encode_sorted = msgspec.json.Encoder(decimal_format="number", order="sorted").encode
 
 
-def request_of(tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, key: str | None) -> Request:
-    """Build the API request of validated arguments; `state` is the message's, `key` the Idempotency-Key, if required."""
-    body = encode(arguments[BODY]) if BODY in arguments else b""
-    headers = headers_of(state)
+def build_api_request(
+    tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, idempotency_key: str | None
+) -> Request:
+    """Build the API request of a tool call.
+
+    Args:
+        tool: The tool.
+        arguments: The validated arguments.
+        state: State of the HTTP request that contains the message.
+        idempotency_key: The Idempotency-Key; None if the operation takes none.
+    """
+    body = encode_json(arguments[BODY]) if BODY in arguments else b""
+    headers = build_headers(state)
     if body:
         headers |= {"content-type": "application/json", "content-length": str(len(body))}
-    if key is not None:
-        headers["idempotency-key"] = key
+    if idempotency_key is not None:
+        headers["idempotency-key"] = idempotency_key
     if DRY_RUN in arguments:
         headers["service-dry-run"] = arguments[DRY_RUN]
     if IF_MATCH in arguments:
-        headers["if-match"] = _entity_tag(arguments[IF_MATCH])
-    path, used = _path(tool.path, arguments)
-    rest = {name: value for name, value in arguments.items() if name not in used | _SEPARATE}
-    return Request(tool.method, path, _query(rest), headers, state.request.client, _body_reader(body))
+        headers["if-match"] = _to_entity_tag(arguments[IF_MATCH])
+    path, path_names = _fill_path(tool.path, arguments)
+    query_arguments = {
+        name: value for name, value in arguments.items() if name not in path_names | _NON_QUERY_ARGUMENTS
+    }
+    return Request(
+        tool.method,
+        path,
+        _build_query(query_arguments),
+        headers,
+        state.request.client_address,
+        _create_body_reader(body),
+    )
 
 
-def headers_of(state: RequestState) -> dict[str, str]:
-    """Return the headers of every request made for a message: credential, request ID, and the schemas' API version."""
-    raw_arguments = state.request.headers
-    forwarded = {name: raw_arguments[name] for name in PASSED_ON if name in raw_arguments}
+def build_headers(state: RequestState) -> dict[str, str]:
+    """Return the headers of an API request for a message.
+
+    These are FORWARDED_HEADERS of the message's HTTP request, its request ID, and the API version of the tools'
+    schemas.
+    """
+    headers = state.request.headers
+    forwarded = {name: headers[name] for name in FORWARDED_HEADERS if name in headers}
     return forwarded | {"request-id": state.request_id, "service-version": SUPPORTED.latest}
 
 
-def key_of(tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, message: object) -> str | None:
-    """Return the Idempotency-Key: the caller's own, else one derived from the message; None if the tool takes none.
+def choose_idempotency_key(
+    tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, message_id: object
+) -> str | None:
+    """Return the idempotency key in the arguments, else a key derived from the message; None if the tool takes no key.
 
-    The derived key is the same for identical messages within a minute. `message` is the ID of the JSON-RPC request, by
-    which intentional repetitions differ.
+    Identical messages within a minute have the same derived key. `message_id` is the ID of the JSON-RPC request, which
+    differs if the caller repeats a call on purpose.
     """
     if KEY not in tool.input_schema["properties"]:
         return None
@@ -72,57 +96,63 @@ def key_of(tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, m
         return str(arguments[KEY])
     window = int(state.now.timestamp()) // _REPETITION_SECONDS
     message_identity = _encode_sorted(
-        [tool.name, dict(arguments), message if isinstance(message, int | str) else None, window]
+        [tool.name, dict(arguments), message_id if isinstance(message_id, int | str) else None, window]
     )
-    return "mcp-" + hashlib.sha256(state.credential + message_identity).hexdigest()[:40]
+    return "mcp-" + hashlib.sha256(state.credential_digest + message_identity).hexdigest()[:40]
 
 
-def _path(path: str, arguments: Mapping[str, Any]) -> tuple[str, set[str]]:
-    names = {part[1:-1] for part in path.split("/") if part.startswith("{")}
+def _fill_path(path: str, arguments: Mapping[str, Any]) -> tuple[str, set[str]]:
+    names = {segment[1:-1] for segment in path.split("/") if segment.startswith("{")}
     for name in names:
         path = path.replace(f"{{{name}}}", quote(str(arguments[name]), safe=""))
     return path, names
 
 
-def _query(values: Mapping[str, Any]) -> str:
+def _build_query(values: Mapping[str, Any]) -> str:
     return "&".join(
-        f"{quote(name, safe='')}={quote(_parameter_text(value), safe='')}" for name, value in values.items()
+        f"{quote(name, safe='')}={quote(_format_parameter(value), safe='')}" for name, value in values.items()
     )
 
 
-def _parameter_text(value: Any) -> str:
-    """Return a parameter as text: lists are comma-separated, with commas inside values escaped."""
+def _format_parameter(value: Any) -> str:
+    """Return the value of a query parameter as text: lists are comma-separated, with commas inside values escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return ",".join(_parameter_text(item).replace("\\", "\\\\").replace(",", "\\,") for item in value)
+        return ",".join(_format_parameter(item).replace("\\", "\\\\").replace(",", "\\,") for item in value)
     return str(value)
 
 
-def _entity_tag(version: str) -> str:
-    """Return an entity tag for a bare version; `*` and complete tags stay unchanged."""
+def _to_entity_tag(version: str) -> str:
+    """Return a version number as an entity tag; `*` and entity tags are returned unchanged."""
     return f'"{version}"' if version.isascii() and version.isdigit() else version
 
 
-def _body_reader(body: bytes) -> Any:
+def _create_body_reader(body: bytes) -> Any:
     async def read(limit: int) -> bytes:
         if len(body) > limit:
-            raise PayloadTooLarge(too_large(limit))
+            raise PayloadTooLarge(describe_size_limit(limit))
         return body
 
     return read
 
 
-VIA = "mcp"
-LARGEST = 1 << 19
-"""Maximum bytes of a response passed on; encoding it as text and as values takes about 25 ms."""
-_NOT_AN_OBJECT = "Must be an object of the tool's arguments."
+CHANNEL = "mcp"
+MAX_RESPONSE_BYTES = 1 << 19
+"""Maximum bytes of an API response that is returned to an agent; encoding that many takes about 25 ms."""
+_NOT_AN_OBJECT = "The arguments must be a JSON object with the names and values of the tool's arguments."
 _HEADERS = ("etag", "location", "retry-after", "idempotent-replayed", "service-dry-run", "content-type")
 
 
 @dataclass(slots=True)
-class Message:
-    """One JSON-RPC message: its bytes, its value with exact numbers, and the state of its authenticated request."""
+class McpMessage:
+    """One JSON-RPC message.
+
+    Attributes:
+        state: State of the authenticated HTTP request that contains the message.
+        raw: The message as received.
+        value: The decoded message; numbers that are not whole are Decimal.
+    """
 
     state: RequestState
     raw: bytes
@@ -130,96 +160,117 @@ class Message:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Parameters; empty if they are not an object."""
-        raw_arguments = self.value.get("params")
-        return raw_arguments if isinstance(raw_arguments, dict) else {}
+        """The parameters of the message; empty if there are none or they are not an object."""
+        params = self.value.get("params")
+        return params if isinstance(params, dict) else {}
 
-    def bare(self) -> bytes:
-        """Return the bytes for the protocol library; the arguments of a long message, which only the API needs, are omitted."""
-        if len(self.raw) <= SMALL:
+    def encode_for_library(self) -> bytes:
+        """Return the message as bytes for the MCP library; a long message is returned without the tool's arguments."""
+        # Only the API needs the arguments.
+        if len(self.raw) <= SMALL_BODY_BYTES:
             return self.raw
         params = self.params
         if isinstance(params.get("arguments"), dict):
-            return encode({**self.value, "params": {**params, "arguments": {}}})
+            return encode_json({**self.value, "params": {**params, "arguments": {}}})
         return self.raw
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """Response of the API: a JSON object or a problem, with selected headers; `key` is the Idempotency-Key used."""
+class ApiResult:
+    """Response of the API to a tool call or resource read.
+
+    Attributes:
+        status: The HTTP status.
+        body: A JSON object, or a problem for an error.
+        headers: Selected headers by lower-case name.
+        idempotency_key: The Idempotency-Key of the request, or None.
+    """
 
     status: int
     body: bytes
     headers: Mapping[str, str]
-    key: str | None = None
+    idempotency_key: str | None = None
 
     @property
-    def refused(self) -> bool:
-        """True if the response is a problem."""
+    def is_error(self) -> bool:
+        """True if the response is an error."""
         return self.status >= 400
 
 
-class Calls:
-    """Executor of tool calls on the pipeline."""
+class ToolExecutor:
+    """Executor of tool calls and resource reads, which sends them as API requests to the pipeline of this process."""
 
     def __init__(self, pipeline: Pipeline, manifest: ToolManifest) -> None:
         self._pipeline, self.manifest = pipeline, manifest
         self._validator = lru_cache(maxsize=None)(self._compile_validator)
 
-    async def call(self, message: Message, tool: AgentTool) -> Outcome:
-        """Call a tool with the message's arguments; invalid arguments become a problem, as in the API."""
+    async def call_tool(self, message: McpMessage, tool: AgentTool) -> ApiResult:
+        """Validate the arguments in the message and call the tool.
+
+        Return the API's response, or the error for invalid arguments.
+        """
         raw_arguments = message.params.get("arguments")
         arguments = {} if raw_arguments is None else raw_arguments
-        faults = await self._pipeline.parameters.read(message.state, message.raw, lambda: self.faults(tool, arguments))
-        if faults:
-            await self._pipeline.charge(message.state)
-            return self._refused_outcome(message.state, InvalidRequest(summary_of(faults), fields=faults))
-        key = key_of(tool, arguments, message.state, message.value.get("id"))
-        return await self._send(message, request_of(tool, arguments, message.state, key), key)
+        field_errors = await self._pipeline.parameter_reader.run_off_loop(
+            message.state, message.raw, lambda: self.find_field_errors(tool, arguments)
+        )
+        if field_errors:
+            await self._pipeline.enforce_rate_limit(message.state)
+            return self._to_problem_result(
+                message.state, InvalidRequest(summarise_field_errors(field_errors), fields=field_errors)
+            )
+        key = choose_idempotency_key(tool, arguments, message.state, message.value.get("id"))
+        return await self._send(message, build_api_request(tool, arguments, message.state, key), key)
 
-    async def refuse(self, message: Message, tool: AgentTool) -> Outcome:
-        """Return the API's error for a caller without the tool's scope, before any argument is validated."""
+    async def fetch_scope_error(self, message: McpMessage, tool: AgentTool) -> ApiResult:
+        """Return the API's error response for a caller whose credential lacks the tool's scope.
+
+        The arguments are not validated.
+        """
         state = message.state
-        path = "/".join("-" if part.startswith("{") else part for part in tool.path.split("/"))
+        path = "/".join("-" if segment.startswith("{") else segment for segment in tool.path.split("/"))
         return await self._send(
-            message, Request(tool.method, path, "", headers_of(state), state.request.client, no_body)
+            message, Request(tool.method, path, "", build_headers(state), state.request.client_address, read_no_body)
         )
 
-    async def read(self, message: Message, path: str) -> Outcome:
-        """Send GET to a path of the API."""
+    async def get_path(self, message: McpMessage, path: str) -> ApiResult:
+        """Send GET for a path to the API; return the response."""
         state = message.state
-        return await self._send(message, Request("GET", path, "", headers_of(state), state.request.client, no_body))
+        return await self._send(
+            message, Request("GET", path, "", build_headers(state), state.request.client_address, read_no_body)
+        )
 
-    def faults(self, tool: AgentTool, arguments: Any) -> tuple[FieldError, ...]:
-        """Return the faults of a tool's arguments by dotted path."""
+    def find_field_errors(self, tool: AgentTool, arguments: Any) -> tuple[FieldError, ...]:
+        """Return the validation errors of the arguments of a tool, each with the dotted path of its field."""
         if not isinstance(arguments, dict):
             return (FieldError("arguments", "invalid_type", _NOT_AN_OBJECT),)
-        return self._validator(tool.name).faults(arguments)
+        return self._validator(tool.name).find_field_errors(arguments)
 
     def _compile_validator(self, name: str) -> Validator:
         tool = self.manifest.find(name)
         return Validator(tool.input_schema if tool is not None else {})
 
-    async def _send(self, message: Message, request: Request, key: str | None = None) -> Outcome:
-        """Return the pipeline's response. The message itself already counts as a request in flight."""
+    async def _send(self, message: McpMessage, request: Request, key: str | None = None) -> ApiResult:
+        """Send a request to the API; return the response."""
         state = message.state
-        with self._pipeline.pressure.idle():
-            answer = await self._pipeline.answer(request, via=VIA)
-        state.relayed = True
-        state.budget = [header for header in answer.headers if header[0].startswith(b"ratelimit")]
-        if len(answer.body) > LARGEST:
-            return self._refused_outcome(state, InvalidRequest(_too_large(len(answer.body))))
-        return _outcome(answer, key)
+        # The message already counts as a request in flight, so the API request does not count again.
+        with self._pipeline.pressure.count_as_waiting():
+            response = await self._pipeline.process_request(request, via=CHANNEL)
+        state.is_forwarded = True
+        state.rate_headers = [header for header in response.headers if header[0].startswith(b"ratelimit")]
+        if len(response.body) > MAX_RESPONSE_BYTES:
+            return self._to_problem_result(state, InvalidRequest(_describe_large_response(len(response.body))))
+        return _to_api_result(response, key)
 
-    def _refused_outcome(self, state: RequestState, error: DomainError) -> Outcome:
+    def _to_problem_result(self, state: RequestState, error: DomainError) -> ApiResult:
         state.error_code = error.code
-        return _outcome(self._pipeline.problems.answer(error, state.request_id), None)
+        return _to_api_result(self._pipeline.problems.respond(error, state.request_id), None)
 
 
-def _too_large(size: int) -> str:
-    return f"The response has {size} bytes, more than the maximum of {LARGEST} over MCP. Use a smaller limit or more filters."
+def _describe_large_response(size: int) -> str:
+    return f"The response has {size} bytes, more than the MCP maximum of {MAX_RESPONSE_BYTES}. Use a smaller limit or more filters."
 
 
-def _outcome(answer: Response, key: str | None) -> Outcome:
-    headers = {name: value for name in _HEADERS if (value := answer.header(name)) is not None}
-    return Outcome(answer.status, answer.body, headers, key)
+def _to_api_result(response: Response, key: str | None) -> ApiResult:
+    headers = {name: value for name in _HEADERS if (value := response.find_header(name)) is not None}
+    return ApiResult(response.status, response.body, headers, key)

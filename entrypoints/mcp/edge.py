@@ -1,4 +1,4 @@
-"""ASGI application at /mcp; requests are authenticated and limited like API requests before the protocol library reads them."""
+"""ASGI application at /mcp, which authenticates and limits requests like the API before the MCP library reads them."""
 
 import asyncio
 import gc
@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from adapters.wire.resource import Body
+from adapters.api_json.resource import Body
 from domain.access.model import Principal
 from domain.agents.usecases import ToolManifest
 from domain.kernel.concurrency import ConcurrencyLimit
@@ -21,50 +21,57 @@ from domain.kernel.errors import (
     Unavailable,
     UnsupportedMediaType,
 )
-from entrypoints.http.addresses import address_of
-from entrypoints.http.body import SMALL, IncomingBody
-from entrypoints.http.checks import RequestState, choose_mode, is_json
-from entrypoints.http.exchange import COMMON, JSON, NO_STORE, Response, from_scope
+from entrypoints.http.addresses import parse_address
+from entrypoints.http.body import SMALL_BODY_BYTES, IncomingBody
+from entrypoints.http.checks import RequestState, is_json_content_type, set_mode
+from entrypoints.http.exchange import COMMON_HEADERS, JSON, NO_STORE, Response, build_request
 from entrypoints.http.fast_path import send_response
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.http.problems import Problems
-from entrypoints.http.representations import metadata_address
-from entrypoints.mcp.calls import VIA, Calls, Message
+from entrypoints.http.problems import ProblemResponses
+from entrypoints.http.representations import build_metadata_url
+from entrypoints.mcp.calls import CHANNEL, McpMessage, ToolExecutor
 from entrypoints.mcp.resources import Resources
 from entrypoints.operations.codes import CODES
-from entrypoints.operations.tools import manifest_of
+from entrypoints.operations.tools import build_manifest
 from entrypoints.operations.validation import Validator
 
 _PORTS = {"http": 80, "https": 443}
 
 
-class OwnOrigin:
-    """The service's own origin. A service on a loopback address accepts all names of this machine."""
+class OriginCheck:
+    """Check that requests from web pages come from the service's origin (DNS rebinding).
+
+    A service on a loopback address accepts all loopback host names.
+    """
 
     def __init__(self, base_url: str) -> None:
-        self._own = urlsplit(base_url)
-        self._local = _is_loopback(self._own.hostname)
+        self._own_url = urlsplit(base_url)
+        self._is_local = _is_loopback(self._own_url.hostname)
 
     def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Check Origin and Host. Raises PermissionDenied for another origin, or a foreign host name of a local service."""
+        """Check the headers Origin and Host.
+
+        Raises PermissionDenied if Origin is not the service's, or if the service is on a loopback address and Host is
+        not.
+        """
         for name, value in headers:
             text = value.decode("latin-1")
-            if name == b"origin" and not self._is_own(_split(text)):
-                raise PermissionDenied("Pages of other origins must not call this endpoint. Call it from a program.")
-            if name == b"host" and self._local and not _is_loopback(_split(f"//{text}").hostname):
+            if name == b"origin" and not self._is_own_origin(_parse_origin(text)):
+                raise PermissionDenied("Web pages of other origins cannot call this endpoint. Call it from a program.")
+            if name == b"host" and self._is_local and not _is_loopback(_parse_origin(f"//{text}").hostname):
                 raise PermissionDenied(
                     "This service accepts local requests only. Call it as 127.0.0.1 or localhost. To serve other machines, the operator sets "
                     "JOINERY_BASE_URL."
                 )
 
-    def _is_own(self, value: SplitResult) -> bool:
-        if value.scheme != self._own.scheme or _port(value) != _port(self._own):
+    def _is_own_origin(self, origin: SplitResult) -> bool:
+        if origin.scheme != self._own_url.scheme or _find_port(origin) != _find_port(self._own_url):
             return False
-        return value.hostname == self._own.hostname or (self._local and _is_loopback(value.hostname))
+        return origin.hostname == self._own_url.hostname or (self._is_local and _is_loopback(origin.hostname))
 
 
-def _split(text: str) -> SplitResult:
-    """Parse an origin; return an empty result for a malformed one."""
+def _parse_origin(text: str) -> SplitResult:
+    """Parse an origin or `//host`; the result is empty if the text is malformed."""
     try:
         parts = urlsplit(text.strip())
         _ = parts.port, parts.hostname
@@ -73,176 +80,189 @@ def _split(text: str) -> SplitResult:
     return parts
 
 
-def _port(parts: SplitResult) -> int | None:
+def _find_port(parts: SplitResult) -> int | None:
     return parts.port or _PORTS.get(parts.scheme)
 
 
 def _is_loopback(host: str | None) -> bool:
-    address = address_of(host or "")
+    address = parse_address(host or "")
     return host == "localhost" or (address is not None and address.is_loopback)
 
 
 if TYPE_CHECKING:
-    from entrypoints.mcp.protocol import Protocol
+    from entrypoints.mcp.protocol import McpServer
 
 PATH = "/mcp"
-LIMIT = Body.LIMIT
+MAX_MESSAGE_BYTES = Body.DEFAULT_MAX_BYTES
 """Maximum bytes of a message."""
-SECONDS = 90.0
-"""Maximum seconds of a message: longer than any operation that waits."""
-LONGEST_ID = 256
+MAX_MESSAGE_SECONDS = 90.0
+"""Maximum seconds for the response to a message; longer than any operation waits."""
+MAX_ID_CHARS = 256
+"""Maximum characters of the ID of a JSON-RPC message."""
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+"""Error codes of JSON-RPC 2.0."""
 _ANY_JSON = Validator({})
 
 
-class McpEdge:
-    """ASGI application that serves /mcp."""
+class McpApplication:
+    """ASGI application that serves the Model Context Protocol at /mcp."""
 
     def __init__(self, pipeline: Pipeline, base_url: str, docs_url: str) -> None:
         self._pipeline, self._base_url = pipeline, base_url.rstrip("/")
-        manifest: ToolManifest = pipeline.services.get("agents") or manifest_of(pipeline.table)
-        self._calls = Calls(pipeline, manifest)
+        manifest: ToolManifest = pipeline.services.get("agents") or build_manifest(pipeline.table)
+        self._calls = ToolExecutor(pipeline, manifest)
         self._resources = Resources(self._calls, CODES, docs_url)
-        self._origin = OwnOrigin(base_url)
-        self._admission = ConcurrencyLimit(512, 64, noun="calls in hand over MCP")
-        self.scopes = scopes_needed(manifest)
-        metadata = metadata_address(self._base_url, PATH)
-        self._problems = Problems(docs_url, base_url, _challenge(metadata, self.scopes))
-        self._metadata = metadata
-        self._protocol: asyncio.Task[Protocol] | None = None
+        self._origin = OriginCheck(base_url)
+        self._admission = ConcurrencyLimit(512, 64, noun="MCP calls in progress")
+        self.initial_scopes = list_initial_scopes(manifest)
+        metadata = build_metadata_url(self._base_url, PATH)
+        self._problems = ProblemResponses(docs_url, base_url, _build_challenge(metadata, self.initial_scopes))
+        self._metadata_url = metadata
+        self._server_task: asyncio.Task[McpServer] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Respond to one request."""
+        """Respond to one HTTP request."""
         body = IncomingBody(receive)
-        request = from_scope(scope, body.read)
-        response = await self._pipeline.attend(request, lambda state: self._answer(state, scope), place=PATH, via=VIA)
-        await send_response(response, body.receive, body.answering(send))
+        request = build_request(scope, body.read)
+        response = await self._pipeline.process_non_operation(
+            request, lambda state: self._respond(state, scope), path=PATH, via=CHANNEL
+        )
+        await send_response(response, body.receive_after_body, body.wrap_send(send))
 
     async def stop(self) -> None:
-        """Stop the protocol library, at the end of the process."""
-        if self._protocol is not None:
-            await (await self._protocol).stop()
+        """Stop the MCP server when the process ends."""
+        if self._server_task is not None:
+            await (await self._server_task).stop()
 
-    async def _answer(self, state: RequestState, scope: Mapping[str, Any]) -> Response:
+    async def _respond(self, state: RequestState, scope: Mapping[str, Any]) -> Response:
         self._origin.check(scope["headers"])
         if state.request.method == "OPTIONS":
-            return Response(204, [*COMMON, (b"allow", b"POST, OPTIONS")])
+            return Response(204, [*COMMON_HEADERS, (b"allow", b"POST, OPTIONS")])
         try:
             await self._authenticate(state)
         except AuthenticationRequired as error:
             state.error_code = error.code
-            return self._problems.answer(error, state.request_id)
+            return self._problems.respond(error, state.request_id)
         if state.request.method != "POST":
             raise MethodNotAllowed(
-                "This MCP server supports POST only, without sessions and separate streams.",
+                "This MCP server supports POST only. It has no sessions and no separate event streams.",
                 extra={"allow": "POST, OPTIONS"},
             )
-        if not is_json(state.request.headers.get("content-type", "")):
+        if not is_json_content_type(state.request.headers.get("content-type", "")):
             raise UnsupportedMediaType
-        with self._admission.holding(state.caller.tenant.org):
-            raw = await self._pipeline.parameters.received(state, LIMIT)
+        with self._admission.immediate_slot(state.caller.tenant.org):
+            raw = await self._pipeline.parameter_reader.receive_body(state, MAX_MESSAGE_BYTES)
             try:
-                async with asyncio.timeout(SECONDS):
-                    return await self._process(state, scope, raw)
+                async with asyncio.timeout(MAX_MESSAGE_SECONDS):
+                    return await self._execute_message(state, scope, raw)
             except TimeoutError:
                 raise Unavailable(
-                    f"The call took more than {SECONDS:g} s and was cancelled. It may have been executed."
+                    f"The call took more than {MAX_MESSAGE_SECONDS:g} s and was cancelled. It may have been executed."
                 ) from None
 
     async def _authenticate(self, state: RequestState) -> None:
-        """Set the caller and the mode. Raises AuthenticationRequired."""
+        """Set the caller and the mode in the state. Raises AuthenticationRequired."""
         pending = self._pipeline.authenticate(state)
         if pending is not None:
             await pending
-        choose_mode(state)
+        set_mode(state)
 
-    async def _process(self, state: RequestState, scope: Mapping[str, Any], raw: bytes) -> Response:
-        """Parse and execute the message; one that does not become an API request is charged as a read."""
+    async def _execute_message(self, state: RequestState, scope: Mapping[str, Any], raw: bytes) -> Response:
+        """Parse and execute a message; return the response.
+
+        A message that causes no API request counts as a read against the rate limit.
+        """
         try:
-            value, _ = await self._pipeline.parameters.parsed(state, raw, Body.VALUES, _ANY_JSON)
+            value, _ = await self._pipeline.parameter_reader.decode_body(state, raw, Body.MAX_VALUES_PER_MIB, _ANY_JSON)
         except InvalidRequest as error:
-            await self._charge(state)
-            return _json_rpc_error(PARSE_ERROR, error.detail)
+            await self._charge_read(state)
+            return _build_json_rpc_error(PARSE_ERROR, error.detail)
         if not isinstance(value, dict) or not _is_id(value.get("id", 0)):
-            await self._charge(state)
-            return _json_rpc_error(
+            await self._charge_read(state)
+            return _build_json_rpc_error(
                 INVALID_REQUEST, "Send a single JSON-RPC message with an ID of at most 256 characters."
             )
-        message = Message(state, raw, value)
-        if len(message.bare()) > SMALL:
-            await self._charge(state)
-            return _json_rpc_error(
-                INVALID_REQUEST, f"Only the arguments of a call can be long. The rest has at most {SMALL} bytes."
+        message = McpMessage(state, raw, value)
+        if len(message.encode_for_library()) > SMALL_BODY_BYTES:
+            await self._charge_read(state)
+            return _build_json_rpc_error(
+                INVALID_REQUEST,
+                f"The message is too large. Apart from the tool's arguments, it may have at most {SMALL_BODY_BYTES} bytes.",
             )
         tool = self._calls.manifest.find(str(message.params.get("name"))) if _has_method(value, "tools/call") else None
         if tool is not None and not self._calls.manifest.permits(state.caller.scopes, tool):
-            return await self._insufficient(message, tool.name)
+            return await self._respond_missing_scope(message, tool.name)
         if tool is None and not (
-            _has_method(value, "resources/read") and self._resources.asks_the_api(str(message.params.get("uri")))
+            _has_method(value, "resources/read") and self._resources.is_read_from_api(str(message.params.get("uri")))
         ):
-            await self._charge(state)
-        response = await (await self._get_protocol()).answer(scope, message)
-        response.headers += [NO_STORE, *COMMON]
+            await self._charge_read(state)
+        response = await (await self._get_server()).respond(scope, message)
+        response.headers += [NO_STORE, *COMMON_HEADERS]
         return response
 
-    async def _charge(self, state: RequestState) -> None:
-        await self._pipeline.charge(state)
-        self._pipeline.shed(state)
+    async def _charge_read(self, state: RequestState) -> None:
+        await self._pipeline.enforce_rate_limit(state)
+        self._pipeline.shed_load(state)
 
-    async def _insufficient(self, message: Message, name: str) -> Response:
-        """Return the response for a tool beyond the credential's scopes, with the required scopes (RFC 6750 §3.1)."""
-        tool = self._calls.manifest.find(name)
+    async def _respond_missing_scope(self, message: McpMessage, tool_name: str) -> Response:
+        """Return the response to a call of a tool whose scope the credential lacks.
+
+        It names the required scopes (RFC 6750 §3.1).
+        """
+        tool = self._calls.manifest.find(tool_name)
         assert tool is not None
-        outcome = await self._calls.refuse(message, tool)
-        headers = [(b"content-type", outcome.headers.get("content-type", "").encode()), NO_STORE, *COMMON]
-        if "retry-after" in outcome.headers:
-            headers.append((b"retry-after", outcome.headers["retry-after"].encode()))
-        if outcome.status == 403:
-            scopes = _required_scopes(message.state.caller, tool.scope)
-            headers.append((b"www-authenticate", _challenge(self._metadata, scopes, "insufficient_scope").encode()))
-        return Response(outcome.status, headers, outcome.body)
+        result = await self._calls.fetch_scope_error(message, tool)
+        headers = [(b"content-type", result.headers.get("content-type", "").encode()), NO_STORE, *COMMON_HEADERS]
+        if "retry-after" in result.headers:
+            headers.append((b"retry-after", result.headers["retry-after"].encode()))
+        if result.status == 403:
+            scopes = _add_scope(message.state.caller, tool.scope)
+            headers.append(
+                (b"www-authenticate", _build_challenge(self._metadata_url, scopes, "insufficient_scope").encode())
+            )
+        return Response(result.status, headers, result.body)
 
-    async def _get_protocol(self) -> "Protocol":
-        """Return the protocol library's part, imported in a thread at its first use."""
-        if self._protocol is None:
-            self._protocol = asyncio.create_task(self._create_protocol(), name="mcp import")
+    async def _get_server(self) -> "McpServer":
+        """Return the MCP server; the first call imports the MCP library in a thread."""
+        if self._server_task is None:
+            self._server_task = asyncio.create_task(self._create_server(), name="mcp import")
         try:
-            return await asyncio.shield(self._protocol)
+            return await asyncio.shield(self._server_task)
         except ImportError:
-            self._protocol = None
+            self._server_task = None
             raise
 
-    async def _create_protocol(self) -> "Protocol":
+    async def _create_server(self) -> "McpServer":
         module = await asyncio.to_thread(import_module, "entrypoints.mcp.protocol")
         gc.freeze()  # imported objects are permanent, so the collector can skip them
-        protocol: Protocol = module.Protocol(self._calls, self._resources, self._base_url)
-        return protocol
+        server: McpServer = module.McpServer(self._calls, self._resources, self._base_url)
+        return server
 
 
-def scopes_needed(manifest: ToolManifest) -> tuple[str, ...]:
-    """Return the scopes requested at first sign-in: those of all read-only tools."""
+def list_initial_scopes(manifest: ToolManifest) -> tuple[str, ...]:
+    """Return the scopes of all read-only tools, which apps request at their first sign-in."""
     return tuple(sorted({tool.scope for tool in manifest if tool.read_only and tool.scope}))
 
 
-def _required_scopes(caller: Principal, missing: str | None) -> tuple[str, ...]:
-    """Return all scopes that a new token needs: the present ones and the missing one."""
+def _add_scope(caller: Principal, missing: str | None) -> tuple[str, ...]:
+    """Return the scopes that a new token needs: the caller's scopes and the missing scope."""
     return tuple(sorted(caller.scopes | ({missing} if missing else set())))
 
 
-def _challenge(metadata: str, scopes: tuple[str, ...], error: str = "") -> str:
+def _build_challenge(metadata_url: str, scopes: tuple[str, ...], error: str = "") -> str:
     error_part = f'error="{error}", ' if error else ""
-    return f'Bearer {error_part}resource_metadata="{metadata}", scope="{" ".join(scopes)}"'
+    return f'Bearer {error_part}resource_metadata="{metadata_url}", scope="{" ".join(scopes)}"'
 
 
 def _is_id(value: object) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= LONGEST_ID
+    return isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= MAX_ID_CHARS
 
 
 def _has_method(value: Mapping[str, Any], method: str) -> bool:
     return value.get("method") == method
 
 
-def _json_rpc_error(code: int, detail: str) -> Response:
-    """Return a JSON-RPC error for a message without a usable ID."""
+def _build_json_rpc_error(code: int, detail: str) -> Response:
+    """Return a JSON-RPC error response without a message ID, for a message that cannot be read."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": detail}}
-    return Response(400, [JSON, NO_STORE, *COMMON], msgspec.json.encode(error))
+    return Response(400, [JSON, NO_STORE, *COMMON_HEADERS], msgspec.json.encode(error))

@@ -1,4 +1,4 @@
-"""MCP protocol on the official package; imported with the first message, because the package is large."""
+"""MCP server based on the official MCP library, which is large and therefore imported with the first message."""
 
 import asyncio
 import contextlib
@@ -17,16 +17,18 @@ from mcp.shared.exceptions import MCPError
 
 from domain.access.model import ROLES
 from domain.agents.model import AgentTool
-from entrypoints.clients.shipped import VERSION
+from entrypoints.clients.distribution import VERSION
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.mcp import resources as resource_module
-from entrypoints.mcp.calls import Calls, Message, Outcome, encode
-from entrypoints.mcp.resources import Resources, Text
+from entrypoints.mcp.calls import ApiResult, McpMessage, ToolExecutor, encode_json
+from entrypoints.mcp.resources import Resources, ResourceText
 
-METHOD = "tools/list"
-MOST_KEPT = 32
-LONGEST = 4096
-"""Maximum bytes of a cached request; clients identify themselves and send little else."""
+CACHED_METHOD = "tools/list"
+"""Method of the MCP messages whose responses are cached."""
+MAX_CACHED_RESPONSES = 32
+"""Maximum number of cached responses."""
+MAX_CACHED_REQUEST_BYTES = 4096
+"""Maximum bytes of a request whose response is cached."""
 _RELEVANT_HEADERS = (b"accept", b"content-type", b"mcp-")
 """Prefixes of the headers on which the response depends."""
 
@@ -35,48 +37,61 @@ class _CachedResult(msgspec.Struct):
     result: msgspec.Raw = msgspec.Raw()
 
 
-class Remembered:
-    """Cache of responses, keyed by everything on which they depend except the message ID."""
+class ResponseCache:
+    """Cache of responses to `tools/list` messages, by everything on which a response depends except the message's ID."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[bytes, tuple[HeaderList, bytes]] = OrderedDict()
 
     @staticmethod
-    def key(message: Message, headers: Iterable[tuple[bytes, bytes]], offered: Iterable[str]) -> bytes | None:
-        """Return the cache key of a message; None if its response is not cached."""
-        if message.value.get("method") != METHOD or "id" not in message.value:
+    def build_key(
+        message: McpMessage, headers: Iterable[tuple[bytes, bytes]], tool_names: Iterable[str]
+    ) -> bytes | None:
+        """Return the cache key for the response to a message; None if the response must not be cached.
+
+        Args:
+            message: The message.
+            headers: The headers of the HTTP request that contains the message.
+            tool_names: The names of the tools that the caller may call.
+        """
+        if message.value.get("method") != CACHED_METHOD or "id" not in message.value:
             return None
         request = {name: value for name, value in message.value.items() if name != "id"}
         relevant = [
             [name.decode(), value.decode("latin-1")] for name, value in headers if name.startswith(_RELEVANT_HEADERS)
         ]
-        cache_key = encode([request, relevant, list(offered)])
-        return cache_key if len(message.raw) <= LONGEST else None
+        cache_key = encode_json([request, relevant, list(tool_names)])
+        return cache_key if len(message.raw) <= MAX_CACHED_REQUEST_BYTES else None
 
     def find(self, key: bytes | None, message: Mapping[str, Any]) -> Response | None:
-        """Return the cached response under the key, with the message's ID, or None."""
+        """Return the response cached under the key, with the ID of `message`.
+
+        None if nothing is cached or `key` is None.
+        """
         entry = self._entries.get(key) if key is not None else None
         if entry is None or key is None:
             return None
         self._entries.move_to_end(key)
         headers, result = entry
-        return Response(200, list(headers), b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(message["id"]), result))
+        return Response(
+            200, list(headers), b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode_json(message["id"]), result)
+        )
 
-    def keep(self, key: bytes | None, response: Response) -> None:
-        """Cache a successful response."""
+    def store(self, key: bytes | None, response: Response) -> None:
+        """Cache the response under the key if it is successful and `key` is not None."""
         if key is None or response.status != 200:
             return
         result = bytes(msgspec.json.decode(response.body, type=_CachedResult).result)
         if result:
             self._entries[key] = (list(response.headers), result)
-            if len(self._entries) > MOST_KEPT:
+            if len(self._entries) > MAX_CACHED_RESPONSES:
                 self._entries.popitem(last=False)
 
 
-PAGE = 20
-"""Tools per page."""
+TOOLS_PER_PAGE = 20
+"""Number of tools on a page of the tool list."""
 NOT_FOUND = -32002
-"""Error code for an unknown resource up to version 2025-11-25; later versions use INVALID_PARAMS."""
+"""Error code for an unknown resource up to protocol version 2025-11-25; later versions use INVALID_PARAMS."""
 _KEY = "joinery.mcp"
 _HINTS: Final[Mapping[Any, CacheHint]] = {
     "tools/list": CacheHint(300_000, "private"),
@@ -96,12 +111,12 @@ INSTRUCTIONS = (
 Context = ServerRequestContext[Any, Any]
 
 
-class Protocol:
-    """Stateless server of both protocol generations: 2026-07-28 without a handshake, and earlier ones with one."""
+class McpServer:
+    """Stateless MCP server for protocol version 2026-07-28 and earlier versions."""
 
-    def __init__(self, calls: Calls, resources: Resources, base_url: str) -> None:
+    def __init__(self, calls: ToolExecutor, resources: Resources, base_url: str) -> None:
         self._calls, self._resources = calls, resources
-        self._cache = Remembered()
+        self._cache = ResponseCache()
         self._tools = {tool.name: _to_mcp_tool(tool) for tool in calls.manifest}
         server: Server[Any] = Server(
             "joinery",
@@ -110,18 +125,18 @@ class Protocol:
             instructions=INSTRUCTIONS,
             website_url=f"{base_url}/docs/mcp",
             cache_hints=_HINTS,
-            get_tool_input_schema=self._input_schema,
+            get_tool_input_schema=self._find_input_schema,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_completion=self._complete,
+            on_completion=self._complete_argument,
         )
         server.middleware.clear()  # the pipeline traces operations
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
         self._ready, self._stopped = asyncio.Event(), asyncio.Event()
-        self._running = asyncio.create_task(self._run(), name="mcp")
+        self._task = asyncio.create_task(self._run(), name="mcp")
 
     async def _run(self) -> None:
         async with self._manager.run():
@@ -129,71 +144,81 @@ class Protocol:
             await self._stopped.wait()
 
     async def stop(self) -> None:
-        """Stop; messages in progress are abandoned."""
+        """Stop the server; messages in progress are abandoned."""
         self._stopped.set()
-        await asyncio.gather(self._running, return_exceptions=True)
+        await asyncio.gather(self._task, return_exceptions=True)
 
-    async def answer(self, scope: Mapping[str, Any], message: Message) -> Response:
-        """Return the HTTP response to a message."""
-        key = self._cache.key(message, scope["headers"], (tool.name for tool in self._offered(message)))
+    async def respond(self, scope: Mapping[str, Any], message: McpMessage) -> Response:
+        """Return the HTTP response to a message, from the cache or the MCP library.
+
+        `scope` is the ASGI scope of its request.
+        """
+        key = self._cache.build_key(
+            message, scope["headers"], (tool.name for tool in self._list_permitted_tools(message))
+        )
         response = self._cache.find(key, message.value)
         if response is None:
             response = await self._call_library(scope, message)
-            self._cache.keep(key, response)
+            self._cache.store(key, response)
         return response
 
-    async def _call_library(self, scope: Mapping[str, Any], message: Message) -> Response:
+    async def _call_library(self, scope: Mapping[str, Any], message: McpMessage) -> Response:
         await self._ready.wait()
         sent: list[Any] = []
-        pending = [{"type": "http.request", "body": message.bare(), "more_body": False}]
+        messages = [{"type": "http.request", "body": message.encode_for_library(), "more_body": False}]
 
         async def receive() -> Any:
-            if not pending:
+            if not messages:
                 await asyncio.Event().wait()  # a disconnect of the client changes nothing
-            return pending.pop()
+            return messages.pop()
 
-        async def send(part: Any) -> None:
-            sent.append(part)
+        async def send(event: Any) -> None:
+            sent.append(event)
 
         await self._manager.handle_request({**scope, _KEY: message}, receive, send)
-        headers: HeaderList = [pair for pair in sent[0]["headers"] if pair[0] != b"content-length"]
-        return Response(int(sent[0]["status"]), headers, b"".join(part.get("body", b"") for part in sent[1:]))
+        headers: HeaderList = [header for header in sent[0]["headers"] if header[0] != b"content-length"]
+        return Response(int(sent[0]["status"]), headers, b"".join(event.get("body", b"") for event in sent[1:]))
 
-    def _input_schema(self, name: str) -> Mapping[str, Any] | None:
+    def _find_input_schema(self, name: str) -> Mapping[str, Any] | None:
         tool = self._calls.manifest.find(name)
         return tool.input_schema if tool is not None else None
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        names = [tool.name for tool in self._offered(_message(context))]
-        start = _offset_of(params.cursor if params is not None else None)
+        names = [tool.name for tool in self._list_permitted_tools(_get_message(context))]
+        start = _parse_offset(params.cursor if params is not None else None)
         if start > len(names):
             raise MCPError(types.INVALID_PARAMS, "The cursor does not belong to this list. Start without a cursor.")
-        page = [self._tools[name] for name in names[start : start + PAGE]]
+        page = [self._tools[name] for name in names[start : start + TOOLS_PER_PAGE]]
         return types.ListToolsResult(
-            tools=page, next_cursor=_cursor_of(start + PAGE) if start + PAGE < len(names) else None
+            tools=page,
+            next_cursor=_format_cursor(start + TOOLS_PER_PAGE) if start + TOOLS_PER_PAGE < len(names) else None,
         )
 
-    def _offered(self, message: Message) -> tuple[AgentTool, ...]:
-        """Return the tools that an API key's scopes permit; for an app, those that its user's role permits, as it can request them."""
+    def _list_permitted_tools(self, message: McpMessage) -> tuple[AgentTool, ...]:
+        """Return the tools that the tool list shows to the caller.
+
+        An API key sees the tools that its scopes permit. An app sees the tools that the user's role permits, because
+        the app can request missing scopes.
+        """
         caller = message.state.caller
-        return self._calls.manifest.permitted(caller.scopes if caller.mode_fixed else ROLES[caller.role])
+        return self._calls.manifest.list_permitted(caller.scopes if caller.has_fixed_mode else ROLES[caller.role])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = self._calls.manifest.find(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
-        return _to_mcp_result(await self._calls.call(_message(context), tool))
+        return _to_mcp_result(await self._calls.call_tool(_get_message(context), tool))
 
     async def _list_resources(
         self, _context: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         categories = types.Resource(
             uri=resource_module.CATEGORIES, name="categories", title="Categories", mime_type=resource_module.JSON,
-            description="The whole product taxonomy.",
+            description="All categories of the product taxonomy.",
         )  # fmt: skip
         errors = types.Resource(
             uri=resource_module.ERRORS, name="errors", title="Error codes", mime_type=resource_module.MARKDOWN,
-            description="All error codes.",
+            description="List of all error codes.",
         )  # fmt: skip
         return types.ListResourcesResult(resources=[categories, errors])
 
@@ -202,7 +227,7 @@ class Protocol:
     ) -> types.ListResourceTemplatesResult:
         health = types.ResourceTemplate(
             uri_template=resource_module.SOURCE_HEALTH, name="source_health", title="Health of a source", mime_type=resource_module.JSON,
-            description="Status, its reason, and the freshness of each stream.",
+            description="Status of a source with the reason, and the freshness of each stream.",
         )  # fmt: skip
         error = types.ResourceTemplate(
             uri_template=resource_module.ERROR, name="error", title="Error code", mime_type=resource_module.MARKDOWN,
@@ -214,9 +239,9 @@ class Protocol:
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        resource = await self._resources.read(_message(context), uri)
-        if isinstance(resource, Text):
-            contents = types.TextResourceContents(uri=uri, mime_type=resource.kind, text=resource.text)
+        resource = await self._resources.read(_get_message(context), uri)
+        if isinstance(resource, ResourceText):
+            contents = types.TextResourceContents(uri=uri, mime_type=resource.media_type, text=resource.text)
             return types.ReadResourceResult(contents=[contents])
         missing = types.INVALID_PARAMS if context.protocol_version >= _NEWEST else NOT_FOUND
         if resource is None:
@@ -224,21 +249,22 @@ class Protocol:
         problem = msgspec.json.decode(resource.body)
         raise MCPError(missing if resource.status == 404 else types.INVALID_REQUEST, problem["detail"], problem)
 
-    async def _complete(self, _context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+    async def _complete_argument(self, _context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         is_code = getattr(params.ref, "uri", None) == resource_module.ERROR and params.argument.name == "code"
-        values = self._resources.codes_like(params.argument.value) if is_code else []
+        values = self._resources.list_code_names(params.argument.value) if is_code else []
         return types.CompleteResult(completion=types.Completion(values=values[:100], total=len(values), has_more=False))
 
 
-def _message(context: Context) -> Message:
+def _get_message(context: Context) -> McpMessage:
     if context.request is None:
-        raise LookupError("no request")
-    message: Message = context.request.scope[_KEY]
+        raise LookupError("the MCP message was not received in an HTTP request")
+    message: McpMessage = context.request.scope[_KEY]
     return message
 
 
 def _to_mcp_tool(tool: AgentTool) -> types.Tool:
-    """Convert a tool. The approval mark is in `_meta`, as the annotations have no field for it."""
+    """Convert a tool to the MCP library's type."""
+    # Annotations have no field for a required approval, so `_meta` contains it.
     hints = types.ToolAnnotations(
         title=tool.title,
         read_only_hint=tool.read_only,
@@ -253,27 +279,33 @@ def _to_mcp_tool(tool: AgentTool) -> types.Tool:
         input_schema=dict(tool.input_schema),
         output_schema=dict(tool.output_schema) if tool.output_schema is not None else None,
         annotations=hints,
-        _meta={"joinery/approval": tool.approval, "joinery/operation": tool.operation, "joinery/scope": tool.scope},
+        _meta={
+            "joinery/approval": tool.approval,
+            "joinery/operation": tool.operation,
+            "joinery/scope": tool.scope,
+        },
     )
 
 
-def _to_mcp_result(outcome: Outcome) -> types.CallToolResult:
-    """Convert an outcome: the response as values and as text; a problem is marked as an error."""
-    structured = msgspec.json.decode(outcome.body) if outcome.body else {"status": outcome.status}
-    text = outcome.body.decode() if outcome.body else "Done."
-    meta: dict[str, Any] = {f"joinery/{name.replace('-', '_')}": value for name, value in outcome.headers.items()}
-    meta |= {"joinery/status": outcome.status} | ({"joinery/idempotency_key": outcome.key} if outcome.key else {})
+def _to_mcp_result(result: ApiResult) -> types.CallToolResult:
+    """Convert the API's response to the MCP library's type, which contains the body both as JSON values and as text."""
+    structured = msgspec.json.decode(result.body) if result.body else {"status": result.status}
+    text = result.body.decode() if result.body else "Done."
+    meta: dict[str, Any] = {f"joinery/{name.replace('-', '_')}": value for name, value in result.headers.items()}
+    meta |= {"joinery/status": result.status} | (
+        {"joinery/idempotency_key": result.idempotency_key} if result.idempotency_key else {}
+    )
     return types.CallToolResult(
-        content=[types.TextContent(text=text)], structured_content=structured, is_error=outcome.refused, _meta=meta
+        content=[types.TextContent(text=text)], structured_content=structured, is_error=result.is_error, _meta=meta
     )
 
 
-def _cursor_of(start: int) -> str:
+def _format_cursor(start: int) -> str:
     return urlsafe_b64encode(b"tools:%d" % start).decode().rstrip("=")
 
 
-def _offset_of(cursor: str | None) -> int:
-    """Return the offset of a cursor. Raises MCPError for a cursor of another list."""
+def _parse_offset(cursor: str | None) -> int:
+    """Return the offset in a cursor of the tool list, 0 for None. Raises MCPError for a cursor of another list."""
     if cursor is None:
         return 0
     with contextlib.suppress(ValueError):

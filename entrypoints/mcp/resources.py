@@ -1,4 +1,4 @@
-"""MCP resources: categories, health of a source, and meanings of error codes."""
+"""MCP resources: product categories, the health of a source, and explanations of error codes."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from entrypoints.mcp.calls import Calls, Message, Outcome, encode
-from entrypoints.operations.codes import Code
+from entrypoints.mcp.calls import ApiResult, McpMessage, ToolExecutor, encode_json
+from entrypoints.operations.codes import ErrorCode
 
 CATEGORIES = "joinery://categories"
 ERRORS = "joinery://errors"
@@ -22,56 +22,61 @@ _HEALTH = ("id", "name", "kind", "status", "status_reason", "freshness", "schedu
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """Content of a resource."""
+class ResourceText:
+    """Content of an MCP resource; `media_type` is the media type."""
 
-    kind: str
+    media_type: str
     text: str
 
 
 class Resources:
-    """Reader of resources: the caller's data through the API, error codes from their catalogue."""
+    """Reader of MCP resources. Categories and sources are read from the API, error codes from `codes`."""
 
-    def __init__(self, calls: Calls, codes: Mapping[str, Code], docs_url: str) -> None:
+    def __init__(self, calls: ToolExecutor, codes: Mapping[str, ErrorCode], docs_url: str) -> None:
         self._calls, self._codes, self._docs_url = calls, codes, docs_url
 
     @staticmethod
-    def asks_the_api(uri: str) -> bool:
-        """Return whether the URI is read through the API."""
+    def is_read_from_api(uri: str) -> bool:
+        """Return whether reading the resource with that URI sends an API request."""
         return uri == CATEGORIES or _SOURCE.fullmatch(uri) is not None
 
-    async def read(self, message: Message, uri: str) -> Text | Outcome | None:
-        """Return the resource, the API's error, or None if the resource does not exist."""
+    async def read(self, message: McpMessage, uri: str) -> ResourceText | ApiResult | None:
+        """Return the content of the resource with that URI, or the API's error response.
+
+        None if there is no such resource.
+        """
         if uri == CATEGORIES:
-            return _text(await self._calls.read(message, "/v1/categories"))
+            return _to_resource_text(await self._calls.get_path(message, "/v1/categories"))
         if uri == ERRORS:
-            return Text(MARKDOWN, self._index())
+            return ResourceText(MARKDOWN, self._format_index())
         if (match := _SOURCE.fullmatch(uri)) is not None:
-            return _text(await self._calls.read(message, f"/v1/sources/{match[1]}"), _health)
+            return _to_resource_text(
+                await self._calls.get_path(message, f"/v1/sources/{match[1]}"), _select_health_fields
+            )
         match = _CODE.fullmatch(uri)
         code = self._codes.get(match[1]) if match is not None else None
-        return Text(MARKDOWN, self._page(code)) if code is not None else None
+        return ResourceText(MARKDOWN, self._format_code(code)) if code is not None else None
 
-    def codes_like(self, start: str) -> list[str]:
-        """Return the codes with the prefix."""
-        return [name for name in self._codes if name.startswith(start)]
+    def list_code_names(self, prefix: str) -> list[str]:
+        """Return the names of the error codes that start with the prefix."""
+        return [name for name in self._codes if name.startswith(prefix)]
 
-    def _index(self) -> str:
+    def _format_index(self) -> str:
         lines = [f"- `{code.name}` ({code.status}): {code.title}" for code in self._codes.values()]
         return "\n".join(["# Error codes", "", *lines, ""])
 
-    def _page(self, code: Code) -> str:
+    def _format_code(self, code: ErrorCode) -> str:
         address = f"{self._docs_url.rstrip('/')}/errors/{code.name}"
         return f"# {code.title}\n\n`{code.name}`, HTTP status {code.status}\n\n{code.cause}\n\n## What to do\n\n{code.remedy}\n\n{address}\n"
 
 
-def _text(outcome: Outcome, convert: Any = None) -> Text | Outcome:
-    if outcome.refused:
-        return outcome
-    body = outcome.body if convert is None else convert(outcome.body)
-    return Text(JSON, body.decode())
+def _to_resource_text(result: ApiResult, convert: Any = None) -> ResourceText | ApiResult:
+    if result.is_error:
+        return result
+    body = result.body if convert is None else convert(result.body)
+    return ResourceText(JSON, body.decode())
 
 
-def _health(source: bytes) -> bytes:
+def _select_health_fields(source: bytes) -> bytes:
     fields = msgspec.json.decode(source)
-    return encode({"object": "source_health"} | {name: fields[name] for name in _HEALTH if name in fields})
+    return encode_json({"object": "source_health"} | {name: fields[name] for name in _HEALTH if name in fields})

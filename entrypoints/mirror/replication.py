@@ -1,4 +1,4 @@
-"""Replication of a catalogue: initial load by export (or list, if exports are unavailable), then the change feed."""
+"""Replication of a catalogue: all products from an export (or from the product list), then changes from the change feed."""
 
 import asyncio
 import math
@@ -23,39 +23,42 @@ from entrypoints.clients.python.runtime.errors import (
     JoineryError,
     RateLimited,
     ServerError,
-    UnreadableAnswer,
-    unreadable,
+    UnexpectedResponse,
+    build_unexpected_response_error,
 )
 from entrypoints.clients.python.runtime.tables import FEED_PAGE_FIELDS
-from entrypoints.mirror.copies import CURSOR, Copy, MirrorError
+from entrypoints.mirror.copies import CURSOR_NAME, CatalogueCopy, MirrorError
 
-PATIENCE = 120.0
-"""Maximum seconds of retries of a request, if the mirror does not run continuously."""
+MAX_TOTAL_RETRY_SECONDS = 120.0
+"""Maximum total delay in seconds of the retries of a request, if the mirror does not run continuously."""
 _TIMEOUT = 120.0
 _WAIT = 25
-"""Seconds that a request waits for the next change."""
+"""Seconds that the server may wait for the next change before it responds."""
 _BATCH = 100
-"""Products read in one request."""
-_KEY = "export-key"
-_POLL = (0.2, 5.0)
-_TRIES = 3
+"""Maximum products that are read in one request."""
+_EXPORT_KEY_NAME = "export-key"
+"""Name under which the copy stores the export's idempotency key."""
+_POLL_SECONDS = (0.2, 5.0)
+"""First and maximum delay in seconds between polls of an export's status."""
+_MAX_ATTEMPTS = 3
 _PAUSES = (1.0, 5.0, 30.0)
-"""Delays between load attempts: three attempts for a single run, else without limit."""
-_USE_LIST = frozenset({"feature_unavailable", "quota_exceeded", "permission_denied", "conflict"})
-"""Errors of an export after which the list is read instead."""
+"""Seconds of delay after the first, the second and all further failed attempts to load all products."""
+_EXPORT_REFUSALS = frozenset({"feature_unavailable", "quota_exceeded", "permission_denied", "conflict"})
+"""Codes of errors of an export after which the product list is read instead."""
 _RELATED_PRODUCTS = ("product", "merged_into", "unmerged_from", "previous_product")
+"""Fields of an event's data that contain IDs of products."""
 _GZIP = 31
 
 
-class Gone(MirrorError):
-    """The export's files no longer exist: a new export is needed."""
+class ExportGone(MirrorError):
+    """Missing files of an export, so that a new export is needed."""
 
 
-class _WithId(msgspec.Struct):
+class _IdentifiedObject(msgspec.Struct):
     id: str
 
 
-class _Offer(_WithId):
+class _Offer(_IdentifiedObject):
     version: int
 
 
@@ -68,177 +71,205 @@ class _Product(_Offer):
 
 
 class _ProductPage(msgspec.Struct):
-    """Page of products as raw JSON."""
+    """Page of the product list; each product stays encoded as JSON."""
 
     data: list[msgspec.Raw]
     has_more: bool
     next_cursor: str | None = None
 
 
-_DECODE_ID = msgspec.json.Decoder(_WithId).decode
+_DECODE_ID = msgspec.json.Decoder(_IdentifiedObject).decode
 _DECODE_PRODUCT = msgspec.json.Decoder(_Product).decode
 _DECODE_PAGE = msgspec.json.Decoder(_ProductPage).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Mirror:
-    """Replication of one service to one copy; `say` receives progress messages. Export files are read without the key."""
+class MirrorReplication:
+    """Replication of the catalogue of one service to one copy.
 
-    core: AsyncCore
-    files: httpx.AsyncClient
-    copy: Copy
-    say: Callable[[str], None]
-    once: bool
+    Attributes:
+        api_client: The client of the API.
+        file_client: The HTTP client for files of exports, which sends no API key.
+        copy: The copy of the catalogue.
+        print_progress: Called with each progress message.
+        stops_when_current: Whether replication ends when the copy is up to date.
+    """
+
+    api_client: AsyncCore
+    file_client: httpx.AsyncClient
+    copy: CatalogueCopy
+    print_progress: Callable[[str], None]
+    stops_when_current: bool
 
     async def run(self) -> None:
-        """Replicate continuously, or until the copy is current. Raises MirrorError or JoineryError."""
+        """Replicate until cancelled, or, if `stops_when_current`, until the copy is up to date. Raises MirrorError or JoineryError."""
         while True:
-            cursor = self.copy.note(CURSOR)
+            cursor = self.copy.get_value(CURSOR_NAME)
             try:
                 if cursor is None:
                     await self._load()
-                elif await self._step(cursor) and self.once:
+                elif await self._apply_next_page(cursor) and self.stops_when_current:
                     return
             except CursorExpired:
-                self.say("the cursor has expired; loading all products again")
+                self.print_progress("the cursor has expired; loading all products again")
                 await self._load()
             except InvalidRequest as refusal:
                 if cursor is None:
                     raise
                 raise MirrorError(
                     f"The copy's cursor belongs to another organisation or mode ({refusal}). Use the key with which the copy was created, "
-                    "or another place."
+                    "or another copy."
                 ) from refusal
 
-    async def _step(self, cursor: str) -> bool:
-        """Apply the next changes; return whether there are none left."""
-        page = await self._changes({"cursor": cursor, "limit": 1000, "wait": None if self.once else _WAIT})
-        stale_ids = list(self._stale(page["data"]))
+    async def _apply_next_page(self, cursor: str) -> bool:
+        """Read the next page of changes and apply it to the copy; return whether the copy is up to date."""
+        page = await self._read_changes(
+            {"cursor": cursor, "limit": 1000, "wait": None if self.stops_when_current else _WAIT}
+        )
+        stale_ids = list(self._find_stale_ids(page["data"]))
         changed: dict[str, bytes | None] = dict.fromkeys(stale_ids)
-        for begin in range(0, len(stale_ids), _BATCH):
+        for start in range(0, len(stale_ids), _BATCH):
             # a merged product returns the product into which it was merged
-            async for products in self._products(id=stale_ids[begin : begin + _BATCH]):
+            async for products in self._read_products(id=stale_ids[start : start + _BATCH]):
                 changed |= products
         if changed or page["next_cursor"] != cursor:
-            self.copy.apply(changed, page["next_cursor"])
+            self.copy.apply_changes(changed, page["next_cursor"])
         if changed:
-            self.say(f"{len(page['data']):,} events, {len(changed):,} products updated")
+            self.print_progress(f"{len(page['data']):,} events, {len(changed):,} products updated")
         return page["caught_up"] and not page["data"]
 
-    async def _changes(self, query: dict[str, Any]) -> Any:
-        return await self.core.call("GET", "/v1/changes", query=query, needs=FEED_PAGE_FIELDS)
+    async def _read_changes(self, query: dict[str, Any]) -> Any:
+        """Return a page of the change feed."""
+        return await self.api_client.call("GET", "/v1/changes", query=query, required_fields=FEED_PAGE_FIELDS)
 
-    async def _products(self, **query: Any) -> AsyncIterator[dict[str, bytes]]:
-        """Yield pages of all products, or of those matching the query."""
+    async def _read_products(self, **query: Any) -> AsyncIterator[dict[str, bytes]]:
+        """Yield the products that match the query, page by page, as JSON by product ID."""
         query["limit"] = _BATCH
         while True:
-            answer = await self.core.send(self.core.request("GET", "/v1/products", query=query))
+            response = await self.api_client.send(self.api_client.build_request("GET", "/v1/products", query=query))
             try:
-                page = _DECODE_PAGE(answer.content)
+                page = _DECODE_PAGE(response.content)
                 products = {_DECODE_ID(raw).id: bytes(raw) for raw in page.data}
             except msgspec.MsgspecError:
-                raise unreadable(answer) from None
+                raise build_unexpected_response_error(response) from None
             if page.has_more and page.next_cursor is None:
-                raise unreadable(answer)
+                raise build_unexpected_response_error(response)
             yield products
             if not page.has_more:
                 return
             query["starting_after"] = page.next_cursor
 
-    def _stale(self, events: Iterable[Any]) -> Iterator[str]:
-        """Yield once each product for which an event is newer than the stored version."""
+    def _find_stale_ids(self, events: Iterable[Any]) -> Iterator[str]:
+        """Yield the IDs of products for which an event has a newer version than the copy; each ID once."""
         versions: dict[str, dict[str, int]] = {}
-        seen: set[str] = set()
+        stale_ids: set[str] = set()
         for event in events:
             ids_in_event = [event["subject"], *(event["data"].get(name) for name in _RELATED_PRODUCTS)]
             products = dict.fromkeys(id for id in ids_in_event if isinstance(id, str) and id.startswith("prod_"))
-            ids = [id for id in products if id not in seen]
+            ids = [id for id in products if id not in stale_ids]
             for id in ids:
                 if id not in versions:
-                    versions[id] = _versions(self.copy.held(id))
-            known = versions.get(ids[0], {}) if len(ids) == 1 else {}
-            if known.get(event["subject"], 0) < event["version"]:
-                seen.update(ids)
+                    versions[id] = _list_versions(self.copy.get_product(id))
+            version_by_id = versions.get(ids[0], {}) if len(ids) == 1 else {}
+            if version_by_id.get(event["subject"], 0) < event["version"]:
+                stale_ids.update(ids)
                 yield from ids
 
     async def _load(self) -> None:
-        """Load the copy from scratch. Raises MirrorError or JoineryError."""
-        for tries in count(1):
+        """Load all products, with retries. If `stops_when_current`, the third failure raises MirrorError or JoineryError."""
+        for attempt in count(1):
             try:
                 if not await self._load_by_export():
                     await self._load_by_list()
             except (MirrorError, ConnectionFailed, ServerError) as error:
-                if tries >= _TRIES and self.once:
+                if attempt >= _MAX_ATTEMPTS and self.stops_when_current:
                     raise
-                if isinstance(error, Gone):
-                    self.copy.set_note(_KEY, None)
-                pause = _PAUSES[min(tries, len(_PAUSES)) - 1]
-                self.say(f"{error} Retrying in {pause:.0f} s.")
+                if isinstance(error, ExportGone):
+                    self.copy.set_value(_EXPORT_KEY_NAME, None)
+                pause = _PAUSES[min(attempt, len(_PAUSES)) - 1]
+                self.print_progress(f"{error} Retrying in {pause:.0f} s.")
                 await asyncio.sleep(pause)
             else:
-                self.copy.set_note(_KEY, None)
-                self.say(f"{self.copy.count():,} products loaded; following changes")
+                self.copy.set_value(_EXPORT_KEY_NAME, None)
+                self.print_progress(f"{self.copy.count_products():,} products loaded; following changes")
                 return
 
     async def _load_by_export(self) -> bool:
-        """Load an export; return False if none is available. After a crash, the same export is continued by its idempotency key."""
-        key = self.copy.note(_KEY) or secrets.token_hex(16)
-        self.copy.set_note(_KEY, key)
+        """Load all products from an export; return False if the product list must be read instead."""
+        # the idempotency key is stored, so that the same export is used after a crash
+        key = self.copy.get_value(_EXPORT_KEY_NAME) or secrets.token_hex(16)
+        self.copy.set_value(_EXPORT_KEY_NAME, key)
         try:
-            export = await self.core.call(
-                "POST", "/v1/exports", body={"kind": "products"}, keyed=True, idempotency_key=key, needs=("id",)
+            export = await self.api_client.call(
+                "POST",
+                "/v1/exports",
+                body={"kind": "products"},
+                keyed=True,
+                idempotency_key=key,
+                required_fields=("id",),
             )
         except JoineryError as refusal:
             if isinstance(refusal, (ConnectionFailed, ServerError)):
                 raise
-            self.copy.set_note(_KEY, None)
-            if refusal.code not in _USE_LIST:
+            self.copy.set_value(_EXPORT_KEY_NAME, None)
+            if refusal.code not in _EXPORT_REFUSALS:
                 raise
-            self.say(f"no export available ({refusal.code}); reading the list")
+            self.print_progress(f"no export available ({refusal.code}); reading the product list instead")
             return False
-        id, (pause, longest) = export["id"], _POLL
-        while (export := await self.core.call("GET", "/v1/exports/{}", (id,)))["status"] in ("pending", "running"):
+        id, (pause, max_pause) = export["id"], _POLL_SECONDS
+        while (export := await self.api_client.call("GET", "/v1/exports/{}", (id,)))["status"] in (
+            "pending",
+            "running",
+        ):
             await asyncio.sleep(pause)
-            pause = min(longest, pause * 1.5)
+            pause = min(max_pause, pause * 1.5)
         if export["status"] != "succeeded":
-            self.copy.set_note(_KEY, None)
-            self.say(f"the export {export['status']} ({export.get('error', 'its files are gone')}): the list is read")
+            self.copy.set_value(_EXPORT_KEY_NAME, None)
+            self.print_progress(
+                f"the export {export['status']} ({export.get('error', 'files deleted')}); reading the product list instead"
+            )
             return export["status"] == "expired" and await self._load_by_export()
         files = {file["dataset"]: file["url"] for file in export["files"]}
-        manifest = [msgspec.json.decode(line) async for lines in self._lines(files["manifest"]) for line in lines]
+        manifest = [msgspec.json.decode(line) async for lines in self._read_lines(files["manifest"]) for line in lines]
         digest = next(file["sha256"] for file in manifest if file["dataset"] == "products")
-        self.say(f"loading {export['rows']:,} products of the export {id}")
-        with self.copy.loading(export["changes_cursor"]) as loading:
-            async for lines in self._lines(files["products"], digest):
-                loading.put((_DECODE_ID(line).id, line) for line in lines)
+        self.print_progress(f"loading {export['rows']:,} products of the export {id}")
+        with self.copy.replace_all(export["changes_cursor"]) as loading:
+            async for lines in self._read_lines(files["products"], digest):
+                loading.put_products((_DECODE_ID(line).id, line) for line in lines)
         return True
 
-    async def _lines(self, url: str, digest: str | None = None) -> AsyncIterator[list[bytes]]:
-        """Yield the lines of an export's file in batches. Raises MirrorError at the end if it is incomplete."""
-        unpack, seen, rest = zlib.decompressobj(_GZIP), sha256(), b""
+    async def _read_lines(self, url: str, expected_digest: str | None = None) -> AsyncIterator[list[bytes]]:
+        """Download a gzipped file of an export and yield batches of its lines.
+
+        Raises:
+            ExportGone: The file no longer exists.
+            MirrorError: The file is incomplete, or its digest is not the expected one.
+        """
+        decompressor, hasher, incomplete_line = zlib.decompressobj(_GZIP), sha256(), b""
         try:
-            async with self.files.stream("GET", url, follow_redirects=True) as answer:
-                if answer.status_code != 200:
-                    raise Gone(f"A file of the export could not be downloaded ({answer.status_code}).")
-                async for piece in answer.aiter_bytes():
-                    seen.update(piece)
-                    *lines, rest = (rest + unpack.decompress(piece)).split(b"\n")
+            async with self.file_client.stream("GET", url, follow_redirects=True) as response:
+                if response.status_code != 200:
+                    raise ExportGone(f"A file of the export could not be downloaded ({response.status_code}).")
+                async for chunk in response.aiter_bytes():
+                    hasher.update(chunk)
+                    *lines, incomplete_line = (incomplete_line + decompressor.decompress(chunk)).split(b"\n")
                     yield lines
         except (httpx.HTTPError, zlib.error) as error:
             raise MirrorError(f"The download of the export failed ({error or type(error).__name__}).") from error
-        if rest or not unpack.eof or digest not in (None, seen.hexdigest()):
+        if incomplete_line or not decompressor.eof or expected_digest not in (None, hasher.hexdigest()):
             raise MirrorError("The export's file is incomplete.")
 
     async def _load_by_list(self) -> None:
-        """Load page by page; changes meanwhile are after the cursor, which is read first."""
-        cursor = (await self._changes({"cursor": "now", "limit": 1}))["next_cursor"]
-        with self.copy.loading(cursor) as loading:
-            async for products in self._products():
-                loading.put(products.items())
+        """Load all products from the product list."""
+        # the cursor is read first, so that changes during loading are applied afterwards
+        cursor = (await self._read_changes({"cursor": "now", "limit": 1}))["next_cursor"]
+        with self.copy.replace_all(cursor) as loading:
+            async for products in self._read_products():
+                loading.put_products(products.items())
 
 
-def _versions(body: bytes | None) -> dict[str, int]:
-    """Return the versions of a product, its variants and its offers by ID."""
+def _list_versions(body: bytes | None) -> dict[str, int]:
+    """Return the version numbers of a product, its variants and its offers by ID; an empty mapping for None."""
     if body is None:
         return {}
     product = _DECODE_PRODUCT(body)
@@ -246,9 +277,22 @@ def _versions(body: bytes | None) -> dict[str, int]:
     return {row.id: row.version for row in (product, *product.variants, *offers)}
 
 
-async def replicate(url: str, key: str, copy: Copy, say: Callable[[str], None], *, once: bool) -> None:
-    """Replicate the service at the URL to the copy, continuously or once. Raises MirrorError."""
-    policy = RetryPolicy(retries=None, max_total_delay=PATIENCE if once else math.inf, max_delay=30.0)
+async def replicate(
+    url: str, key: str, copy: CatalogueCopy, print_progress: Callable[[str], None], *, once: bool
+) -> None:
+    """Replicate the catalogue of a service to a copy.
+
+    Args:
+        url: The URL of the service.
+        key: An API key of the organisation.
+        copy: The copy.
+        print_progress: Called with each progress message.
+        once: Whether to end when the copy is up to date; otherwise replication continues until cancelled.
+
+    Raises:
+        MirrorError: The URL or the key is invalid, the service does not respond, or the copy cannot be continued.
+    """
+    policy = RetryPolicy(retries=None, max_total_delay=MAX_TOTAL_RETRY_SECONDS if once else math.inf, max_delay=30.0)
     try:
         core = AsyncCore(url, key, version=SUPPORTED.latest, agent="joinery-mirror", timeout=_TIMEOUT, policy=policy)
     except ValueError:
@@ -257,9 +301,9 @@ async def replicate(url: str, key: str, copy: Copy, say: Callable[[str], None], 
         ) from None
     try:
         async with httpx.AsyncClient(timeout=_TIMEOUT) as files:
-            await Mirror(core, files, copy, say, once).run()
+            await MirrorReplication(core, files, copy, print_progress, once).run()
     except JoineryError as error:
-        if isinstance(error, (ConnectionFailed, ServerError, RateLimited, UnreadableAnswer)):
+        if isinstance(error, (ConnectionFailed, ServerError, RateLimited, UnexpectedResponse)):
             raise MirrorError(f"The service at {url} does not respond: {error}") from error
         raise MirrorError(f"The service returned {error.status} {error.code}: {error.detail}") from error
     finally:

@@ -1,1 +1,1 @@
-"""The operations of the API as declared and described: independent of who serves them, and of the areas that have them."""
+"""Declaration and description of the API's operations, independent of the server and of the areas that define them."""

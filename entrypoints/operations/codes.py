@@ -1,4 +1,4 @@
-"""Error codes of the service with status, title, cause and remedy, published at /errors/<code>."""
+"""Error codes of the API with status, title, cause and remedy, published at /errors/<code>."""
 
 import tomllib
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """Stable, machine-readable error code (docs/conventions.md#errors)."""
+class ErrorCode:
+    """Stable error code for programs, with its HTTP status, and with title, cause and remedy for people."""
 
     name: str
     status: int
@@ -17,10 +17,10 @@ class Code:
     remedy: str
 
 
-def _load_texts(name: str) -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath(name).read_text("utf-8"))
+def _load_toml(file_name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(file_name).read_text("utf-8"))
 
 
-CODES = {name: Code(name, **parts) for name, parts in _load_texts("codes.toml").items()}
-FIELD_CODES: Final[dict[str, str]] = _load_texts("field_codes.toml")
+CODES = {name: ErrorCode(name, **texts) for name, texts in _load_toml("codes.toml").items()}
+FIELD_CODES: Final[dict[str, str]] = _load_toml("field_codes.toml")
 """Meanings of the codes of errors[] entries, by code."""

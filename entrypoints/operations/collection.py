@@ -1,136 +1,193 @@
-"""Standard operations on the resources of one kind, each of which calls a method of the area's service."""
+"""Standard operations on one type of resource: list, read, create, update, delete."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.wire.resource import Resource
+from adapters.api_json.resource import JsonResource
 from domain.audit.resources import ResourceService
-from domain.kernel.ids import prefix_in
-from entrypoints.operations.operation import Read, ReadContext, Reply, Undoing, Write, WriteContext
+from domain.kernel.ids import find_pattern_prefix
+from entrypoints.operations.operation import Read, ReadContext, Reply, UndoSupport, Write, WriteContext
 
-Method = Callable[..., Awaitable[Any]]
-"""A use case; looked up by name, so that an area's service can override it."""
+ServiceMethod = Callable[..., Awaitable[Any]]
+"""Method of a service class. An operation calls the method of its service that has the same name, so that overrides apply."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Factory of the operation table's rows for one resource.
+    """Factory of the operations on one type of resource, such as GET and POST on `/v1/sources`.
 
-    Each method takes a summary, a description, the service's method (called with the transaction, the IDs in the path and
-    the request's data), and further attributes of the row, such as `errors`, `agent` or another `handler`.
+    Each method returns one operation. Its arguments are the operation's summary and description, the service's method that the
+    operation calls, and in `options` further attributes of the operation, such as `errors`, `agent` or another `handler`. The
+    service's method is called with the transaction, the IDs in the path and the request's data.
 
     Attributes:
-        area: The area, which is the prefix of the operation IDs.
-        resource: The resource's JSON.
-        scope: Reading requires `<scope>:read`, changing `<scope>:write`.
-        path: The path of the list, unless the resource's own path implies it.
-        noun: The resource's name in the operation IDs of an area with several resources.
-        service: Selects the service if the area has several.
+        area: Name of the area, which is the prefix of the operation IDs.
+        resource: JSON schema and rendering of the resource.
+        scope_prefix: Scope without suffix: reading requires `<scope>:read`, changing `<scope>:write`.
+        list_path: Path of the list. By default, it is derived from the path of a single resource.
+        noun: Name of the resource in the operation IDs, for an area with several types of resources.
+        select_service: Returns the service of this resource, for an area with several services.
     """
 
     area: str
-    resource: Resource[Any]
-    scope: str
-    path: str = ""
+    resource: JsonResource[Any]
+    scope_prefix: str
+    list_path: str = ""
     noun: str = ""
-    service: Callable[[Any], Any] = lambda service: service
+    select_service: Callable[[Any], Any] = lambda service: service
 
     def list(
         self,
         summary: str,
         description: str = "",
-        find: Method = ResourceService.page,
+        service_method: ServiceMethod = ResourceService.page,
         *,
-        filter: Callable[..., Any] | None = None,
-        **more: Any,
+        create_filter: Callable[..., Any] | None = None,
+        **options: Any,
     ) -> Read:
-        """Return the row of GET on the list; `filter` builds an argument of `find` from the query."""
+        """Return the operation that lists the resources: GET on the path of the list.
 
-        async def handle(call: ReadContext[Any]) -> Reply:
-            arguments = [call.page_request] if filter is None else [filter(**call.query), call.page_request]
-            return call.list(self.resource, await self._call_service(call, find, *arguments))
+        Args:
+            summary: The operation's summary.
+            description: The operation's description.
+            service_method: The service's method that returns a page.
+            create_filter: Converts the query parameters into an argument of `service_method`, which precedes the page request.
+            **options: Further attributes of the operation.
+        """
 
-        row = {"handler": handle, "reply": self.resource.list, "paging": "both", "path": self._path}
-        return Read(**self._row("list", summary, description, "read", {**row, **more}, plural="s"))
+        async def handle(context: ReadContext[Any]) -> Reply:
+            arguments = (
+                [context.page_request]
+                if create_filter is None
+                else [create_filter(**context.query), context.page_request]
+            )
+            return context.build_list_reply(
+                self.resource, await self._call_service(context, service_method, *arguments)
+            )
 
-    def read(self, summary: str, description: str = "", find: Method = ResourceService.get, **more: Any) -> Read:
-        """Return the row of GET on one resource."""
+        row = {"handler": handle, "reply": self.resource.list_schema, "paging": "both", "path": self._list_path}
+        return Read(**self._build_attributes("list", summary, description, "read", {**row, **options}, plural="s"))
 
-        async def handle(call: ReadContext[Any]) -> Reply:
-            return call.one(self.resource, await self._call_service(call, find))
+    def read(
+        self, summary: str, description: str = "", service_method: ServiceMethod = ResourceService.get, **options: Any
+    ) -> Read:
+        """Return the operation that reads one resource: GET on `…/{id}`. It calls `service_method`."""
 
-        row = {"handler": handle, "reply": self.resource.schema, "path": f"{self._path}/{{id}}"}
-        return Read(**self._row("read", summary, description, "read", {**row, **more}))
+        async def handle(context: ReadContext[Any]) -> Reply:
+            return context.build_resource_reply(self.resource, await self._call_service(context, service_method))
 
-    def create(self, summary: str, description: str = "", make: Method = ResourceService.create, **more: Any) -> Write:
-        """Return the row of POST on the list; the response has the new resource's URL."""
-        row: dict[str, Any] = {"body": more.get("body") or self.resource.create(), "status": 201, "path": self._path}
-        row["undo"] = Undoing(f"The {self._noun_words} is deleted.", ResourceService.undo)
-        return self.write("create", summary, description, make, made=True, **{**row, **more})
+        row = {"handler": handle, "reply": self.resource.schema, "path": f"{self._list_path}/{{id}}"}
+        return Read(**self._build_attributes("read", summary, description, "read", {**row, **options}))
 
-    def update(self, summary: str, description: str = "Omitted fields keep their values.", **more: Any) -> Write:
-        """Return the row of PATCH."""
-        row: dict[str, Any] = {"body": self.resource.patch(), "if_match": True, "path": f"{self._path}/{{id}}"}
-        row["undo"] = Undoing("The changed fields get their previous values.", ResourceService.undo)
-        return self.write("update", summary, description, ResourceService.update, method="PATCH", **{**row, **more})
+    def create(
+        self,
+        summary: str,
+        description: str = "",
+        service_method: ServiceMethod = ResourceService.create,
+        **options: Any,
+    ) -> Write:
+        """Return the operation that creates a resource: POST on the path of the list.
 
-    def delete(self, summary: str, description: str = "", **more: Any) -> Write:
-        """Return the row of DELETE."""
+        `service_method` is the service's method. The response's Location header is the URL of the new resource.
+        """
+        row: dict[str, Any] = {
+            "body": options.get("body") or self.resource.build_create_body(),
+            "status": 201,
+            "path": self._list_path,
+        }
+        row["undo"] = UndoSupport(f"The {self._resource_words} is deleted.", ResourceService.undo)
+        return self.write("create", summary, description, service_method, is_creation=True, **{**row, **options})
 
-        async def handle(call: WriteContext[Any]) -> Reply:
-            await self._call_service(call, ResourceService.delete)
+    def update(self, summary: str, description: str = "Omitted fields keep their values.", **options: Any) -> Write:
+        """Return the operation that changes a resource: PATCH on `…/{id}`."""
+        row: dict[str, Any] = {
+            "body": self.resource.build_patch_body(),
+            "requires_if_match": True,
+            "path": f"{self._list_path}/{{id}}",
+        }
+        row["undo"] = UndoSupport("The changed fields get their previous values.", ResourceService.undo)
+        return self.write("update", summary, description, ResourceService.update, method="PATCH", **{**row, **options})
+
+    def delete(self, summary: str, description: str = "", **options: Any) -> Write:
+        """Return the operation that deletes a resource: DELETE on `…/{id}`."""
+
+        async def handle(context: WriteContext[Any]) -> Reply:
+            await self._call_service(context, ResourceService.delete)
             return Reply()
 
-        row: dict[str, Any] = {"handler": handle, "reply": None, "status": 204, "path": f"{self._path}/{{id}}"}
-        row["undo"] = Undoing(f"The {self._noun_words} is created again.", ResourceService.undo)
-        return self.write("delete", summary, description, method="DELETE", **{**row, **more})
+        row: dict[str, Any] = {"handler": handle, "reply": None, "status": 204, "path": f"{self._list_path}/{{id}}"}
+        row["undo"] = UndoSupport(f"The {self._resource_words} is created again.", ResourceService.undo)
+        return self.write("delete", summary, description, method="DELETE", **{**row, **options})
 
     def write(
         self,
         name: str,
         summary: str,
         description: str,
-        change: Method | None = None,
+        service_method: ServiceMethod | None = None,
         *,
-        made: bool = False,
-        **more: Any,
+        is_creation: bool = False,
+        **options: Any,
     ) -> Write:
-        """Return the row of a change, by default POST on `…/{id}/name`; with `made` the response has the resource's URL.
+        """Return an operation that changes something, by default POST on `…/{id}/<name>`.
 
-        `change` gets the decoded body if there is one, and the expected version if If-Match is required.
+        Args:
+            name: The last part of the operation's ID.
+            summary: The operation's summary.
+            description: The operation's description.
+            service_method: The service's method. It receives the decoded body if there is one, and the
+                expected version if the header If-Match is required.
+            is_creation: Whether the operation creates a resource, whose URL is then in the response's Location header.
+            **options: Further attributes of the operation.
         """
-        if change is None and "handler" not in more:
-            raise ValueError(f"{name}: the row has neither a change nor a handler.")
+        if service_method is None and "handler" not in options:
+            raise ValueError(f"{name}: the operation needs a `change` or a `handler`.")
         attributes = [
-            attribute for attribute, key in (("command", "body"), ("expected_version", "if_match")) if more.get(key)
+            attribute
+            for attribute, key in (("command", "body"), ("expected_version", "requires_if_match"))
+            if options.get(key)
         ]
 
-        async def handle(call: WriteContext[Any]) -> Reply:
-            assert change is not None
-            row = await self._call_service(call, change, *(getattr(call, attribute) for attribute in attributes))
-            return call.made(self.resource, row) if made else call.one(self.resource, row)
+        async def handle(context: WriteContext[Any]) -> Reply:
+            assert service_method is not None
+            row = await self._call_service(
+                context, service_method, *(getattr(context, attribute) for attribute in attributes)
+            )
+            return (
+                context.build_created_reply(self.resource, row)
+                if is_creation
+                else context.build_resource_reply(self.resource, row)
+            )
 
-        path = f"{self._path}/{{id}}/{name.replace('_', '-')}"
+        path = f"{self._list_path}/{{id}}/{name.replace('_', '-')}"
         row = {"handler": handle, "reply": self.resource.schema, "method": "POST", "path": path}
-        return Write(**self._row(name, summary, description, "write", {**row, **more}))
+        return Write(**self._build_attributes(name, summary, description, "write", {**row, **options}))
 
-    async def _call_service(self, call: ReadContext[Any], method: Method, *arguments: Any) -> Any:
-        return await getattr(self.service(call.service), method.__name__)(call.tx, *call.ids.values(), *arguments)
+    async def _call_service(self, context: ReadContext[Any], method: ServiceMethod, *arguments: Any) -> Any:
+        """Call the service's method that has the name of `method`, with the transaction, the IDs in the path and the arguments."""
+        return await getattr(self.select_service(context.service), method.__name__)(
+            context.tx, *context.ids.values(), *arguments
+        )
 
     @property
-    def _path(self) -> str:
-        return self.path or self.resource.path.rpartition("/")[0]
+    def _list_path(self) -> str:
+        return self.list_path or self.resource.path.rpartition("/")[0]
 
     @property
-    def _noun_words(self) -> str:
+    def _resource_words(self) -> str:
         return str(self.resource.name).replace("_", " ")
 
-    def _row(
+    def _build_attributes(
         self, name: str, summary: str, description: str, access: str, row: dict[str, Any], plural: str = ""
     ) -> dict[str, Any]:
+        """Return the attributes of an operation. `access` is the suffix of the scope, `row` contains further attributes."""
         id = f"{self.area}.{name}_{self.noun}{plural}" if self.noun else f"{self.area}.{name}"
         pattern = self.resource.schema["properties"].get("id", {}).get("pattern", "")
-        ids = {"id": prefix_in(pattern)} if pattern and row["path"].startswith(f"{self._path}/{{id}}") else {}
-        row = {"ids": ids, "scope": f"{self.scope}:{access}", **row}
+        ids = (
+            {"id": find_pattern_prefix(pattern)}
+            if pattern and row["path"].startswith(f"{self._list_path}/{{id}}")
+            else {}
+        )
+        row = {"ids": ids, "scope": f"{self.scope_prefix}:{access}", **row}
         return {"id": id, "summary": summary, "description": description, **row}

@@ -1,4 +1,4 @@
-"""Operations (rows that drive routing, access, limits, validation and OpenAPI), their areas, and the contexts and replies of handlers."""
+"""Operations of the API, their areas, and the contexts and replies of their handlers."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -8,16 +8,16 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
-from adapters.wire.cursors import Cursors
-from adapters.wire.resource import Body, Resource
+from adapters.api_json.cursors import CursorSigner
+from adapters.api_json.resource import Body, JsonResource
 from domain.access.model import SCOPES, Principal
-from domain.audit.model import Act
-from domain.jobs.usecases.draining import Handler
+from domain.audit.model import AuditAct
+from domain.jobs.usecases.lane_processing import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel import ids as kernel_ids
 from domain.kernel.errors import FeatureUnavailable, PermissionDenied
 from domain.kernel.paging import Page, PageRequest
-from domain.kernel.resource import View
+from domain.kernel.resource import RenderContext
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.event_stream import EventStream
 from ports.unit_of_work import Tx
@@ -27,12 +27,18 @@ PREVIEW_TYPE = b"application/vnd.furniops.preview+json"
 
 @dataclass(slots=True)
 class Reply:
-    """Reply of a handler. `body` is a JSON value, or encoded bytes. `version` makes the ETag versioned.
+    """Reply of an operation's handler, from which the HTTP response is built.
 
-    `etag` is the strong validator if it is known without hashing the body; `etag_source` is hashed instead of a body with
-    time-dependent parts. `stream` is sent instead of a body.
-    `later` is awaited once no connection is held. For a write, it waits briefly for the effects of the committed change; its
-    result is returned and stored instead of this reply. For a read, it computes the reply.
+    Attributes:
+        body: JSON value, or encoded bytes.
+        status: HTTP status, if it differs from the status that the operation declares.
+        headers: Further response headers.
+        version: Version of the resource, which becomes part of the ETag.
+        etag: Strong ETag. If it is None, the ETag is a hash of the body.
+        etag_source: JSON value that is hashed for the ETag instead of a body with time-dependent parts.
+        stream: Event stream that is sent instead of a body.
+        complete_later: Function that computes the final reply, which replaces this one. It is called after the database
+            connection is released, and may wait, for example for the effects of the committed change.
     """
 
     body: Any = None
@@ -42,7 +48,7 @@ class Reply:
     etag: str | None = None
     etag_source: Any = None
     stream: EventStream | None = None
-    later: Callable[[], Awaitable["Reply"]] | None = None
+    complete_later: Callable[[], Awaitable["Reply"]] | None = None
 
 
 S = TypeVar("S")
@@ -51,16 +57,19 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class RequestContext(Generic[S]):
-    """Context that every handler gets: the request is parsed, validated and permitted.
+    """Context of one request for the operation's handler. The request has been parsed, validated and authorised.
 
     Attributes:
         service: The use cases of the operation's area.
         principal: The caller.
-        ids: The parameters in the path.
-        query: The filters without paging parameters; `date-time` values are datetimes in UTC.
+        ids: The path parameters by name.
+        query: The query parameters without those of paging; times are datetimes in UTC.
         page_request: The requested page.
         version: The Service-Version of the response.
-
+        cursor_context: Encoded operation, tenant, IDs and filters. A cursor is valid only in the same context.
+        cursors: Signs and verifies cursors.
+        base_url: URL of the service.
+        now: The time of the request.
     """
 
     service: S
@@ -70,88 +79,91 @@ class RequestContext(Generic[S]):
     page_request: PageRequest
     version: str
     cursor_context: bytes
-    cursors: Cursors
+    cursors: CursorSigner
     base_url: str
     now: datetime
 
     @property
-    def view(self) -> View:
-        """Tenant and time for which rows are rendered."""
-        return View(self.principal.tenant, self.now)
+    def row_context(self) -> RenderContext:
+        """Tenant and time of the request, on which the JSON of a resource depends."""
+        return RenderContext(self.principal.tenant, self.now)
 
-    def cursor(self, key: str | None) -> str | None:
-        """Return the signed cursor of a page's next key."""
+    def sign_cursor(self, key: str | None) -> str | None:
+        """Return the signed cursor that contains the key of the next page; None if `key` is None."""
         return self.cursors.sign(self.cursor_context, key)
 
-    def listing(self, page: Page[Any], render: Callable[[Any], Any]) -> Reply:
-        """Return the list envelope of a page."""
+    def build_page_reply(self, page: Page[Any], render: Callable[[Any], Any]) -> Reply:
+        """Return the reply with a page of a list, whose items `render` converts to JSON values."""
         return Reply(
             {
                 "object": "list",
                 "data": [render(item) for item in page.items],
                 "has_more": page.has_more,
-                "next_cursor": self.cursor(page.next_key),
+                "next_cursor": self.sign_cursor(page.next_key),
             }
         )
 
-    def list(self, resource: Resource[R], page: Page[R]) -> Reply:
-        """Return a page of resources."""
-        reply = self.listing(page, lambda row: resource.render(row, self.view))
+    def build_list_reply(self, resource: JsonResource[R], page: Page[R]) -> Reply:
+        """Return the reply with a page of a list of resources."""
+        reply = self.build_page_reply(page, lambda row: resource.render(row, self.row_context))
         if resource.etag_source is not None:
             reply.etag_source = reply.body | {"data": [resource.etag_source(item) for item in reply.body["data"]]}
         return reply
 
-    def one(self, resource: Resource[R], row: R, **more: Any) -> Reply:
-        """Return one resource with its version, if any; `more` are further properties."""
-        body = resource.render(row, self.view) | more
+    def build_resource_reply(self, resource: JsonResource[R], row: R, **properties: Any) -> Reply:
+        """Return the reply with the resource stored in `row`. `properties` are added to the resource's JSON."""
+        body = resource.render(row, self.row_context) | properties
         etag_source = resource.etag_source(body) if resource.etag_source is not None else None
         return Reply(body, version=getattr(row, "version", None), etag_source=etag_source)
 
-    def made(self, resource: Resource[R], row: R, **more: Any) -> Reply:
-        """Return a created resource with its URL."""
-        reply = self.one(resource, row, **more)
-        reply.headers["Location"] = self.base_url + resource.path_of(row)
+    def build_created_reply(self, resource: JsonResource[R], row: R, **properties: Any) -> Reply:
+        """Return the reply with the created resource stored in `row`, and with the resource's URL in the header Location.
+
+        `properties` are added to the resource's JSON.
+        """
+        reply = self.build_resource_reply(resource, row, **properties)
+        reply.headers["Location"] = self.base_url + resource.build_path(row)
         return reply
 
 
 @dataclass(slots=True)
 class ReadContext(RequestContext[S]):
-    """Context of a read: single statements on a connection that is held until the reply."""
+    """Context of an operation that reads from the database. Each statement of `tx` sees the newest data."""
 
     tx: Tx
 
 
 @dataclass(slots=True)
 class WriteContext(ReadContext[S]):
-    """Context of a write, in a transaction."""
+    """Context of an operation that changes data: `tx` is a transaction."""
 
     expected_version: int | None
-    """The version of If-Match; None for any. The use case compares it and raises PreconditionFailed."""
+    """Version in the header If-Match; None accepts any version. The use case compares it with the stored version."""
 
     command: Any
-    """The decoded body."""
+    """The request body, decoded by the operation's `body`."""
 
 
 @dataclass(slots=True)
 class DetachedContext(RequestContext[S]):
-    """Context of a read that holds no connection, because it waits or needs no database."""
+    """Context of a read without a database connection, for an operation that waits or needs no database."""
 
-    idle: Callable[[], AbstractContextManager[None]]
-    """Returns a context during which the request only waits and does not count as load."""
+    count_as_waiting: Callable[[], AbstractContextManager[None]]
+    """Returns a context manager, within which the request counts as waiting and not as load of the process."""
 
 
 @dataclass(slots=True)
 class StreamContext(RequestContext[S]):
-    """Context of an event stream."""
+    """Context of the handler of an event stream."""
 
     last_event_id: str | None
-    """The last event that a reconnecting client has received."""
+    """Cursor of the last event that a reconnecting client received, from the header Last-Event-ID."""
 
 
 Schema = Mapping[str, Any]
-WHO = ("any", "person", "member_session", "owner")
+CALLER_KINDS = ("any", "person", "member_session", "owner")
 RATES = ("read", "write", "expensive", "export", "stream")
-_PREFIXES = {
+_PREFIX_BY_SEGMENT = {
     "sources": "src",
     "runs": "run",
     "uploads": "upl",
@@ -168,34 +180,56 @@ _PREFIXES = {
     "audit-events": "aud",
     "request-logs": "req",
 }
-"""The ID prefix of the path parameter after each word."""
+"""Prefix of the ID that follows a path segment, by segment: `src` in `/v1/sources/{id}`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
-    """Offer of an operation to AI agents, the default for reads. `approval`: a person must confirm each call.
+class AgentToolSettings:
+    """Settings of an operation that AI agents can call as a tool.
 
-    `outside`: the operation contacts external systems, such as vendors or webhook endpoints.
+    Attributes:
+        requires_approval: Whether a person must confirm each call of the tool.
+        contacts_external_systems: Whether the tool contacts external systems, such as vendors or webhook endpoints.
     """
 
-    approval: bool = False
-    outside: bool = False
+    requires_approval: bool = False
+    contacts_external_systems: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Undoing:
-    """Undo of a write through the audit log; `how` describes its effect in one sentence.
+class UndoSupport:
+    """Description and function for undoing a write through the audit log.
 
-    `back` gets the area's service, the transaction and the act, and restores the previous state.
+    Attributes:
+        description: One sentence that describes the effect of the undo.
+        restore: Function that restores the previous state. It receives the area's service, the transaction and the
+            recorded change.
     """
 
-    how: str
-    back: Callable[[Any, Tx, Act], Awaitable[None]]
+    description: str
+    restore: Callable[[Any, Tx, AuditAct], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One endpoint of the API. An inconsistent row raises ValueError on import."""
+    """Endpoint of the API, declared as a row of the operation table. Raises ValueError for inconsistent attributes.
+
+    Attributes:
+        id: The ID, such as `sources.create`.
+        handler: Function that executes the operation and returns its reply.
+        scope: The required scope; None if every credential may use the operation.
+        reply: JSON schema of the response body; None for a response without a body.
+        rate: The rate class, one of RATES.
+        caller_kind: The required kind of caller, one of CALLER_KINDS.
+        feature: The required plan feature.
+        query: JSON schemas of the query parameters by name.
+        status: HTTP status of a successful response.
+        errors: Error codes in addition to those that list_error_codes derives.
+        agent: Settings of the tool for AI agents; None if agents cannot call the operation.
+        example: Example of the response body; by default, it is built from the schema.
+        body: Schema and decoder of the request body.
+        requires_if_match: Whether the header If-Match is required.
+    """
 
     id: str
     path: str
@@ -207,45 +241,45 @@ class Operation:
     rate: str = "read"
     description: str = ""
     ids: Mapping[str, str] = field(default_factory=dict)
-    """The ID prefix of each path parameter; those implied by the preceding word are added."""
-    who: str = "any"
+    """ID prefixes by path parameter. Prefixes that follow from the preceding path segment are added."""
+    caller_kind: str = "any"
     feature: str | None = None
     body_feature: str | None = None
-    """Plan feature that some values of the body require."""
+    """Plan feature that is required for some values of the body."""
     paging: str | None = None
-    """`both`, `forward`, `log` or None; the first two add limit, starting_after and (both) ending_before."""
+    """Kind of list, or None. `forward` adds the parameters limit and starting_after, `both` also ending_before."""
     query: Mapping[str, Schema] = field(default_factory=dict)
     status: int = 200
     errors: tuple[str, ...] = ()
-    agent: Tool | None = None
+    agent: AgentToolSettings | None = None
     example: Any = None
     dataset: str | None = None
-    """The export file that contains everything the operation returns; if its path has an ID, for every ID."""
-    apart: str | None = None
-    """Reason why a list is not part of exports."""
+    """Name of the export file with everything that the operation returns, for all IDs in its path."""
+    no_dataset_reason: str | None = None
+    """One sentence with the reason why exports do not contain the list."""
 
-    alone: bool = False
-    """Whether the operation is compute-intensive: one request per organisation and a few per process run at a time."""
+    is_exclusive: bool = False
+    """True if the operation is compute-intensive, so that an organisation can execute only one request at a time."""
 
     body: Body[Any] | None = None
-    if_match: bool = False
-    keyless: bool = False
-    """Whether a POST needs no Idempotency-Key."""
+    requires_if_match: bool = False
+    is_keyless: bool = False
+    """True if the operation is a POST that ignores the header Idempotency-Key; other POST operations require this header."""
     encrypt_replay: bool = False
-    """Whether the response contains a secret, so that its stored copy is encrypted."""
+    """True if the response contains a secret, so that its stored copy is encrypted."""
     preview: Mapping[str, Schema] = field(default_factory=dict)
-    """Further properties of the `explain` preview, besides changes, events and jobs."""
-    undo: Undoing | str | None = None
-    """How a write is undone, or a sentence why it cannot be; None means undecided."""
+    """JSON schemas of the preview's properties besides changes, events and jobs."""
+    undo: UndoSupport | str | None = None
+    """Undo of a write, or a sentence with the reason why it cannot be undone; None for a read."""
 
     @cached_property
     def area(self) -> str:
-        """The slug that the ID starts with."""
+        """Name of the operation's area, the part of the ID before the dot."""
         return self.id.partition(".")[0]
 
     @cached_property
     def slug(self) -> str:
-        """The ID in the characters allowed in names of types, tools and methods."""
+        """The ID with underscores, as in names of types, tools and methods: `sources_create`."""
         return self.id.replace(".", "_")
 
     @cached_property
@@ -254,56 +288,58 @@ class Operation:
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
     @cached_property
-    def writes(self) -> bool:
-        """True if the operation changes data, and so supports dry run and is audited."""
+    def is_write(self) -> bool:
+        """True for all methods except GET. The operation then supports dry runs, and changes data unless it is a `ExternalCall`."""
         return self.method != "GET"
 
     @cached_property
-    def reversible(self) -> bool:
+    def is_reversible(self) -> bool:
         """True if the operation can be undone through the audit log."""
-        return isinstance(self.undo, Undoing)
+        return isinstance(self.undo, UndoSupport)
 
     @cached_property
-    def streams(self) -> bool:
+    def is_stream(self) -> bool:
         """True if the response is an endless stream of server-sent events."""
-        return isinstance(self, Stream)
+        return isinstance(self, StreamOperation)
 
     @cached_property
-    def idempotent(self) -> bool:
+    def requires_idempotency_key(self) -> bool:
         """True if an Idempotency-Key is required."""
-        return self.method == "POST" and not self.keyless
+        return self.method == "POST" and not self.is_keyless
 
     def __post_init__(self) -> None:
-        """Complete the IDs, and reject an inconsistent row."""
+        """Add the ID prefixes that the path implies, and raise ValueError for inconsistent attributes."""
         known = [
-            (word, part) for word, part in pairwise(self.path.split("/")) if part.startswith("{") and word in _PREFIXES
+            (word, part)
+            for word, part in pairwise(self.path.split("/"))
+            if part.startswith("{") and word in _PREFIX_BY_SEGMENT
         ]
-        object.__setattr__(self, "ids", {part[1:-1]: _PREFIXES[word] for word, part in known} | dict(self.ids))
+        object.__setattr__(self, "ids", {part[1:-1]: _PREFIX_BY_SEGMENT[word] for word, part in known} | dict(self.ids))
         if self.scope is not None and self.scope not in SCOPES:
             raise ValueError(f"{self.id}: unknown scope {self.scope}")
-        if self.who not in WHO or self.rate not in RATES:
-            raise ValueError(f"{self.id}: unknown who or rate")
+        if self.caller_kind not in CALLER_KINDS or self.rate not in RATES:
+            raise ValueError(f"{self.id}: unknown caller kind or rate class")
         if self.body is not None and self.body.schema.get("additionalProperties") is not False:
-            raise ValueError(f"{self.id}: the body schema is not closed")
+            raise ValueError(f"{self.id}: the body schema must have `additionalProperties: false`")
         if unknown := set(self.ids.values()) - kernel_ids.PREFIXES:
-            raise ValueError(f"{self.id}: unknown id prefixes {unknown}")
-        if self.dataset and self.apart:
-            raise ValueError(f"{self.id}: in an export and apart from it")
-        if self.if_match and self.method != "PATCH":
-            raise ValueError(f"{self.id}: If-Match belongs to PATCH")
+            raise ValueError(f"{self.id}: unknown ID prefixes {unknown}")
+        if self.dataset and self.no_dataset_reason:
+            raise ValueError(f"{self.id}: dataset and no_dataset_reason exclude each other")
+        if self.requires_if_match and self.method != "PATCH":
+            raise ValueError(f"{self.id}: only PATCH operations can use If-Match")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Read(Operation):
-    """A GET from the database."""
+    """GET operation that reads from the database."""
 
     handler: Callable[[ReadContext[Any]], Awaitable[Reply]]
-    agent: Tool | None = Tool()
+    agent: AgentToolSettings | None = AgentToolSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Write(Operation):
-    """A change in one transaction, with its audit entry, events, jobs and stored response."""
+    """Operation that changes data, in one transaction with its audit entry, events, jobs and stored response."""
 
     handler: Callable[[WriteContext[Any]], Awaitable[Reply]]
     rate: str = "write"
@@ -311,17 +347,17 @@ class Write(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class DetachedRead(Operation):
-    """A GET that waits or needs no database, without holding a connection."""
+    """GET operation that holds no database connection, because it waits or needs no database."""
 
     handler: Callable[[DetachedContext[Any]], Awaitable[Reply]]
-    agent: Tool | None = Tool()
+    agent: AgentToolSettings | None = AgentToolSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
-class DetachedWrite(Operation):
-    """A POST that reads, releases the connection, then contacts external systems; it stores nothing.
+class ExternalCall(Operation):
+    """POST operation that reads, releases the database connection, then contacts external systems, without changing data.
 
-    The handler returns a function that is called after the connection is released.
+    The handler returns the function that contacts the external systems, which is called after the connection is released.
     """
 
     handler: Callable[[WriteContext[Any]], Awaitable[Callable[[], Awaitable[Reply]]]]
@@ -329,32 +365,37 @@ class DetachedWrite(Operation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stream(Operation):
-    """Endless server-sent events."""
+class StreamOperation(Operation):
+    """GET operation whose response is an endless stream of server-sent events."""
 
     handler: Callable[[StreamContext[Any]], Awaitable[Reply]]
     rate: str = "stream"
 
 
-_WHO_SENTENCES = {
+_SENTENCE_BY_CALLER_KIND = {
     "person": "Only a signed-in person may do this, not an API key or an app.",
     "member_session": "Only a member signed in to the console may do this.",
     "owner": "Only an owner, signed in as a person, may do this.",
 }
 
 
-def permit(operation: Operation, caller: Principal) -> None:
-    """Check the caller. Raises PermissionDenied for kind of caller or scope, then FeatureUnavailable for the plan."""
-    who, is_person = operation.who, caller.person or caller.session
+def check_caller(operation: Operation, caller: Principal) -> None:
+    """Check that the caller may perform the operation.
+
+    Raises:
+        PermissionDenied: The kind of caller is not permitted, or the credential lacks the scope.
+        FeatureUnavailable: The organisation's plan lacks the feature.
+    """
+    kind, is_person = operation.caller_kind, caller.is_personal_token or caller.is_console_session
     if (
-        who != "any"
+        kind != "any"
         and not {
             "person": is_person,
-            "member_session": caller.session,
+            "member_session": caller.is_console_session,
             "owner": is_person and caller.role == "owner",
-        }[who]
+        }[kind]
     ):
-        raise PermissionDenied(_WHO_SENTENCES[who])
+        raise PermissionDenied(_SENTENCE_BY_CALLER_KIND[kind])
     if operation.scope is not None and operation.scope not in caller.scopes:
         raise PermissionDenied(f"Your credential lacks the scope {operation.scope}. Use a key with this scope.")
     if operation.feature is not None and operation.feature not in caller.organisation.plan.features:
@@ -367,37 +408,52 @@ def permit(operation: Operation, caller: Principal) -> None:
 class Area:
     """Part of the service with its operations, jobs and ticks.
 
-    `name` is the slug that the IDs of its operations start with. `service` creates its use cases, `jobs` the handlers by kind
-    of job, `ticks` the periodic tasks of the leading scheduler; each gets the dependencies that its parameters name.
-    `across` creates the use cases of an area that needs the services and operations of all others. `webhooks` are the path
-    items of the requests that the area sends, for OpenAPI.
+    The functions in `create_service`, `handler_factories` and `create_ticks` receive the dependencies whose types their parameters have.
+
+    Attributes:
+        name: First part of the IDs of the area's operations.
+        title: Heading in the documentation.
+        description: One sentence for the documentation.
+        create_service: Function that creates the area's use cases.
+        operations: The area's operations.
+        handler_factories: Functions that create the handlers of jobs, by kind of job.
+        create_ticks: Function that creates the periodic tasks of the leading scheduler.
+        create_service_across_areas: Function that creates the use cases instead of `create_service`, from the other areas' services by name and the
+            operations of all areas.
+        webhook_builders: Functions that build the OpenAPI path item of the webhook request, by event type.
     """
 
     name: str
     title: str
     description: str
-    service: Callable[..., Any]
+    create_service: Callable[..., Any]
     operations: tuple[Operation, ...]
-    jobs: Mapping[str, Callable[..., Handler]] = field(default_factory=dict)
-    ticks: Callable[..., Sequence[Tick]] = lambda: ()
-    across: Callable[[Mapping[str, Any], Sequence[Operation]], Any] | None = None
-    webhooks: Mapping[str, Callable[[Callable[[Any, str], Any]], Any]] = field(default_factory=dict)
+    handler_factories: Mapping[str, Callable[..., Handler]] = field(default_factory=dict)
+    create_ticks: Callable[..., Sequence[Tick]] = lambda: ()
+    create_service_across_areas: Callable[[Mapping[str, Any], Sequence[Operation]], Any] | None = None
+    webhook_builders: Mapping[str, Callable[[Callable[[Any, str], Any]], Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Reject operations of other areas."""
+        """Raise ValueError if an operation belongs to another area."""
         if foreign_ids := [row.id for row in self.operations if row.area != self.name]:
             raise ValueError(f"{self.name}: {foreign_ids} belong to another area")
 
 
-def services_of(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Any]:
-    """Return the use cases of every area by name."""
-    listed = list(areas)
-    services = {area.name: dependencies.call(area.service) for area in listed if area.across is None}
-    operations = [row for area in listed for row in area.operations]
-    across = {area.name: area.across(services, operations) for area in listed if area.across is not None}
+def create_services(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Any]:
+    """Create the use cases of all areas, and return them by name of the area."""
+    areas = list(areas)
+    services = {
+        area.name: dependencies.call(area.create_service) for area in areas if area.create_service_across_areas is None
+    }
+    operations = [row for area in areas for row in area.operations]
+    across = {
+        area.name: area.create_service_across_areas(services, operations)
+        for area in areas
+        if area.create_service_across_areas is not None
+    }
     return services | across
 
 
-def handlers_of(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Handler]:
-    """Return the handlers of the areas' kinds of job."""
-    return {kind: dependencies.call(maker) for area in areas for kind, maker in area.jobs.items()}
+def create_handlers(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Handler]:
+    """Create the job handlers of all areas, and return them by kind of job."""
+    return {kind: dependencies.call(factory) for area in areas for kind, factory in area.handler_factories.items()}

@@ -1,6 +1,7 @@
-"""Parsing of query strings by an operation's parameters, with an error for each unknown, repeated or invalid one.
+"""Parsing and validation of query strings.
 
-Lists may be comma-separated, as documented, or repeat the name, as many generated clients do.
+Each unknown, repeated or invalid parameter is reported as a field error. Lists may be comma-separated, as documented, or sent as
+several parameters of the same name, as many generated clients do.
 """
 
 import re
@@ -9,30 +10,33 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from adapters.wire.cursors import CURSOR_FORMAT, LONGEST_CURSOR, NO_CURSOR, PAGING
+from adapters.api_json.cursors import CURSOR_FORMAT, INVALID_CURSOR_DETAIL, MAX_CURSOR_LENGTH, PAGING_PARAMETERS
 from domain.kernel import schema
-from domain.kernel.closeness import Closeness
 from domain.kernel.errors import FieldError
+from domain.kernel.suggestions import WordSuggester
 from entrypoints.operations.operation import Operation
-from entrypoints.operations.validation import MOST_FAULTS, Validator, in_query, unknown
+from entrypoints.operations.validation import MAX_FIELD_ERRORS, Validator, describe_unknown_name, format_query_path
 
-LIMIT = schema.integer(20, least=1, most=100, description="Maximum number of items on a page. Default 20.")
-CURSOR = schema.text("c2F2ZWQ", longest=LONGEST_CURSOR, shortest=0) | {"format": CURSOR_FORMAT}
-AFTER = CURSOR | {"description": "A next_cursor. Returns the page after it."}
-BEFORE = CURSOR | {"description": "A next_cursor. Returns the page before it."}
-
-
-_PART = re.compile(r"((?:\\[\\,]|[^,])*)(,|$)")
-_ESCAPED = re.compile(r"\\([\\,])")
+LIMIT_SCHEMA = schema.integer(20, minimum=1, maximum=100, description="Maximum number of items on a page. Default 20.")
+CURSOR_SCHEMA = schema.text("c2F2ZWQ", max_length=MAX_CURSOR_LENGTH, min_length=0) | {"format": CURSOR_FORMAT}
+STARTING_AFTER_SCHEMA = CURSOR_SCHEMA | {"description": "The `next_cursor` of a page. Returns the following page."}
+ENDING_BEFORE_SCHEMA = CURSOR_SCHEMA | {"description": "The `next_cursor` of a page. Returns the preceding page."}
 
 
-def parameters_of(operation: Operation) -> dict[str, Mapping[str, Any]]:
-    """Return all query parameters of the operation, including those of paging."""
+_LIST_ITEM = re.compile(r"((?:\\[\\,]|[^,])*)(,|$)")
+_ESCAPE = re.compile(r"\\([\\,])")
+
+
+def list_query_parameters(operation: Operation) -> dict[str, Mapping[str, Any]]:
+    """Return the schemas of the operation's query parameters by name, including the parameters of paging."""
     parameters = dict(operation.query)
     if operation.paging in ("both", "forward"):
-        parameters |= {"limit": {**LIMIT, **operation.query.get("limit", {})}, "starting_after": AFTER}
+        parameters |= {
+            "limit": {**LIMIT_SCHEMA, **operation.query.get("limit", {})},
+            "starting_after": STARTING_AFTER_SCHEMA,
+        }
     if operation.paging == "both":
-        parameters["ending_before"] = BEFORE
+        parameters["ending_before"] = ENDING_BEFORE_SCHEMA
     return parameters
 
 
@@ -60,91 +64,99 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
-def _parser_of(schema: Mapping[str, Any]) -> Callable[[str], Any]:
-    """Return the parser of a parameter's text; it returns invalid text unchanged for the validator to reject."""
+def _choose_parser(schema: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Return the function that converts the text of a query parameter to the type in its schema.
+
+    The function returns invalid text unchanged, so that the validator rejects it.
+    """
     if schema.get("type") == "array":
-        item = _parser_of(schema.get("items", {}))
-        return lambda text: [item(part) for part in _split_list(text)] if text else []
+        parse_item = _choose_parser(schema.get("items", {}))
+        return lambda text: [parse_item(part) for part in _split_list(text)] if text else []
     return _PARSERS.get(str(schema.get("type")), str)
 
 
 def _split_list(text: str) -> list[str]:
-    r"""Split at commas. `\,` is a literal comma, `\\` a backslash, because many clients encode every comma."""
+    r"""Split a text into items at its commas. Within an item, `\,` stands for a comma and `\\` for a backslash."""
     if "\\" not in text:
         return text.split(",")
     parts = []
-    for found in _PART.finditer(text):
-        parts.append(_ESCAPED.sub(r"\1", found[1]))
-        if not found[2]:
+    for match in _LIST_ITEM.finditer(text):
+        parts.append(_ESCAPE.sub(r"\1", match[1]))
+        if not match[2]:
             break
     return parts
 
 
-class QueryReader:
-    """Parser of one operation's query strings."""
+class QueryParser:
+    """Parser and validator of query strings for one operation."""
 
     def __init__(self, operation: Operation) -> None:
-        parameters = parameters_of(operation)
-        self._parsers = {name: _parser_of(schema) for name, schema in parameters.items()}
+        parameters = list_query_parameters(operation)
+        self._parsers = {name: _choose_parser(schema) for name, schema in parameters.items()}
         required = [name for name, schema in operation.query.items() if schema.get("x-required")]
-        self._validator = Validator({"type": "object", "properties": parameters, "required": required}, in_query)
+        self._validator = Validator(
+            {"type": "object", "properties": parameters, "required": required}, format_query_path
+        )
         self._accepts_empty = not required
-        self._paging = PAGING if operation.paging in ("both", "forward") else frozenset()
-        self._cursors = {name for name, schema_ in parameters.items() if schema_.get("format") == CURSOR_FORMAT}
-        self._lists = {name for name, schema_ in parameters.items() if schema_.get("type") == "array"}
-        self._moments = schema.moments_in(operation.query)
+        self._paging_names = PAGING_PARAMETERS if operation.paging in ("both", "forward") else frozenset()
+        self._cursor_names = {name for name, schema_ in parameters.items() if schema_.get("format") == CURSOR_FORMAT}
+        self._list_names = {name for name, schema_ in parameters.items() if schema_.get("type") == "array"}
+        self._parse_times = schema.create_time_parser(operation.query)
 
-    def read(self, query: str) -> tuple[dict[str, Any], tuple[FieldError, ...]]:
-        """Return the parameters as JSON values, and the faults."""
+    def parse(self, query: str) -> tuple[dict[str, Any], tuple[FieldError, ...]]:
+        """Return the parameters of a query string as JSON values by name, and the field errors."""
         if not query and self._accepts_empty:
             return {}, ()
         values: dict[str, Any] = {}
-        faults: list[FieldError] = []
+        field_errors: list[FieldError] = []
         unknown_names: list[str] = []
-        for part in query.split("&"):
-            if part:
-                self._read_part(part, values, faults, unknown_names)
+        for pair in query.split("&"):
+            if pair:
+                self._parse_pair(pair, values, field_errors, unknown_names)
         if unknown_names:
-            faults += self._unknown(unknown_names)
-        return values, (*faults, *self._validator.faults(values))
+            field_errors += self._describe_unknown_names(unknown_names)
+        return values, (*field_errors, *self._validator.find_field_errors(values))
 
-    def _unknown(self, names: Sequence[str]) -> Iterator[FieldError]:
-        known, closeness = tuple(self._parsers), Closeness()
-        for name in names[: MOST_FAULTS + 1]:
-            detail = unknown(name, known, closeness, "parameter")
+    def _describe_unknown_names(self, names: Sequence[str]) -> Iterator[FieldError]:
+        existing_names, suggester = tuple(self._parsers), WordSuggester()
+        for name in names[: MAX_FIELD_ERRORS + 1]:
+            detail = describe_unknown_name(name, existing_names, suggester, "parameter")
             yield FieldError(f"query.{name[:100]}", "unknown_field", detail)
 
-    def filters(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the valid parameters for the handler, without those of paging; times become datetimes in UTC."""
-        filters = {name: value for name, value in values.items() if name not in self._paging}
-        return filters | self._moments(filters)
+    def exclude_paging(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters without those of paging, and with times converted to datetimes in UTC."""
+        filters = {name: value for name, value in values.items() if name not in self._paging_names}
+        return filters | self._parse_times(filters)
 
-    def _read_part(self, part: str, values: dict[str, Any], faults: list[FieldError], unknown_names: list[str]) -> None:
-        name, _, text = part.partition("=")
+    def _parse_pair(
+        self, pair: str, values: dict[str, Any], field_errors: list[FieldError], unknown_names: list[str]
+    ) -> None:
+        """Parse one pair `name=value`, and add the result to `values`, `field_errors` or `unknown_names`."""
+        name, _, text = pair.partition("=")
         decoded_name, decoded = _percent_decode(name), _percent_decode(text)
-        reader = self._parsers.get(decoded_name or "")
-        if reader is None:
-            shown = decoded_name if decoded_name is not None else name
-            unknown_names.append(shown)
-        elif decoded_name in self._cursors and (decoded is None or len(decoded) > LONGEST_CURSOR):
-            faults.append(FieldError(f"query.{decoded_name}", "invalid_cursor", NO_CURSOR))
+        parse = self._parsers.get(decoded_name or "")
+        if parse is None:
+            shown_name = decoded_name if decoded_name is not None else name
+            unknown_names.append(shown_name)
+        elif decoded_name in self._cursor_names and (decoded is None or len(decoded) > MAX_CURSOR_LENGTH):
+            field_errors.append(FieldError(f"query.{decoded_name}", "invalid_cursor", INVALID_CURSOR_DETAIL))
         elif decoded is None:
             detail = "The value is not percent-encoded UTF-8. Encode it, for example é as %C3%A9."
-            faults.append(FieldError(f"query.{decoded_name}", "invalid_format", detail))
-        elif decoded_name in values and decoded_name in self._lists:
-            values[decoded_name] += reader(decoded)
+            field_errors.append(FieldError(f"query.{decoded_name}", "invalid_format", detail))
+        elif decoded_name in values and decoded_name in self._list_names:
+            values[decoded_name] += parse(decoded)
         elif decoded_name in values:
-            faults.append(FieldError(f"query.{decoded_name}", "duplicate", f"Send {decoded_name} only once."))
+            field_errors.append(FieldError(f"query.{decoded_name}", "duplicate", f"Send {decoded_name} only once."))
         else:
-            values[str(decoded_name)] = reader(decoded)
+            values[str(decoded_name)] = parse(decoded)
 
 
 def _percent_decode(text: str) -> str | None:
-    """Return the text without percent-encoding; None if it is not UTF-8 or contains NUL."""
+    """Decode a percent-encoded text; return None if the result is not UTF-8 or contains NUL."""
     if "%" not in text and "+" not in text:
         return text if text.isascii() else None
     try:
-        plain = unquote_to_bytes(text.replace("+", " ")).decode("utf-8")
+        decoded = unquote_to_bytes(text.replace("+", " ")).decode("utf-8")
     except UnicodeError:
         return None
-    return None if "\0" in plain else plain
+    return None if "\0" in decoded else decoded

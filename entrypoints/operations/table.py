@@ -1,4 +1,4 @@
-"""Operation table with its routes: computes once per row what requests need."""
+"""Operation table and its routing by method and path."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -7,57 +7,66 @@ from urllib.parse import unquote
 
 from domain.kernel.ids import PREFIXES
 from entrypoints.operations.operation import Area, Operation
-from entrypoints.operations.query_string import QueryReader
+from entrypoints.operations.query_string import QueryParser
 from entrypoints.operations.validation import Validator
 
 
 @dataclass(slots=True)
 class Route:
-    """One operation with its query reader and body validator."""
+    """Operation with the parser of its query string and the validator of its body."""
 
     operation: Operation
-    query: QueryReader = field(init=False)
-    body: Validator | None = field(init=False)
-    reads: bool = field(init=False)
+    query_parser: QueryParser = field(init=False)
+    body_validator: Validator | None = field(init=False)
+    is_read: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compile the schemas; an invalid one raises."""
-        self.query = QueryReader(self.operation)
-        self.body = Validator(self.operation.body.schema) if self.operation.body is not None else None
-        self.reads = not self.operation.writes
+        """Compile the operation's schemas. Raises an error for an invalid schema."""
+        self.query_parser = QueryParser(self.operation)
+        self.body_validator = Validator(self.operation.body.schema) if self.operation.body is not None else None
+        self.is_read = not self.operation.is_write
 
 
 @dataclass(slots=True)
 class _Node:
-    """One segment of the trie: static continuations by word, and one parameter."""
+    """Node of the routing trie, which is reached after one path segment.
 
-    words: dict[str, "_Node"] = field(default_factory=dict)
-    parameter: "_Node | None" = None
+    Attributes:
+        static_nodes: Next nodes by static path segment.
+        parameter_node: Next node for any value of a path parameter.
+        routes: Routes of the path that ends here by method, each with the names of its path parameters.
+    """
+
+    static_nodes: dict[str, "_Node"] = field(default_factory=dict)
+    parameter_node: "_Node | None" = None
     routes: dict[str, tuple[Route, tuple[str, ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """Result of routing: a route with the values of its path parameters, or the methods that the path supports.
+class RouteMatch:
+    """Result of routing a request by method and path.
 
-    Neither means that the path does not exist.
+    Attributes:
+        route: The route; None if the path does not exist or does not support the method.
+        ids: Values of the path parameters by name.
+        allowed_methods: Methods that the path supports, if it exists but does not support the method.
     """
 
     route: Route | None = None
     ids: dict[str, str] = field(default_factory=dict)
-    allowed: tuple[str, ...] = ()
+    allowed_methods: tuple[str, ...] = ()
 
 
-_End = tuple[_Node, tuple[str, ...]]
-NOTHING = Match()
-LONGEST_PATH = 80
-"""Maximum characters of an unknown path that is compared with the existing ones."""
+_MatchedNode = tuple[_Node, tuple[str, ...]]
+NO_MATCH = RouteMatch()
+MAX_PATH_LENGTH = 80
+"""Maximum characters of an unknown path for which similar paths are searched."""
 
 
-class Table:
-    """Operations of all areas in their order, with their routes.
+class OperationTable:
+    """Operations of all areas in the order of the areas, with their routes.
 
-    Raises ValueError if two rows share an ID, or a method and path.
+    Raises ValueError if two operations have the same ID, or the same method and path.
     """
 
     def __init__(self, areas: Iterable[Area]) -> None:
@@ -66,7 +75,7 @@ class Table:
         self._root = _Node()
         ids = [operation.id for operation in self.operations]
         if duplicates := {id_ for id_ in ids if ids.count(id_) > 1}:
-            raise ValueError(f"Operations share the ids {sorted(duplicates)}.")
+            raise ValueError(f"Several operations have the same ID: {sorted(duplicates)}.")
         for operation in self.operations:
             self._add_route(operation)
 
@@ -76,47 +85,53 @@ class Table:
         for segment in operation.path.split("/")[1:]:
             if segment.startswith("{"):
                 names.append(segment[1:-1])
-                node.parameter = node.parameter or _Node()
-                node = node.parameter
+                node.parameter_node = node.parameter_node or _Node()
+                node = node.parameter_node
             else:
-                node = node.words.setdefault(segment, _Node())
+                node = node.static_nodes.setdefault(segment, _Node())
         if operation.method in node.routes:
-            raise ValueError(f"Two operations answer {operation.method} {operation.path}.")
+            raise ValueError(f"Two operations have {operation.method} {operation.path}.")
         node.routes[operation.method] = (Route(operation), tuple(names))
 
     def __iter__(self) -> Iterator[Operation]:
-        """Iterate over the operations in the order of their areas."""
+        """Return an iterator over the operations in the order of their areas."""
         return iter(self.operations)
 
-    def find(self, method: str, path: str) -> Match:
-        """Return the match of a path as sent; a static segment takes precedence over a parameter, HEAD uses GET."""
+    def match_request(self, method: str, path: str) -> RouteMatch:
+        """Return the route for the method and path of a request. The path may be percent-encoded.
+
+        Static segments take precedence over path parameters. HEAD uses the route of GET.
+        """
         segments = path.split("/")
         if "%" in path:
             segments = [unquote(segment) for segment in segments]
-        best = NOTHING
-        for node, values in _matching_nodes(self._root, segments, 1, ()):
+        best = NO_MATCH
+        for node, values in _iter_matching_nodes(self._root, segments, 1, ()):
             entry = node.routes.get("GET" if method == "HEAD" else method)
             if entry is not None:
                 route, names = entry
-                return Match(route, dict(zip(names, values, strict=True)) if names else {})
-            if node.routes and not best.allowed:
-                best = Match(allowed=_allowed_methods(node))
+                return RouteMatch(route, dict(zip(names, values, strict=True)) if names else {})
+            if node.routes and not best.allowed_methods:
+                best = RouteMatch(allowed_methods=_list_allowed_methods(node))
         return best
 
-    def nearest(self, path: str) -> tuple[str, tuple[str, ...]] | None:
-        """Return the path template most similar to an unknown path, with its methods; None if none is similar."""
-        parts = path.strip("/")[: LONGEST_PATH + 1].split("/")
+    def find_similar_path(self, path: str) -> tuple[str, tuple[str, ...]] | None:
+        """Return the path template that is most similar to an unknown path, and the methods of the template.
+
+        Return None if no template is similar.
+        """
+        parts = path.strip("/")[: MAX_PATH_LENGTH + 1].split("/")
         template = "/" + "/".join(
             "{id}" if "_" in part and part.partition("_")[0] in PREFIXES else part for part in parts
         )
-        if len(template) > LONGEST_PATH or len(parts) < 2:
+        if len(template) > MAX_PATH_LENGTH or len(parts) < 2:
             return None
         paths = {operation.path for operation in self.operations}
-        longer = sorted((path for path in paths if path.startswith(template)), key=len)
+        longer_paths = sorted((path for path in paths if path.startswith(template)), key=len)
         closest = (
             [template]
             if template in paths
-            else longer or get_close_matches(template.lower().replace("_", "-"), paths, 1, 0.7)
+            else longer_paths or get_close_matches(template.lower().replace("_", "-"), paths, 1, 0.7)
         )
         if not closest:
             return None
@@ -125,23 +140,33 @@ class Table:
         )
 
 
-def _allowed_methods(node: _Node) -> tuple[str, ...]:
+def _list_allowed_methods(node: _Node) -> tuple[str, ...]:
     methods = set(node.routes) | {"OPTIONS"} | ({"HEAD"} if "GET" in node.routes else set())
     return tuple(sorted(methods))
 
 
-def _matching_nodes(node: _Node, segments: list[str], at: int, values: tuple[str, ...]) -> Iterator[_End]:
-    """Yield every node that the segments lead to, the most static first."""
-    while at < len(segments):
-        segment = segments[at]
-        at += 1
-        word, parameter = node.words.get(segment), node.parameter if segment else None
-        if word is not None and parameter is not None:
-            yield from _matching_nodes(word, segments, at, values)
-        if parameter is not None:
-            node, values = parameter, (*values, segment)
-        elif word is not None:
-            node = word
+def _iter_matching_nodes(
+    node: _Node, segments: list[str], index: int, values: tuple[str, ...]
+) -> Iterator[_MatchedNode]:
+    """Yield every node that the path reaches, with the values of the path parameters. Static segments take precedence.
+
+    Args:
+        node: The node that the segments before `index` reach.
+        segments: All segments of the path.
+        index: Index of the next segment.
+        values: Values of the path parameters before `index`.
+    """
+    while index < len(segments):
+        segment = segments[index]
+        index += 1
+        static_node = node.static_nodes.get(segment)
+        parameter_node = node.parameter_node if segment else None
+        if static_node is not None and parameter_node is not None:
+            yield from _iter_matching_nodes(static_node, segments, index, values)
+        if parameter_node is not None:
+            node, values = parameter_node, (*values, segment)
+        elif static_node is not None:
+            node = static_node
         else:
             return
     yield node, values

@@ -1,4 +1,7 @@
-"""Validation by JSON Schema (Draft 2020-12) with field, code and sentence of each fault (docs/conventions.md#error-fields)."""
+"""Validation of values by JSON Schema (Draft 2020-12).
+
+A field error has a field name, a code and a sentence (docs/conventions.md#error-fields).
+"""
 
 import re
 import tomllib
@@ -12,12 +15,12 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from domain.kernel.closeness import FEW_NAMES, Closeness, listed
 from domain.kernel.errors import FieldError
-from domain.kernel.ids import LENGTH, NOUNS, prefix_in
-from domain.kernel.schema import moment_of
+from domain.kernel.ids import LENGTH, NOUNS, find_pattern_prefix
+from domain.kernel.schema import parse_time
+from domain.kernel.suggestions import MAX_LISTED_NAMES, WordSuggester, format_list
 
-_texts = tomllib.loads(files(__package__).joinpath("faults.toml").read_text("utf-8"))
+_texts = tomllib.loads(files(__package__).joinpath("field_errors.toml").read_text("utf-8"))
 FORMAT_WORDS: Final[dict[str, str]] = _texts["formats"]
 TYPE_WORDS: Final[dict[str, str]] = _texts["types"]
 CODES: Final[dict[str, str]] = _texts["codes"]
@@ -25,99 +28,123 @@ SENTENCES: Final[dict[str, str]] = _texts["sentences"]
 COUNTED: Final[dict[str, list[str]]] = _texts["counted"]
 
 
-def words_of(schema: Mapping[str, Any]) -> str | None:
-    """Return a noun phrase for the schema's pattern or format; None if it has none."""
-    prefix = prefix_in(str(schema.get("pattern", "")))
+def describe_format(schema: Mapping[str, Any]) -> str | None:
+    """Return a noun phrase for texts that match the schema's pattern or format; None if the schema has neither."""
+    prefix = find_pattern_prefix(str(schema.get("pattern", "")))
     if prefix is not None:
-        return id_words(prefix)
+        return describe_id(prefix)
     words = schema.get("x-words") or FORMAT_WORDS.get(str(schema.get("format")))
     return None if words is None else str(words)
 
 
-def id_words(prefix: str) -> str:
-    """Return the noun phrase of an ID: `the ID of a product (prod_ and 22 letters and digits)`."""
+def describe_id(prefix: str) -> str:
+    """Return a noun phrase for IDs with the prefix: `the ID of a product (prod_ and 22 letters and digits)`."""
     return f"the ID of {NOUNS[prefix]} ({prefix}_ and {LENGTH} letters and digits)"
 
 
-LONGEST_SENTENCE = 400
-"""Maximum characters of a sentence."""
+MAX_SENTENCE_LENGTH = 400
+"""Maximum characters of the sentence of a field error."""
 _LONGEST_EXAMPLE = 100
-Given = Mapping[str, Any]
+Schema = Mapping[str, Any]
 
 
-def sentence(keyword: str, wanted: Any, value: Any, schema: Given, closeness: Closeness) -> str:
-    """Return the sentence of one fault of `keyword`, whose value in `schema` is `wanted`.
+def describe_invalid_value(
+    keyword: str, keyword_value: Any, value: Any, schema: Schema, suggester: WordSuggester
+) -> str:
+    """Return the sentence for a value that violates a keyword of its schema.
 
-    No sentence contains the invalid value, because it may be a secret, or large.
+    The sentence does not contain the value, which may be a secret, or large.
+
+    Args:
+        keyword: The violated JSON Schema keyword.
+        keyword_value: The keyword's value in the schema.
+        value: The invalid value.
+        schema: The schema that contains the keyword.
+        suggester: Finds the allowed value that is most similar to an invalid one.
     """
     if keyword in SENTENCES:
-        about = str(schema.get("description", "")).strip()
-        text = SENTENCES[keyword].format(wanted=_format_value(wanted), about=about).strip()
+        description = str(schema.get("description", "")).strip()
+        text = SENTENCES[keyword].format(wanted=_format_value(keyword_value), about=description).strip()
     elif keyword in COUNTED:
-        text = _count_sentence(keyword, wanted, len(value))
+        text = _describe_count_error(keyword, keyword_value, len(value))
     elif keyword == "type":
-        text = _type_sentence(wanted, value, schema)
+        text = _describe_type_error(keyword_value, value, schema)
     elif keyword == "enum":
-        text = _enum_sentence([_format_value(one) for one in wanted], value, closeness)
+        text = _describe_enum_error([_format_value(choice) for choice in keyword_value], value, suggester)
     elif keyword in ("pattern", "format"):
-        text = _pattern_sentence(schema)
+        text = _describe_pattern_error(schema)
     elif keyword in ("minimum", "maximum"):
         low, high = schema.get("minimum"), schema.get("maximum")
-        both = low is not None and high is not None
+        has_both = low is not None and high is not None
         text = (
             f"Must be between {low} and {high}."
-            if both
-            else f"Must be at {'most' if low is None else 'least'} {wanted}."
+            if has_both
+            else f"Must be at {'most' if low is None else 'least'} {keyword_value}."
         )
     elif keyword == "propertyNames":
-        text = _name_sentence(wanted if isinstance(wanted, Mapping) else schema.get("propertyNames"))
+        text = _describe_name_error(
+            keyword_value if isinstance(keyword_value, Mapping) else schema.get("propertyNames")
+        )
     else:
-        text = f"Must be {wanted_by(schema)}."
-    return text if len(text) <= LONGEST_SENTENCE else text[: LONGEST_SENTENCE - 1] + "…"
+        text = f"Must be {describe_expected(schema)}."
+    return text if len(text) <= MAX_SENTENCE_LENGTH else text[: MAX_SENTENCE_LENGTH - 1] + "…"
 
 
-def missing(name: str, schema: Given) -> str:
-    """Return the sentence for a missing required field."""
+def describe_missing_field(name: str, schema: Schema) -> str:
+    """Return the sentence for a required field that is missing from an object with the schema."""
     inner = schema.get("properties", {}).get(name)
-    return f"This field is required: {wanted_by(inner)}." if isinstance(inner, Mapping) else "This field is required."
+    return (
+        f"This field is required: {describe_expected(inner)}."
+        if isinstance(inner, Mapping)
+        else "This field is required."
+    )
 
 
-def unknown(name: str, known: Sequence[str], closeness: Closeness, what: str = "field") -> str:
-    """Return the sentence for an unknown field or parameter."""
-    if not known:
-        return f"This {what} does not exist: none is accepted here."
-    closest = closeness.closest(name, known)
+def describe_unknown_name(
+    name: str, existing_names: Sequence[str], suggester: WordSuggester, noun: str = "field"
+) -> str:
+    """Return the sentence for an unknown field or parameter, with the most similar existing name.
+
+    Args:
+        name: The unknown name.
+        existing_names: The existing names.
+        suggester: Finds the most similar name.
+        noun: `field` or `parameter`.
+    """
+    if not existing_names:
+        return f"This {noun} does not exist: no {noun} is accepted here."
+    closest = suggester.find_closest(name, existing_names)
     if closest is not None:
-        return f"This {what} does not exist. Did you mean {closest}?"
-    return f"This {what} does not exist. Available: {listed(sorted(known), FEW_NAMES)}."
+        return f"This {noun} does not exist. Did you mean {closest}?"
+    return f"This {noun} does not exist. Available: {format_list(sorted(existing_names), MAX_LISTED_NAMES)}."
 
 
-def wanted_by(schema: Given) -> str:
-    """Return the schema's allowed values as a noun phrase: `text, such as oak`."""
+def describe_expected(schema: Schema) -> str:
+    """Return a noun phrase for the values that the schema allows, for example `text, such as oak`."""
     if "const" in schema:
         return _format_value(schema["const"])
     if "enum" in schema:
-        return _one_of_phrase(listed([_format_value(one) for one in schema["enum"]]), len(schema["enum"]))
+        return _format_choices(format_list([_format_value(choice) for choice in schema["enum"]]), len(schema["enum"]))
     branches = schema.get("anyOf") or schema.get("oneOf")
     if branches:
         typed_branches = [branch for branch in branches if isinstance(branch, Mapping) and branch.get("type") != "null"]
-        wanted = " or ".join(dict.fromkeys(wanted_by(branch) for branch in typed_branches))
-        return wanted if len(typed_branches) == len(branches) else f"null or {wanted}"
+        phrase = " or ".join(dict.fromkeys(describe_expected(branch) for branch in typed_branches))
+        return phrase if len(typed_branches) == len(branches) else f"null or {phrase}"
     if schema.get("type") == "object" and schema.get("required"):
         return f"an object with {' and '.join(schema['required'])}"
-    return (words_of(schema) or _type_phrase(schema.get("type"))) + _example_phrase(schema)
+    return (describe_format(schema) or _format_types(schema.get("type"))) + _format_example(schema)
 
 
-def _one_of_phrase(values: str, count: int) -> str:
+def _format_choices(values: str, count: int) -> str:
     return values if count == 1 else f"one of {values}"
 
 
-def _type_phrase(given: Any) -> str:
-    names = [given] if isinstance(given, str) else list(given or ())
+def _format_types(types: Any) -> str:
+    names = [types] if isinstance(types, str) else list(types or ())
     return " or ".join(TYPE_WORDS[name] for name in names if name in TYPE_WORDS) or "another value"
 
 
-def _example_phrase(schema: Given) -> str:
+def _format_example(schema: Schema) -> str:
     for example in schema.get("examples", ()):
         if isinstance(example, bool) or example is None or example == "":
             continue
@@ -129,10 +156,10 @@ def _example_phrase(schema: Given) -> str:
 def _format_value(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return str(value) if isinstance(value, (str, int, float, Decimal)) else _type_name(value)
+    return str(value) if isinstance(value, (str, int, float, Decimal)) else _describe_type(value)
 
 
-def _type_name(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return _format_value(value)
     if isinstance(value, str):
@@ -144,56 +171,55 @@ def _type_name(value: Any) -> str:
     return "a number" if isinstance(value, int) else "a number with a fraction"
 
 
-def _type_sentence(wanted: Any, value: Any, schema: Given) -> str:
-    kinds = [wanted] if isinstance(wanted, str) else list(wanted)
-    unquoted = isinstance(value, str) and (
-        (value in ("true", "false") and "boolean" in kinds) or (value.isdigit() and {"integer", "number"} & set(kinds))
+def _describe_type_error(types: Any, value: Any, schema: Schema) -> str:
+    names = [types] if isinstance(types, str) else list(types)
+    is_quoted = isinstance(value, str) and (
+        (value in ("true", "false") and "boolean" in names) or (value.isdigit() and {"integer", "number"} & set(names))
     )
-    statement = f"Must be {_type_phrase(wanted)}{_example_phrase(schema)}; this is {_type_name(value)}."
-    return f"{statement} Leave out the quotation marks." if unquoted else statement
+    statement = f"Must be {_format_types(types)}{_format_example(schema)}; this is {_describe_type(value)}."
+    return f"{statement} Remove the quotation marks." if is_quoted else statement
 
 
-def _enum_sentence(known: list[str], value: Any, closeness: Closeness) -> str:
-    closest = closeness.closest(value, known) if isinstance(value, str) else None
+def _describe_enum_error(choices: list[str], value: Any, suggester: WordSuggester) -> str:
+    closest = suggester.find_closest(value, choices) if isinstance(value, str) else None
     if closest is None:
-        return f"Must be {_one_of_phrase(listed(known), len(known))}."
+        return f"Must be {_format_choices(format_list(choices), len(choices))}."
     if value.lower() == closest:
         return f"Use lower case: {closest}."
     if value.upper() == closest:
         return f"Use upper case: {closest}."
     if value.strip().lower() == closest.lower():
         return f"Write it exactly as {closest}."
-    return f"Did you mean {closest}? Must be {_one_of_phrase(closeness.listed(value, known), len(known))}."
+    return f"Did you mean {closest}? Must be {_format_choices(suggester.format_by_similarity(value, choices), len(choices))}."
 
 
-def _name_sentence(schema: Any) -> str:
-    noun_phrase = words_of(schema) if isinstance(schema, Mapping) else None
+def _describe_name_error(schema: Any) -> str:
+    noun_phrase = describe_format(schema) if isinstance(schema, Mapping) else None
     return (
         f"A field name is not allowed: names must be {noun_phrase}." if noun_phrase else "A field name is not allowed."
     )
 
 
-def _pattern_sentence(schema: Given) -> str:
-    noun_phrase = words_of(schema)
+def _describe_pattern_error(schema: Schema) -> str:
+    noun_phrase = describe_format(schema)
     if noun_phrase is not None:
-        return f"Must be {noun_phrase}{_example_phrase(schema)}."
-    about = str(schema.get("description") or schema.get("title") or "").strip().rstrip(".")
-    return f"Has the wrong format{f': {about}' if about else ''}{_example_phrase(schema)}."
+        return f"Must be {noun_phrase}{_format_example(schema)}."
+    description = str(schema.get("description") or schema.get("title") or "").strip().rstrip(".")
+    return f"Has the wrong format{f': {description}' if description else ''}{_format_example(schema)}."
 
 
-def _count_sentence(keyword: str, wanted: int, count: int) -> str:
-    least = keyword.startswith("min")
-    if least and wanted == 1:
+def _describe_count_error(keyword: str, limit: int, count: int) -> str:
+    is_minimum = keyword.startswith("min")
+    if is_minimum and limit == 1:
         return "Must not be empty."
-    return (
-        f"Must have at {'least' if least else 'most'} {wanted} {COUNTED[keyword][wanted != 1]}; this one has {count}."
-    )
+    return f"Must have at {'least' if is_minimum else 'most'} {limit} {COUNTED[keyword][limit != 1]}; this one has {count}."
 
 
 Path = list[str | int]
-Found = tuple[Path, Any, Any]
-FEW_VALUES = 1000
-"""Number of values up to which all errors of a body are collected."""
+LocatedError = tuple[Path, Any, Any]
+"""Error of jsonschema_rs with its location: path of the validated value, error, and schema to which the error's paths are relative."""
+MAX_SMALL_VALUE_COUNT = 1000
+"""Maximum number of nested values of a body for which jsonschema_rs collects all errors at once."""
 _NESTED_KEYWORDS = ("properties", "items", "additionalProperties", "anyOf", "oneOf")
 _LOCAL_KEYWORDS = frozenset(
     "type enum const pattern format minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf "
@@ -203,126 +229,132 @@ _LOCAL_KEYWORDS = frozenset(
 """Keywords that do not refer to other parts of the schema."""
 
 
-def has_few_values(value: Any) -> bool:
-    """Return whether the value contains at most FEW_VALUES others."""
-    left, open_ = FEW_VALUES, [value]
-    while open_:
-        item = open_.pop()
+def is_small_value(value: Any) -> bool:
+    """Return whether at most MAX_SMALL_VALUE_COUNT values are nested in the value."""
+    remaining, values = MAX_SMALL_VALUE_COUNT, [value]
+    while values:
+        item = values.pop()
         if isinstance(item, (dict, list)):
-            left -= len(item)
-            if left < 0:
+            remaining -= len(item)
+            if remaining < 0:
                 return False
-            open_.extend(item.values() if isinstance(item, dict) else item)
+            values.extend(item.values() if isinstance(item, dict) else item)
     return True
 
 
-class Part:
-    """One place of a schema, compiled on first use separately from its nested places. `options` are those of the library."""
+class Subschema:
+    """Subschema of a JSON schema, with validators that are compiled at first use.
+
+    Args:
+        schema: The subschema.
+        options: Keyword arguments of jsonschema_rs.Draft202012Validator.
+    """
 
     def __init__(self, schema: Any, options: Mapping[str, Any]) -> None:
         self._schema, self._options = schema, options
 
-    def errors(self, value: Any, at: Path) -> Iterator[Found]:
-        """Yield the errors of a value.
-
-        Each comes with the path of the value in which it was found, and the schema to which its own path is relative.
-        """
-        if self._whole_validator.is_valid(value):
+    def find_errors(self, value: Any, path: Path) -> Iterator[LocatedError]:
+        """Yield the errors of the value at `path`, and of the values nested in it."""
+        if self._full_validator.is_valid(value):
             return
         if not self._allows_container(value):
-            stand_in: Any = {} if isinstance(value, dict) else []
+            empty_container: Any = {} if isinstance(value, dict) else []
             for name in self._schema.keys() & {"type", "enum", "const"}:
                 kind = SimpleNamespace(name=name, value=self._schema[name])
                 yield (
-                    at,
-                    SimpleNamespace(kind=kind, instance=stand_in, schema_path=(name,), instance_path=()),
+                    path,
+                    SimpleNamespace(kind=kind, instance=empty_container, schema_path=(name,), instance_path=()),
                     self._schema,
                 )
             return
-        for error in self._own_errors(value):
-            yield at, error, self._schema
-        for name, part, inner in self._members(value):
-            yield from part.errors(inner, [*at, name])
-        if (closest := self._intended_branch(value)) is not None:
-            yield from closest.errors(value, at)
+        for error in self._find_shallow_errors(value):
+            yield path, error, self._schema
+        for name, subschema, inner in self._iter_members(value):
+            yield from subschema.find_errors(inner, [*path, name])
+        if (branch := self._find_intended_branch(value)) is not None:
+            yield from branch.find_errors(value, path)
 
-    def _members(self, value: Any) -> Iterator[tuple[str | int, "Part", Any]]:
-        """Yield the members of the value, each with the part that applies to it."""
+    def _iter_members(self, value: Any) -> Iterator[tuple[str | int, "Subschema", Any]]:
+        """Yield name or index, subschema and value of each member of an object or list that has a subschema."""
         if isinstance(value, dict):
             for name, inner in value.items():
-                if (part := self._properties.get(name, self._additional)) is not None:
-                    yield name, part, inner
+                if (subschema := self._properties.get(name, self._additional_properties)) is not None:
+                    yield name, subschema, inner
         elif isinstance(value, list) and (items := self._items) is not None:
             for index, inner in enumerate(value):
                 yield index, items, inner
 
     def _allows_container(self, value: Any) -> bool:
-        """Return whether a container may have this type; the library would include all of it in its message."""
+        """Return False if the value is an object or list and the schema does not allow this type, else True."""
+        # jsonschema_rs would include the whole object or list in its error message
         if not isinstance(value, (dict, list)) or not self._can_split or "type" not in self._schema:
             return True
         return ("object" if isinstance(value, dict) else "array") in self._schema["type"]
 
     @cached_property
-    def _whole_validator(self) -> Any:
+    def _full_validator(self) -> Any:
         return self._compile(self._schema)
 
     @cached_property
     def _can_split(self) -> bool:
-        """True if the schema can be split; a schema with references cannot."""
+        """True if nested subschemas can be validated separately, because the schema contains no `$ref`."""
         return isinstance(self._schema, dict) and "$ref" not in repr(self._schema)
 
     @cached_property
-    def _own_validator(self) -> Any:
-        """The schema without what its nested parts check."""
+    def _shallow_validator(self) -> Any:
+        """Validator of the schema without the nested subschemas."""
         if not self._can_split:
-            return self._whole_validator
-        schema = {name: given for name, given in self._schema.items() if name not in _NESTED_KEYWORDS}
+            return self._full_validator
+        schema = {name: keyword_value for name, keyword_value in self._schema.items() if name not in _NESTED_KEYWORDS}
         if self._properties:
             schema["properties"] = dict.fromkeys(self._properties, True)
         if self._schema.get("additionalProperties") is False:
             schema["additionalProperties"] = False
         for name in ("anyOf", "oneOf"):
             if name in self._schema:
-                schema["anyOf"] = [_type_only(branch) for branch in self._schema[name]]
+                schema["anyOf"] = [_keep_type(branch) for branch in self._schema[name]]
         return self._compile(schema)
 
     @cached_property
-    def _is_plain(self) -> bool:
+    def _is_self_contained(self) -> bool:
+        """True if the schema has only keywords that do not refer to other parts of it."""
         return self._can_split and self._schema.keys() <= _LOCAL_KEYWORDS | set(_NESTED_KEYWORDS)
 
     @cached_property
-    def _properties(self) -> dict[str, "Part"]:
-        given = self._schema.get("properties", {}) if self._can_split else {}
-        return {name: Part(schema, self._options) for name, schema in given.items()}
+    def _properties(self) -> dict[str, "Subschema"]:
+        schemas = self._schema.get("properties", {}) if self._can_split else {}
+        return {name: Subschema(schema, self._options) for name, schema in schemas.items()}
 
     @cached_property
-    def _additional(self) -> "Part | None":
-        return self._part("additionalProperties")
+    def _additional_properties(self) -> "Subschema | None":
+        return self._create_subschema("additionalProperties")
 
     @cached_property
-    def _items(self) -> "Part | None":
-        return self._part("items")
+    def _items(self) -> "Subschema | None":
+        return self._create_subschema("items")
 
     @cached_property
-    def _branches(self) -> list[tuple[Any, "Part"]]:
-        given = (self._schema.get("anyOf") or self._schema.get("oneOf") or []) if self._can_split else []
-        return [(self._compile(_type_only(branch)), Part(branch, self._options)) for branch in given]
+    def _branches(self) -> list[tuple[Any, "Subschema"]]:
+        branches = (self._schema.get("anyOf") or self._schema.get("oneOf") or []) if self._can_split else []
+        return [(self._compile(_keep_type(branch)), Subschema(branch, self._options)) for branch in branches]
 
-    def _part(self, name: str) -> "Part | None":
-        given = self._schema.get(name) if self._can_split else None
-        return Part(given, self._options) if isinstance(given, dict) else None
+    def _create_subschema(self, keyword: str) -> "Subschema | None":
+        """Return the subschema that is the value of the keyword, or None."""
+        schema = self._schema.get(keyword) if self._can_split else None
+        return Subschema(schema, self._options) if isinstance(schema, dict) else None
 
-    def _intended_branch(self, value: Any) -> "Part | None":
-        """Return the intended alternative: the only one whose type fits the value, or None."""
-        fitting = [part for typed, part in self._branches if typed.is_valid(value)]
-        return fitting[0] if len(fitting) == 1 else None
+    def _find_intended_branch(self, value: Any) -> "Subschema | None":
+        """Return the branch of anyOf or oneOf that allows the type of the value; None unless there is exactly one."""
+        fitting_branches = [branch for type_validator, branch in self._branches if type_validator.is_valid(value)]
+        return fitting_branches[0] if len(fitting_branches) == 1 else None
 
-    def _own_errors(self, value: Any) -> Iterator[Any]:
-        if self._is_plain:
-            yield from self._own_validator.iter_errors(value)
+    def _find_shallow_errors(self, value: Any) -> Iterator[Any]:
+        """Yield the errors of the value without those of nested values: all if `_is_self_contained`, else the first."""
+        if self._is_self_contained:
+            yield from self._shallow_validator.iter_errors(value)
             return
         try:
-            self._own_validator.validate(value)
+            self._shallow_validator.validate(value)
         except jsonschema_rs.ValidationError as error:
             yield error
 
@@ -330,156 +362,187 @@ class Part:
         return jsonschema_rs.Draft202012Validator(schema, **self._options)
 
 
-def _type_only(branch: Any) -> Any:
+def _keep_type(branch: Any) -> Any:
+    """Return a schema with only the type of the branch; True, which allows every value, for a branch without type."""
     return {"type": branch["type"]} if isinstance(branch, dict) and "type" in branch else True
 
 
-MOST_FAULTS = 100
-"""Maximum faults reported per request."""
-LONGEST_FIELD = 300
+MAX_FIELD_ERRORS = 100
+"""Maximum number of field errors that are reported for a request."""
+MAX_FIELD_LENGTH = 300
 """Maximum characters of a field name."""
 
 
-_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})")
+_DATE_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
 
-Names = Callable[[Sequence[str | int]], str]
-Fault = tuple[Sequence[str | int], str, str]
+PathFormatter = Callable[[Sequence[str | int]], str]
+"""Function that converts the path of a value to a field name."""
+FieldErrorParts = tuple[Sequence[str | int], str, str]
+"""Parts of a FieldError: path of the invalid value, from which the field name is formatted, code, and sentence."""
 
 
-def is_moment(text: str) -> bool:
-    """Return whether the text is an RFC 3339 time with offset that a UTC datetime can represent (so no leap second)."""
+def is_date_time(text: str) -> bool:
+    """Return whether the text is an RFC 3339 time with an offset. Leap seconds are not allowed."""
     try:
-        return _MOMENT.fullmatch(text) is not None and moment_of(text) is not None
+        return _DATE_TIME.fullmatch(text) is not None and parse_time(text) is not None
     except (ValueError, OverflowError):
         return False
 
 
-def is_day(text: str) -> bool:
-    """Return whether the text is an RFC 3339 full date."""
+def is_date(text: str) -> bool:
+    """Return whether the text is a date in the format of RFC 3339, such as 2026-11-20."""
     try:
         return len(text) == 10 and text[4] == "-" and date.fromisoformat(text) is not None
     except ValueError:
         return False
 
 
-FORMATS: Final[dict[str, Callable[[str], bool]]] = {"date-time": is_moment, "date": is_day}
+FORMATS: Final[dict[str, Callable[[str], bool]]] = {"date-time": is_date_time, "date": is_date}
 
 
-def dotted(path: Sequence[str | int]) -> str:
-    """Return the dotted path of a body's field; the body itself is `body`."""
+def format_body_path(path: Sequence[str | int]) -> str:
+    """Return the field name of a path in a body: the path joined by dots, or `body` for the body itself."""
     return ".".join(map(str, path)) or "body"
 
 
-def in_query(path: Sequence[str | int]) -> str:
-    """Return the path of a query parameter."""
+def format_query_path(path: Sequence[str | int]) -> str:
+    """Return the field name of a path in a query string, such as `query.limit`."""
     return ".".join(("query", *map(str, path)))
 
 
 class Validator:
-    """Compiled schema. `names` converts a path into a field name."""
+    """Validator of values against one JSON schema.
 
-    def __init__(self, schema: Mapping[str, Any], names: Names = dotted) -> None:
-        self._part = Part(dict(schema), {"validate_formats": True, "formats": FORMATS})
+    Args:
+        schema: The JSON schema, which is compiled.
+        format_path: Returns the field name for the path of an invalid value.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], format_path: PathFormatter = format_body_path) -> None:
+        self._part = Subschema(dict(schema), {"validate_formats": True, "formats": FORMATS})
         self._schema = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True, formats=FORMATS)
         self.schema: Final = dict(schema)
-        self._names = names
+        self._names = format_path
 
-    def faults(self, value: Any) -> tuple[FieldError, ...]:
-        """Return the faults of the value in the order of the schema; at most MOST_FAULTS + 1."""
+    def find_field_errors(self, value: Any) -> tuple[FieldError, ...]:
+        """Return the field errors of the value in the order of the schema, at most MAX_FIELD_ERRORS + 1."""
         if self._schema.is_valid(value):
             return ()
-        found: dict[tuple[str, str], FieldError] = {}
-        for path, code, detail in self._find_faults(value):
-            fault = FieldError(self._names(path)[:LONGEST_FIELD], code, detail)
-            found.setdefault((fault.field, fault.code), fault)
-            if len(found) > MOST_FAULTS:
+        error_by_name: dict[tuple[str, str], FieldError] = {}
+        for path, code, detail in self._iter_errors(value):
+            field_error = FieldError(self._names(path)[:MAX_FIELD_LENGTH], code, detail)
+            error_by_name.setdefault((field_error.field, field_error.code), field_error)
+            if len(error_by_name) > MAX_FIELD_ERRORS:
                 break
-        return tuple(found.values())
+        return tuple(error_by_name.values())
 
-    def _find_faults(self, value: Any) -> Iterator[Fault]:
-        telling = Telling("parameter" if self._names is in_query else "field")
-        if has_few_values(value):
+    def _iter_errors(self, value: Any) -> Iterator[FieldErrorParts]:
+        """Yield the parts of the value's field errors. A large value is validated subschema by subschema to save memory."""
+        converter = FieldErrorConverter("parameter" if self._names is format_query_path else "field")
+        if is_small_value(value):
             for error in self._schema.iter_errors(value):
-                yield from telling.faults(error, [], self.schema)
+                yield from converter.convert_error(error, [], self.schema)
             return
         has_errors = False
-        for at, error, schema in self._part.errors(value, []):
+        for path, error, schema in self._part.find_errors(value, []):
             has_errors = True
-            yield from telling.faults(error, at, schema)
+            yield from converter.convert_error(error, path, schema)
         if not has_errors:
-            yield [], "invalid_value", f"Must be {wanted_by(self.schema)}."
+            yield [], "invalid_value", f"Must be {describe_expected(self.schema)}."
 
 
-class Telling:
-    """Converter of one request's errors into faults. `what` is `field` or `parameter`."""
+class FieldErrorConverter:
+    """Converter of errors of jsonschema_rs into field errors, for one request. `noun` is `field` or `parameter`."""
 
-    def __init__(self, what: str) -> None:
-        self._what, self._closeness = what, Closeness()
+    def __init__(self, noun: str) -> None:
+        self._noun, self._suggester = noun, WordSuggester()
 
-    def faults(self, error: Any, at: Path, whole: Any) -> Iterator[Fault]:
-        """Yield one error as faults: missing and unknown fields by their own name, alternatives by the best branch.
+    def convert_error(self, error: Any, value_path: Path, root_schema: Any) -> Iterator[FieldErrorParts]:
+        """Yield the parts of the field errors for one error of jsonschema_rs.
 
-        `at` is the path of the validated value, `whole` its schema.
+        Each unknown field is a separate field error. For anyOf and oneOf, the errors of the intended branch are described.
+
+        Args:
+            error: The error.
+            value_path: The path of the validated value in the request.
+            root_schema: The schema to which the error's paths are relative.
         """
-        kind, path = error.kind, [*at, *error.instance_path]
-        schema = _schema_at(whole, error.schema_path)
+        kind, path = error.kind, [*value_path, *error.instance_path]
+        schema = _find_schema_at(root_schema, error.schema_path)
         if kind.name == "required":
-            yield [*path, kind.property], "required", missing(kind.property, schema)
+            yield [*path, kind.property], "required", describe_missing_field(kind.property, schema)
         elif kind.name in ("additionalProperties", "unevaluatedProperties"):
-            known = list(schema.get("properties", {}))
+            existing_names = list(schema.get("properties", {}))
             for name in kind.unexpected:
-                yield [*path, name], "unknown_field", unknown(name, known, self._closeness, self._what)
-        elif kind.name in ("anyOf", "oneOf") and (branch := _best_branch(kind, list(error.instance_path))):
-            for inner in branch:
-                yield from self.faults(inner, at, whole)
+                sentence = describe_unknown_name(name, existing_names, self._suggester, self._noun)
+                yield [*path, name], "unknown_field", sentence
+        elif kind.name in ("anyOf", "oneOf") and (branch := _find_intended_errors(kind, list(error.instance_path))):
+            for branch_error in branch:
+                yield from self.convert_error(branch_error, value_path, root_schema)
         else:
-            several = type(kind).__name__ == "OneOfMultipleValid"
-            keyword = "oneOfMultiple" if several else kind.name
-            statement = sentence(keyword, getattr(kind, "value", None), error.instance, schema, self._closeness)
-            yield path, CODES.get(kind.name, _alternative_code(kind)), statement
+            matches_several = type(kind).__name__ == "OneOfMultipleValid"
+            keyword = "oneOfMultiple" if matches_several else kind.name
+            statement = describe_invalid_value(
+                keyword, getattr(kind, "value", None), error.instance, schema, self._suggester
+            )
+            yield path, CODES.get(kind.name, _choose_code(kind)), statement
 
 
-def _schema_at(schema: Any, path: Sequence[str | int]) -> Mapping[str, Any]:
-    """Return the schema that contains the path's keyword; empty if it cannot be found."""
-    for step in list(path)[:-1]:
+def _find_schema_at(schema: Any, path: Sequence[str | int]) -> Mapping[str, Any]:
+    """Return the subschema that contains the last keyword of the path; an empty mapping if there is none."""
+    for segment in list(path)[:-1]:
         if isinstance(schema, Mapping):
-            schema = schema.get(step, schema.get("oneOf") if step == "anyOf" else None)
-        elif isinstance(schema, list) and isinstance(step, int) and step < len(schema):
-            schema = schema[step]
+            schema = schema.get(segment, schema.get("oneOf") if segment == "anyOf" else None)
+        elif isinstance(schema, list) and isinstance(segment, int) and segment < len(schema):
+            schema = schema[segment]
         else:
             return {}
     return schema if isinstance(schema, Mapping) else {}
 
 
-def _alternative_code(kind: Any) -> str:
+def _choose_code(kind: Any) -> str:
+    """Return `invalid_type` if every branch of anyOf or oneOf has a type error, else `invalid_value`."""
     context = getattr(kind, "context", None)
-    every = context and all(any(error.kind.name == "type" for error in branch) for branch in context)
-    return "invalid_type" if every else "invalid_value"
+    has_type_errors_only = context and all(any(error.kind.name == "type" for error in branch) for branch in context)
+    return "invalid_type" if has_type_errors_only else "invalid_value"
 
 
-def _best_branch(kind: Any, path: list[str | int]) -> list[Any] | None:
-    """Return the errors of the intended branch: the only one whose type fits the value, or None."""
+def _find_intended_errors(kind: Any, path: list[str | int]) -> list[Any] | None:
+    """Return the errors of the only branch of anyOf or oneOf that allows the type of the value.
+
+    Return None if no or several branches allow it.
+
+    Args:
+        kind: The description of an anyOf or oneOf error by jsonschema_rs.
+        path: The path of the value in the error.
+    """
     context = getattr(kind, "context", None) or []
-    fitting = [b for b in context if not any(e.kind.name == "type" and list(e.instance_path) == path for e in b)]
-    return fitting[0] if len(fitting) == 1 else None
+    fitting_branches = [
+        branch
+        for branch in context
+        if not any(error.kind.name == "type" and list(error.instance_path) == path for error in branch)
+    ]
+    return fitting_branches[0] if len(fitting_branches) == 1 else None
 
 
-class SchemaFaults:
-    """Implementation of ports.schemas.Schemas; compiles a schema on each call, as settings seldom change."""
+class JsonSchemaValidator:
+    """Implementation of SchemaValidator (ports/schemas.py), which compiles the schema on each call."""
 
-    def faults(self, schema: Mapping[str, Any], value: Any, path: str) -> tuple[FieldError, ...]:
-        """Return the faults of the value, each with its dotted path below `path`."""
+    def find_field_errors(self, schema: Mapping[str, Any], value: Any, path: str) -> tuple[FieldError, ...]:
+        """Return the field errors of the value. Their field names are paths joined by dots that begin with `path`."""
 
-        def prefixed(parts: Sequence[str | int]) -> str:
-            return ".".join((path, *map(str, parts)))
+        def format_prefixed_path(segments: Sequence[str | int]) -> str:
+            return ".".join((path, *map(str, segments)))
 
-        return Validator(schema, prefixed).faults(value)
+        return Validator(schema, format_prefixed_path).find_field_errors(value)
 
 
-def summary_of(faults: Sequence[FieldError]) -> str:
-    """Return the first fault as a sentence, and the number of further ones."""
-    first = f"{faults[0].field}: {faults[0].detail}"
-    if len(faults) == 1:
+def summarise_field_errors(errors: Sequence[FieldError]) -> str:
+    """Return a text with the first field error and the number of further ones."""
+    first = f"{errors[0].field}: {errors[0].detail}"
+    if len(errors) == 1:
         return first
-    others = f"{len(faults) - 1}" if len(faults) <= MOST_FAULTS else f"at least {MOST_FAULTS}"
-    return f"{first} See errors[] for {others} more."
+    further_count = f"{len(errors) - 1}" if len(errors) <= MAX_FIELD_ERRORS else f"at least {MAX_FIELD_ERRORS}"
+    return f"{first} See errors[] for {further_count} more."

@@ -1,1 +1,1 @@
-"""Scheduler process: the leader among several wakes workers and runs periodic tasks."""
+"""Scheduler process. One scheduler is the leader, which notifies workers of due jobs and runs periodic tasks."""

@@ -1,4 +1,4 @@
-"""Metrics of the leading scheduler for the whole service: waiting jobs, late ticks, the network log's lag."""
+"""Metrics of the whole service, exported by the leading scheduler: waiting jobs, late ticks, lag of the copies of published events."""
 
 import asyncio
 import itertools
@@ -10,163 +10,177 @@ from typing import NamedTuple
 
 from domain.changes.usecases.network import NetworkRelay
 from domain.jobs.model import Backlog
-from domain.jobs.ports import Dispatch
-from domain.jobs.usecases.ticks import Ticks
+from domain.jobs.ports import JobDispatcher
+from domain.jobs.usecases.ticks import TickRunner
 from domain.kernel.clock import CLOCK
 from domain.platform.instances import ROLES
-from domain.platform.model import OperatingFigures
-from domain.platform.ports import Instances, OperatingFiguresReader
+from domain.platform.model import WorkloadMetrics
+from domain.platform.ports import Instances, WorkloadMetricsReader
 from entrypoints.metrics import Metrics
 
-EVERY = 15.0
-"""Seconds between two reads of the backlog."""
-FIGURES_EACH = 4
-"""Backlog reads per read of the operating figures."""
+BACKLOG_INTERVAL_SECONDS = 15.0
+"""Seconds between two reads of the job backlog."""
+BACKLOG_READS_PER_WORKLOAD_READ = 4
+"""Number of reads of the job backlog per read of the workload metrics."""
 LOG = logging.getLogger("joinery.metrics")
 
 
-class Figure(NamedTuple):
-    """Gauge of one operating figure, absent while the figure is None."""
+class WorkloadGauge(NamedTuple):
+    """Gauge of one workload metric of the whole service.
+
+    Attributes:
+        metric: The name under which the metric is exported.
+        description: The description of the metric.
+        read_value: Returns the value of the gauge; the gauge is not exported while this is None.
+    """
 
     metric: str
     description: str
-    value: Callable[[OperatingFigures], float | None]
+    read_value: Callable[[WorkloadMetrics], float | None]
 
 
-FIGURES = (
-    Figure(
+WORKLOAD_GAUGES = (
+    WorkloadGauge(
         "joinery_sources_scheduled",
         "Streams of sources that are pulled on a schedule.",
-        lambda figures: figures.sources_scheduled,
+        lambda metrics: metrics.streams_scheduled,
     ),
-    Figure(
+    WorkloadGauge(
         "joinery_sources_stale",
         "Scheduled streams without a successful run for three intervals.",
-        lambda figures: figures.sources_stale,
+        lambda metrics: metrics.streams_stale,
     ),
-    Figure(
+    WorkloadGauge(
         "joinery_runs_last_success_seconds",
         "Time since the latest successful run of a scheduled source.",
-        lambda figures: figures.last_success_age,
+        lambda metrics: metrics.last_success_age,
     ),
-    Figure(
+    WorkloadGauge(
         "joinery_webhook_deliveries_waiting",
         "Open webhook deliveries, counted up to 50,000 per node.",
-        lambda figures: figures.deliveries_waiting,
+        lambda metrics: metrics.deliveries_waiting,
     ),
-    Figure(
+    WorkloadGauge(
         "joinery_webhook_oldest_seconds",
         "Age of the oldest open webhook delivery.",
-        lambda figures: figures.oldest_delivery_age,
+        lambda metrics: metrics.oldest_delivery_age,
     ),
-    Figure(
+    WorkloadGauge(
         "joinery_webhook_endpoints_disabled",
         "Webhook endpoints that the service has disabled.",
-        lambda figures: figures.endpoints_disabled,
+        lambda metrics: metrics.endpoints_disabled,
     ),
-    Figure("joinery_mail_outbox_waiting", "Mail to people waiting to be sent.", lambda figures: figures.mail_waiting),
-    Figure(
+    WorkloadGauge(
+        "joinery_mail_outbox_waiting", "Outgoing mail waiting to be sent.", lambda metrics: metrics.mail_waiting
+    ),
+    WorkloadGauge(
         "joinery_mail_outbox_oldest_seconds",
         "Age of the oldest mail waiting to be sent.",
-        lambda figures: figures.oldest_mail_age,
+        lambda metrics: metrics.oldest_mail_age,
     ),
-    Figure(
+    WorkloadGauge(
         "joinery_backup_age_seconds",
-        "Time since `joinery backup` last finished; absent if it never did.",
-        lambda figures: figures.backup_age,
+        "Time since the last completed `joinery backup`; absent if there is none.",
+        lambda metrics: metrics.backup_age,
     ),
-    Figure(
+    WorkloadGauge(
         "joinery_model_cost_day_dollars",
-        "Cost of models in the last 24 hours.",
-        lambda figures: figures.model_cost_dollars,
+        "Cost of language models in the last 24 hours.",
+        lambda metrics: metrics.model_cost_dollars,
     ),
 )
 
 
 class SchedulerMetrics(Metrics):
-    """Metrics of a scheduler; `watch` is a duty of the leader, which alone exposes the values that it reads."""
+    """Metrics of a scheduler. Only the leader exports those of the whole service, which `read_periodically` reads."""
 
     def __init__(
         self,
-        dispatch: Dispatch,
-        ticks: Ticks,
+        dispatch: JobDispatcher,
+        ticks: TickRunner,
         network: NetworkRelay,
         instances: Instances | None = None,
-        figures: OperatingFiguresReader | None = None,
+        workload_metrics_reader: WorkloadMetricsReader | None = None,
     ) -> None:
         super().__init__()
         self._dispatch = dispatch
-        self._leads = False
+        self._is_leader = False
         self._backlog: Sequence[Backlog] = ()
-        self._instances, self._figures = instances, figures
+        self._instances, self._workload_metrics_reader = instances, workload_metrics_reader
         self._alive_by_role: Mapping[str, int] = {}
-        self._current_figures: OperatingFigures | None = None
-        for figure in FIGURES:
-            self.gauges(figure.metric, figure.description, (), partial(self._figure_values, figure))
-        self.gauges(
+        self._workload_metrics: WorkloadMetrics | None = None
+        for gauge in WORKLOAD_GAUGES:
+            self.add_gauges(gauge.metric, gauge.description, (), partial(self._read_workload_gauge, gauge))
+        self.add_gauges(
             "joinery_instances", "Running processes, by role.", ("role",),
             lambda: {(role,): count for role, count in self._alive_by_role.items()},
         )  # fmt: skip
-        self.gauge("joinery_scheduler_leading", "Whether this scheduler leads.", lambda: float(self._leads))
-        lane = ("lane",)
-        self.gauges(
-            "joinery_jobs_waiting", "Due jobs that no worker is executing, by kind of lane.", lane,
-            lambda: {(row.lanes,): row.waiting for row in self._backlog},
-        )  # fmt: skip
-        self.gauges(
-            "joinery_jobs_running", "Jobs that workers are executing.", lane,
-            lambda: {(row.lanes,): row.held for row in self._backlog},
-        )  # fmt: skip
-        self.gauges(
-            "joinery_jobs_oldest_seconds",
-            "Time for which the oldest waiting job has been due.",
-            lane,
-            self._oldest_by_lane,
+        self.add_gauge(
+            "joinery_scheduler_leading", "Whether this scheduler is the leader.", lambda: float(self._is_leader)
         )
-        self.gauges(
-            "joinery_tick_age_intervals", "Intervals since each tick last succeeded.", ("tick",),
-            lambda: {(name,): age for name, age in ticks.ages().items()},
+        lane = ("lane",)
+        self.add_gauges(
+            "joinery_jobs_waiting", "Due jobs that no worker is executing, by kind of lane (jobs that run one after the other).", lane,
+            lambda: {(row.lane_kind,): row.waiting_count for row in self._backlog},
         )  # fmt: skip
-        self.gauges(
-            "joinery_network_relay_lag_seconds", "Time for which published events have waited to be copied.", (),
-            lambda: {(): network.lag} if self._leads else {},
+        self.add_gauges(
+            "joinery_jobs_running", "Jobs that workers are executing.", lane,
+            lambda: {(row.lane_kind,): row.running_count for row in self._backlog},
+        )  # fmt: skip
+        self.add_gauges(
+            "joinery_jobs_oldest_seconds",
+            "Age of the oldest waiting job.",
+            lane,
+            self._compute_oldest_ages,
+        )
+        self.add_gauges(
+            "joinery_tick_age_intervals", "Time since each tick last succeeded, in intervals of that tick.", ("tick",),
+            lambda: {(name,): age for name, age in ticks.compute_relative_ages().items()},
+        )  # fmt: skip
+        self.add_gauges(
+            "joinery_network_relay_lag_seconds", "Lag of the network log (copies of published events) behind the publishers' logs.", (),
+            lambda: {(): network.lag} if self._is_leader else {},
         )  # fmt: skip
 
-    async def watch(self) -> None:
-        """Read the backlog periodically until cancelled."""
-        self._leads = True
+    async def read_periodically(self) -> None:
+        """Read the job backlog and the workload metrics periodically, until cancelled."""
+        self._is_leader = True
         try:
-            for turn in itertools.count():
-                if turn % FIGURES_EACH == 0:
-                    await self._read_figures()
+            for read_number in itertools.count():
+                if read_number % BACKLOG_READS_PER_WORKLOAD_READ == 0:
+                    await self._read_workload_metrics()
                 try:
-                    self._backlog = await self._dispatch.backlog()
+                    self._backlog = await self._dispatch.count_backlog()
                 except Exception as error:
                     self._backlog = ()
-                    LOG.warning("job backlog not read: %s", error)
-                await asyncio.sleep(EVERY)
+                    LOG.warning("job backlog could not be read: %s", error)
+                await asyncio.sleep(BACKLOG_INTERVAL_SECONDS)
         finally:
-            self._leads, self._backlog, self._alive_by_role, self._current_figures = False, (), {}, None
+            self._is_leader, self._backlog, self._alive_by_role, self._workload_metrics = False, (), {}, None
 
-    async def _read_figures(self) -> None:
-        """Read the figures for alerts; those that cannot be read are absent."""
-        self._alive_by_role, self._current_figures = {}, None
+    async def _read_workload_metrics(self) -> None:
+        """Read the workload metrics and the running processes; if that fails, log a warning and export neither."""
+        self._alive_by_role, self._workload_metrics = {}, None
         try:
             if self._instances is not None:
                 alive = Counter(instance.role for instance in await self._instances.list_alive())
                 self._alive_by_role = {role: alive[role] for role in ROLES}
-            if self._figures is not None:
-                self._current_figures = await self._figures.read()
+            if self._workload_metrics_reader is not None:
+                self._workload_metrics = await self._workload_metrics_reader.read()
         except Exception as error:
-            LOG.warning("operating figures not read: %s", error)
+            LOG.warning("workload metrics could not be read: %s", error)
 
-    def _figure_values(self, figure: Figure) -> dict[Sequence[str], float]:
-        value = figure.value(self._current_figures) if self._current_figures is not None else None
+    def _read_workload_gauge(self, gauge: WorkloadGauge) -> dict[Sequence[str], float]:
+        """Return the current value of a gauge by its (empty) label values; an empty mapping without a value."""
+        value = gauge.read_value(self._workload_metrics) if self._workload_metrics is not None else None
         return {} if value is None else {(): value}
 
-    def _oldest_by_lane(self) -> dict[Sequence[str], float]:
+    def _compute_oldest_ages(self) -> dict[Sequence[str], float]:
+        """Return the age in seconds of the oldest waiting job, by kind of lane."""
         now = CLOCK.now()
         return {
-            (row.lanes,): max(0.0, (now - row.oldest).total_seconds()) if row.oldest is not None else 0.0
+            (row.lane_kind,): max(0.0, (now - row.oldest_due_at).total_seconds())
+            if row.oldest_due_at is not None
+            else 0.0
             for row in self._backlog
         }

@@ -1,41 +1,43 @@
-"""The leading scheduler: wakes workers, fills the network logs, and runs the ticks of all areas."""
+"""The leading scheduler: notifies workers of due jobs, copies published events, and runs the ticks of all areas."""
 
 from functools import partial
 
 from adapters.arq.queue import ArqQueue
-from adapters.postgres.locks import leadership
+from adapters.postgres.locks import hold_leadership
 from adapters.postgres.maintenance import PostgresPurgeGuard
 from domain.changes.usecases.network import NetworkRelay
-from domain.jobs.ports import Dispatch
+from domain.jobs.ports import JobDispatcher
 from domain.jobs.usecases.relay import Relay
-from domain.jobs.usecases.ticks import Duty, Leader, Ticks
-from domain.platform.ports import Instances, OperatingFiguresReader
+from domain.jobs.usecases.ticks import Leader, LeaderTask, TickRunner
+from domain.platform.ports import Instances, WorkloadMetricsReader
 from entrypoints.areas.registry import AREAS
 from entrypoints.dependencies import Dependencies
-from entrypoints.metrics import exposed, with_surroundings
+from entrypoints.metrics import add_process_metrics, expose_metrics
 from entrypoints.scheduler.metrics import SchedulerMetrics
 from entrypoints.settings import Settings
-from entrypoints.stopping import stopping_on_signals
+from entrypoints.stop_signals import catch_stop_signals
 from ports.signals import Signals
 
 
 async def run_scheduler(dependencies: Dependencies, settings: Settings) -> None:
-    """Lead, or wait to lead, until SIGTERM or SIGINT."""
+    """Run a scheduler until SIGTERM or SIGINT: wait to become the leader, then perform the leader's duties."""
     guard = dependencies[PostgresPurgeGuard]
-    ticks = Ticks([tick for area in AREAS for tick in dependencies.call(area.ticks)], may_purge=guard.claim)
+    ticks = TickRunner(
+        [tick for area in AREAS for tick in dependencies.call(area.create_ticks)], may_purge=guard.begin_purge
+    )
     network = dependencies[NetworkRelay]
     metrics = SchedulerMetrics(
-        dependencies[Dispatch], ticks, network, dependencies[Instances], dependencies[OperatingFiguresReader]
+        dependencies[JobDispatcher], ticks, network, dependencies[Instances], dependencies[WorkloadMetricsReader]
     )
-    metrics.gauge(
+    metrics.add_gauge(
         "joinery_purges_refused",
         "Whether purges are refused because the database's clock has jumped.",
-        lambda: float(guard.refuses),
+        lambda: float(guard.is_refusing),
     )
-    with_surroundings(metrics, dependencies)
-    duties: list[Duty] = [ticks.run, network.run, metrics.watch]
+    add_process_metrics(metrics, dependencies)
+    duties: list[LeaderTask] = [ticks.run, network.run, metrics.read_periodically]
     if settings.redis_url:
-        duties.append(Relay(dependencies[Dispatch], ArqQueue(settings.redis_url), dependencies[Signals]).run)
-    async with exposed(metrics, dependencies, settings.watching.scheduler):
-        with stopping_on_signals() as stop:
-            await Leader(partial(leadership, settings.database_url), duties).run(stop)
+        duties.append(Relay(dependencies[JobDispatcher], ArqQueue(settings.redis_url), dependencies[Signals]).run)
+    async with expose_metrics(metrics, dependencies, settings.monitoring.scheduler_port):
+        with catch_stop_signals() as stop:
+            await Leader(partial(hold_leadership, settings.database_url), duties).run(stop)

@@ -1,4 +1,4 @@
-"""Builds the documentation site with Sphinx: the pages of docs/, the reference, the events and the error codes."""
+"""Build of the documentation site with Sphinx: pages of docs/, the API reference, events and error codes."""
 
 import json
 import re
@@ -15,22 +15,29 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, select_autoescape
 from sphinx.application import Sphinx
 
-from adapters.wire.event_types import EVENT_TYPES
+from adapters.api_json.event_schemas import EVENT_SCHEMAS
 from domain.events.model import TYPES
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
 from entrypoints.areas.registry import AREAS
 from entrypoints.operations.codes import CODES, FIELD_CODES
-from entrypoints.operations.openapi import REQUEST_HEADERS, codes_of, header_names, problem_example
-from entrypoints.operations.query_string import parameters_of
-from entrypoints.operations.table import Table
-from entrypoints.site.calls import curl, in_clients, in_words, pretty
-from entrypoints.site.event_samples import sample_of
-from entrypoints.site.schemas import WHO, example_of, fields, inline, note_of, type_of
-from entrypoints.site.site import BASE_URL, BUILT, DOCS_URL, POLICY_FILE, hash_source
+from entrypoints.operations.openapi import REQUEST_HEADERS, build_problem_example, list_error_codes, list_header_names
+from entrypoints.operations.query_string import list_query_parameters
+from entrypoints.operations.table import OperationTable
+from entrypoints.site.calls import describe_rate_class, format_client_examples, format_curl, format_json
+from entrypoints.site.event_samples import create_event_sample
+from entrypoints.site.schemas import (
+    CALLER_DESCRIPTIONS,
+    build_response_example,
+    describe_type,
+    render_description,
+    render_fields,
+    render_inline,
+)
+from entrypoints.site.site import BASE_URL, BUILT_FOLDER, DOCS_URL, POLICY_FILE, build_hash_source
 
 ROOT = Path(__file__).parents[2]
 _TABS = {"sh": "curl", "python": "Python", "ts": "TypeScript"}
-"""Languages whose adjacent code blocks are shown as tabs."""
+"""Titles of the tabs by language; adjacent code blocks in these languages become tabs."""
 _FENCE = r"```({})\b[^\n]*\n(?:(?!```)[^\n]*\n)*```\n"
 _SAMPLE = re.compile(_FENCE.format("sh|python|ts"))
 _ADJACENT_SAMPLES = re.compile(rf"^{_FENCE.format('sh|python')}(?:\n{_FENCE.format('python|ts')})+", re.MULTILINE)
@@ -56,8 +63,8 @@ _SETTINGS: Final[Mapping[str, Any]] = {
 }
 
 
-def pages() -> dict[str, str]:
-    """Return every page as Markdown by its name below /docs/."""
+def build_pages() -> dict[str, str]:
+    """Return the Markdown of every page, by the page's path below /docs/."""
     contents = tomllib.loads(files("entrypoints.site").joinpath("contents.toml").read_text("utf-8"))
     groups = [group for group in contents["group"] if "pages" in group]
     names = {f"docs/{page}.md": join(group["under"], page) for group in groups for page in group["pages"]}
@@ -70,14 +77,23 @@ def pages() -> dict[str, str]:
     return pages_by_name | dict(_generate_pages(contents, decisions))
 
 
-def _read_page(file: str, name: str, names: Mapping[str, str]) -> str:
-    """Read a page of docs/; resolve links to site pages or plain text, and turn samples in several languages into tabs."""
+def _read_page(file: str, name: str, page_by_file: Mapping[str, str]) -> str:
+    """Read a Markdown file and adapt it to the site.
+
+    Links to files become links to pages of the site; the text of a link to any other file remains without a link.
+    Adjacent code samples in several languages become tabs.
+
+    Args:
+        file: The path of the file in the repository.
+        name: The path of the page below /docs/.
+        page_by_file: The paths of all pages, by file.
+    """
 
     def resolve_link(link: re.Match[str]) -> str:
         path, mark, anchor = link[2].partition("#")
         if re.match(r"[a-z]+:", link[2]) or not path:
             return link[0]
-        target_page = names.get(normpath(join(dirname(file), path)))
+        target_page = page_by_file.get(normpath(join(dirname(file), path)))
         return (
             link[1]
             if target_page is None
@@ -97,35 +113,46 @@ def _read_page(file: str, name: str, names: Mapping[str, str]) -> str:
 
 
 def _generate_pages(contents: Mapping[str, Any], decisions: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the pages that are rendered from templates."""
+    """Yield the path and Markdown of each page that is rendered from a template.
+
+    Args:
+        contents: The decoded contents.toml.
+        decisions: The names of the architecture decision records.
+    """
     environment = Environment(
         loader=PackageLoader("entrypoints.site"),
         autoescape=select_autoescape(default_for_string=False, default=False),
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    table = Table(AREAS)
-    environment.filters |= {"inline": inline, "pretty": pretty, "words": in_words, "type": type_of, "note": note_of}
+    table = OperationTable(AREAS)
+    environment.filters |= {
+        "inline": render_inline,
+        "pretty": format_json,
+        "words": describe_rate_class,
+        "type": describe_type,
+        "note": render_description,
+    }
     environment.globals |= {
         "areas": table.areas,
-        "answering": {code: [row for row in table if code in codes_of(row)] for code in CODES},
+        "answering": {code: [row for row in table if code in list_error_codes(row)] for code in CODES},
         "base_url": BASE_URL,
         "codes": CODES,
-        "codes_of": codes_of,
-        "curl": curl,
+        "codes_of": list_error_codes,
+        "curl": format_curl,
         "decisions": decisions,
-        "example_of": example_of,
+        "example_of": build_response_example,
         "field_codes": FIELD_CODES,
-        "fields": _spaced_fields,
-        "header_names": header_names,
+        "fields": _render_spaced_fields,
+        "header_names": list_header_names,
         "headers": REQUEST_HEADERS,
-        "in_clients": in_clients,
+        "in_clients": format_client_examples,
         "listed": contents,
-        "parameters_of": parameters_of,
-        "problem": lambda name: problem_example(name, DOCS_URL)["value"],
+        "parameters_of": list_query_parameters,
+        "problem": lambda name: build_problem_example(name, DOCS_URL)["value"],
         "texts": tomllib.loads(files("entrypoints.site").joinpath("event_texts.toml").read_text("utf-8")),
         "types": TYPES,
-        "who": WHO,
+        "who": CALLER_DESCRIPTIONS,
         "with_sample": TYPES_WITH_SAMPLE,
     }
 
@@ -139,22 +166,25 @@ def _generate_pages(contents: Mapping[str, Any], decisions: list[str]) -> Iterat
     for name in TYPES:
         yield (
             f"events/{name}",
-            render("event.md.jinja", name=name, schema=EVENT_TYPES.get(name), sample=sample_of(name, table)),
+            render(
+                "event.md.jinja", name=name, schema=EVENT_SCHEMAS.get(name), sample=create_event_sample(name, table)
+            ),
         )
     for code in CODES.values():
         yield f"errors/{code.name}", render("error.md.jinja", code=code)
 
 
-def _spaced_fields(*given: Any, **named: Any) -> str:
-    """List the fields with a space before each block, because the search index removes tags without one."""
-    return re.sub(r"<(?=li|ul|details|br)", " <", fields(*given, **named))
+def _render_spaced_fields(*arguments: Any, **options: Any) -> str:
+    """Render fields like `render_fields`, with a space before each block element."""
+    # The search index removes tags, and would otherwise join the words around them.
+    return re.sub(r"<(?=li|ul|details|br)", " <", render_fields(*arguments, **options))
 
 
-def build(target: Path) -> None:
-    """Build the site and replace the target folder. Raises SystemExit if Sphinx reports an error."""
+def build_site(target: Path) -> None:
+    """Build the site, and replace the folder `target` by it. Raises SystemExit if Sphinx reports an error."""
     with TemporaryDirectory() as folder:
         source, pages_by_name, doctrees = (Path(folder, name) for name in ("source", "html", "doctrees"))
-        for name, text in pages().items():
+        for name, text in build_pages().items():
             path = source / f"{name}.md"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
@@ -170,9 +200,10 @@ def build(target: Path) -> None:
         allowed: dict[str, set[str]] = {"script": set(), "style": set()}
         for path in pages_by_name.rglob("*.html"):
             text = re.sub(r' style="[^"]*"', "", path.read_text("utf-8"))  # the policy does not allow inline styles
+            text = text.replace('role="heading"', 'role="heading" aria-level="2"')  # ARIA requires the level
             path.write_text(text, "utf-8")
             for kind, found in allowed.items():
-                found |= {hash_source(inner) for inner in re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)}
+                found |= {build_hash_source(inner) for inner in re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)}
         policy = json.dumps({kind: sorted(found) for kind, found in allowed.items()})
         (pages_by_name / POLICY_FILE).write_text(policy, "utf-8")
         rmtree(target, ignore_errors=True)
@@ -180,4 +211,4 @@ def build(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]) if len(sys.argv) > 1 else BUILT)
+    build_site(Path(sys.argv[1]) if len(sys.argv) > 1 else BUILT_FOLDER)

@@ -1,4 +1,4 @@
-"""Example calls of operations with curl and the Python and TypeScript clients, and rate limits as text."""
+"""Example calls of operations with curl and the Python and TypeScript clients, and descriptions of rate limits."""
 
 import json
 import re
@@ -6,100 +6,108 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.kernel import schema
-from entrypoints.clients.description import camel, group_and_method
+from entrypoints.clients.description import split_operation_id, to_camel_case
 from entrypoints.http.checks import TIERS
-from entrypoints.operations.openapi import body_example
+from entrypoints.operations.openapi import build_body_example
 from entrypoints.operations.operation import Operation
 
-_LINE = 90
-"""Maximum characters of JSON on one line."""
-
-
+_MAX_LINE_CHARS = 90
+"""Maximum number of characters of JSON on one line."""
 _PYTHON_LITERALS = {"true": "True", "false": "False", "null": "None"}
 _JSON_LITERAL = re.compile(r"(?<=: )(?:true|false|null)\b")
-"""JSON literals as values, which differ in Python."""
+"""Values of JSON properties that are written differently in Python."""
 _VERSION = 7
-"""Version in examples."""
+"""Version of an object in examples."""
 
 
-def pretty(value: Any) -> str:
+def format_json(value: Any) -> str:
     """Format JSON with indentation."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
-def ids_of(operation: Operation) -> dict[str, str]:
-    """Return the example values of path parameters; the name itself if a parameter is not an ID."""
+def list_example_values(operation: Operation) -> dict[str, str]:
+    """Return example values of an operation's path parameters by name: an ID, or for other parameters the name."""
     ids = operation.ids
     return {
-        name: str(schema.example(schema.id_of(ids[name]))) if name in ids else name
+        name: str(schema.build_example(schema.id_schema(ids[name]))) if name in ids else name
         for name in operation.path_parameters
     }
 
 
-def _quoted_body(operation: Operation) -> str:
-    """Return the example body for single quotes, on one line if it is short."""
-    example = body_example(operation)
+def _quote_body(operation: Operation) -> str:
+    """Return the example body, escaped for single quotes in a shell, on one line if it is short."""
+    example = build_body_example(operation)
     line = json.dumps(example, ensure_ascii=False, default=str)
-    return (line if len(line) <= _LINE else pretty(example)).replace("'", "'\\''")
+    return (line if len(line) <= _MAX_LINE_CHARS else format_json(example)).replace("'", "'\\''")
 
 
-def curl(operation: Operation, base_url: str) -> str:
-    """Return the curl command; it reads the key from the environment."""
+def format_curl(operation: Operation, base_url: str) -> str:
+    """Return a curl command that calls an operation, with the API key from the environment."""
     lines = [
-        f'curl{" -N" if operation.streams else ""} "{base_url}{operation.path.format_map(ids_of(operation))}"',
+        f'curl{" -N" if operation.is_stream else ""} "{base_url}{operation.path.format_map(list_example_values(operation))}"',
         '-H "Authorization: Bearer $JOINERY_KEY"',
     ]
     if operation.method != "GET":
         lines.insert(1, f"-X {operation.method}")
-    if operation.idempotent:
+    if operation.requires_idempotency_key:
         lines.append('-H "Idempotency-Key: $(date +%s)-1"')
-    if operation.if_match:
+    if operation.requires_if_match:
         lines.append("""-H 'If-Match: "7-5d1ca8b77e0a3c1f2b44c9d0"'""")
     if operation.body is not None:
-        lines += ['-H "Content-Type: application/json"', f"-d '{_quoted_body(operation)}'"]
+        lines += ['-H "Content-Type: application/json"', f"-d '{_quote_body(operation)}'"]
     return " \\\n  ".join(lines)
 
 
-def in_clients(operation: Operation) -> list[tuple[str, str]]:
-    """Return the call as (language, code) pairs; empty for a stream, for which clients use the feed."""
-    if operation.streams:
+def format_client_examples(operation: Operation) -> list[tuple[str, str]]:
+    """Return example calls of an operation with the clients, as pairs of language and code; none for a stream."""
+    # Instead of streams, the clients use the change feed.
+    if operation.is_stream:
         return []
-    return [("Python", _python(operation)), ("TypeScript", _typescript(operation))]
+    return [("Python", _format_python(operation)), ("TypeScript", _format_typescript(operation))]
 
 
-def _python(operation: Operation) -> str:
-    group, method = group_and_method(operation.id)
-    call = f"client.{group}.{method}({_arguments(operation, f'if_match={_VERSION}', _PYTHON_LITERALS)})"
+def _format_python(operation: Operation) -> str:
+    """Return a call of an operation with the Python client."""
+    group, method = split_operation_id(operation.id)
+    call = f"client.{group}.{method}({_format_arguments(operation, f'if_match={_VERSION}', _PYTHON_LITERALS)})"
     head = "from joinery_client import Joinery\n\nclient = Joinery()\n"
     return head + (
         f"for item in {call}:\n    print(item)" if operation.paging in ("both", "forward") else f"print({call})"
     )
 
 
-def _typescript(operation: Operation) -> str:
-    group, method = group_and_method(operation.id)
-    call = f"client.{camel(group)}.{camel(method)}({_arguments(operation, f'{{ ifMatch: {_VERSION} }}', {})})"
+def _format_typescript(operation: Operation) -> str:
+    """Return a call of an operation with the TypeScript client."""
+    group, method = split_operation_id(operation.id)
+    call = f"client.{to_camel_case(group)}.{to_camel_case(method)}({_format_arguments(operation, f'{{ ifMatch: {_VERSION} }}', {})})"
     head = 'import { Joinery } from "joinery-client";\n\nconst client = new Joinery();\n'
     if operation.paging in ("both", "forward"):
         return f"{head}for await (const item of {call}) console.log(item);"
     return f"{head}console.log(await {call});"
 
 
-def _arguments(operation: Operation, if_match: str, words: Mapping[str, str]) -> str:
-    arguments = [json.dumps(id) for id in ids_of(operation).values()]
+def _format_arguments(operation: Operation, if_match: str, literals: Mapping[str, str]) -> str:
+    """Return the arguments of a call of an operation as source code.
+
+    Args:
+        operation: The operation.
+        if_match: The argument with the version of the object, used if the operation requires If-Match.
+        literals: The literals of the language that replace those of JSON.
+    """
+    arguments = [json.dumps(id) for id in list_example_values(operation).values()]
     if operation.body is not None:
-        line = json.dumps(example := body_example(operation), ensure_ascii=False, default=str)
-        literal = line if len(line) < 80 else pretty(example)
-        arguments.append(_JSON_LITERAL.sub(lambda found: words.get(found[0], found[0]), literal))
-    return ", ".join([*arguments, if_match] if operation.if_match else arguments)
+        line = json.dumps(example := build_body_example(operation), ensure_ascii=False, default=str)
+        literal = line if len(line) < 80 else format_json(example)
+        arguments.append(_JSON_LITERAL.sub(lambda found: literals.get(found[0], found[0]), literal))
+    return ", ".join([*arguments, if_match] if operation.requires_if_match else arguments)
 
 
-def pace(per_second: float) -> str:
-    """Format a rate, such as `100 a second`."""
+def format_rate(per_second: float) -> str:
+    """Format a rate of requests per second, such as `100 a second` or `30 a minute`."""
     return f"{per_second:,.0f} a second" if per_second >= 1 else f"{per_second * 60:,.0f} a minute"
 
 
-def in_words(rate: str) -> str:
-    """Describe a rate class with its limits by plan tier."""
-    first, *larger = (pace(rates[rate][0]).partition(" ") for rates in TIERS.values())
-    return f"{rate}: {first[0]} requests {first[2]}, {' or '.join(number for number, _, _ in larger)} in larger plans"
+def describe_rate_class(rate_class: str) -> str:
+    """Describe the rate limits of a rate class, such as `read`, in the smallest and in larger plans."""
+    first, *larger = (format_rate(rates[rate_class][0]).partition(" ") for rates in TIERS.values())
+    return f"{rate_class}: {first[0]} requests {first[2]}, {' or '.join(number for number, _, _ in larger)} in larger plans"

@@ -1,4 +1,4 @@
-"""One deterministic sample of each event type, thin and fat, about a fictitious product."""
+"""Samples of the events of each type for the documentation, with thin and fat payloads, about a fictitious product."""
 
 import json
 import re
@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from adapters.wire import events
-from adapters.wire.usage import USAGE
-from adapters.wire.webhooks import WirePayloadRendering
+from adapters.api_json import events
+from adapters.api_json.usage import USAGE
+from adapters.api_json.webhooks import JsonPayloadRendering
 from domain.events.model import Event
 from domain.kernel import schema
 from domain.kernel.ids import PREFIXES, new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.webhooks.payload import NOUNS, thin
-from domain.webhooks.samples import TYPES_WITH_SAMPLE, sample
-from entrypoints.operations.table import Table
+from domain.webhooks.payload import SUBJECT_KINDS_WITH_OBJECT, make_thin
+from domain.webhooks.samples import TYPES_WITH_SAMPLE, create_sample
+from entrypoints.operations.table import OperationTable
 
 _NOW = datetime(2026, 11, 20, 13, 8, 0, 123000, UTC)
 _ID = re.compile(rf"\b({'|'.join(sorted(PREFIXES))})_[0-9A-Za-z]{{22}}\b")
@@ -24,15 +24,15 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """Bodies sent to endpoints with thin and with fat payloads (None: the same)."""
+class EventSample:
+    """Samples of the thin and the fat payload of an event type; `fat` is None if both payloads are the same."""
 
     thin: Any
     fat: Any
 
 
-def _with_fixed_ids(text: str, type: str) -> str:
-    """Replace random IDs by deterministic ones, so that the page is reproducible."""
+def _replace_random_ids(text: str, type: str) -> str:
+    """Replace the random IDs in a text by fixed IDs, so that the page is the same in each build."""
     fixed_by_id: dict[str, str] = {}
 
     def fixed_id(match: re.Match[str]) -> str:
@@ -44,78 +44,82 @@ def _with_fixed_ids(text: str, type: str) -> str:
     return _ID.sub(fixed_id, text)
 
 
-def _put(target: dict[str, Any], path: str, value: Any) -> None:
+def _set_value(target: dict[str, Any], path: str, value: Any) -> None:
+    """Set the value at a dotted path in nested objects."""
     *outer, name = path.split(".", 2)
     for part in outer:
         target = target.setdefault(part, {})
     target[name] = value
 
 
-def _sample_event(type: str) -> Event:
-    return sample(type, new_id("cat"), _NOW)
+def _create_sample_event(type: str) -> Event:
+    """Return the sample of an event type that the API also sends in test mode."""
+    return create_sample(type, new_id("cat"), _NOW)
 
 
-def _resource(noun: str, event: Event, **more: Any) -> dict[str, Any]:
-    """Return the event's subject as its read operation returns it."""
-    made: dict[str, Any] = {"object": noun, "id": event.data["id"], **more, "version": event.version}
-    for path, _, new in _sample_event(f"{noun}.created").fields:
-        _put(made, path, new)
-    return made
+def _build_resource(noun: str, event: Event, **properties: Any) -> dict[str, Any]:
+    """Return the subject of an event, such as a product, as the API operation that reads it returns it."""
+    resource: dict[str, Any] = {"object": noun, "id": event.data["id"], **properties, "version": event.version}
+    for path, _, new in _create_sample_event(f"{noun}.created").fields:
+        _set_value(resource, path, new)
+    return resource
 
 
-def _object(event: Event) -> dict[str, Any] | None:
-    """Return `data.object` of a fat payload, or None."""
+def _build_object(event: Event) -> dict[str, Any] | None:
+    """Return the `data.object` of an event's fat payload; None if the payload contains no object."""
     moment = "2026-11-20T13:08:00.123Z"
     noun = event.type.partition(".")[0]
-    if noun not in NOUNS:
+    if noun not in SUBJECT_KINDS_WITH_OBJECT:
         return None
     if noun == "offer":
         references = {name: event.data[name] for name in ("source", "location", "variant", "product")}
-        return _resource(noun, event, **references, catalogue=event.catalogue, observed_at=moment)
+        return _build_resource(noun, event, **references, catalogue=event.catalogue, observed_at=moment)
     active = {"status": "discontinued" if event.type == "product.discontinued" else "active"}
     if noun == "variant":
         references = {"product": event.data["product"]}
-        return _resource(noun, event, **references, **active, offers=[], updated_at=moment)
-    return _resource(
+        return _build_resource(noun, event, **references, **active, offers=[], updated_at=moment)
+    return _build_resource(
         noun, event, catalogue=event.catalogue, **active, visibility="listed", variants=[], created_at=moment,
         updated_at=moment,
     )  # fmt: skip
 
 
-def _special(type: str, table: Table) -> Event | None:
-    """Return a sample of an event type for which test mode sends none, or None."""
+def _create_special_event(type: str, table: OperationTable) -> Event | None:
+    """Return a sample of an event type that `domain.webhooks.samples` does not include; None for unsupported types."""
     endpoint = new_id("whe")
     if type == "webhook.test":
         return Event(type, endpoint, 1, {"id": endpoint, "url": "https://shop.example/hooks"})
     if type == "usage.threshold_reached":
         org = new_id("org")
         usage = {"id": org, "meter": "records", "threshold": 80, "used": 412_000, "included": 500_000}
-        return Event(type, org, 1, {**schema.example(USAGE.schema), **usage})
+        return Event(type, org, 1, {**schema.build_example(USAGE.schema), **usage})
     if type == "delivery.disabled":
         reply = next((dict(row.reply or {}) for row in table if row.id == "webhooks.read"), None)
         if reply is not None:
             reason = {"code": "failing", "message": "No delivery succeeded for 72 hours."}
-            data = {**schema.example(reply), "id": endpoint, "status": "disabled", "status_reason": reason}
+            data = {**schema.build_example(reply), "id": endpoint, "status": "disabled", "status_reason": reason}
             return Event(type, endpoint, 3, data)
     if type == "export.completed":
         reply = next((dict(row.reply or {}) for row in table if row.id == "exports.read"), None)
         if reply is not None:
             export = new_id("exp")
-            data = {**schema.example(reply), "id": export, "kind": "products", "status": "succeeded"}
+            data = {**schema.build_example(reply), "id": export, "kind": "products", "status": "succeeded"}
             return Event(type, export, 1, data)
     return None
 
 
-def sample_of(type: str, table: Table) -> Sample | None:
-    """Return the sample; None for a type that is not sent yet."""
-    event = _sample_event(type) if type in TYPES_WITH_SAMPLE else _special(type, table)
+def create_event_sample(type: str, table: OperationTable) -> EventSample | None:
+    """Return the sample of an event type; None for a type that is never sent."""
+    event = _create_sample_event(type) if type in TYPES_WITH_SAMPLE else _create_special_event(type, table)
     if event is None:
         return None
-    event.identify(AuditContext(Actor("service", "worker"), "sample"))
-    whole = json.loads(events.told(event, Tenant(new_id("org"), livemode=False), _NOW))
-    object = _object(event)
+    event.assign_ids(AuditContext(Actor("service", "worker"), "sample"))
+    stored_event = json.loads(events.encode_event(event, Tenant(new_id("org"), livemode=False), _NOW))
+    object = _build_object(event)
     fat = None
     if object is not None:
-        fat = json.loads(WirePayloadRendering().fat(json.dumps(whole).encode(), json.dumps(object).encode()))
-    pair = json.loads(_with_fixed_ids(json.dumps([thin(whole), fat], ensure_ascii=False), type))
-    return Sample(pair[0], pair[1])
+        fat = json.loads(
+            JsonPayloadRendering().add_object(json.dumps(stored_event).encode(), json.dumps(object).encode())
+        )
+    pair = json.loads(_replace_random_ids(json.dumps([make_thin(stored_event), fat], ensure_ascii=False), type))
+    return EventSample(pair[0], pair[1])

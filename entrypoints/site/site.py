@@ -1,4 +1,4 @@
-"""The documentation site as built by Sphinx (build.py), with the service's URLs, and standalone pages."""
+"""Files of the built documentation site, with the service's URLs inserted, and standalone pages."""
 
 import json
 import mimetypes
@@ -12,33 +12,37 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader
 
-BUILT = Path(str(files("entrypoints.site"))) / "html"
-"""Folder of the built site: in a checkout created by `make docs`, in a wheel by setup.py."""
+BUILT_FOLDER = Path(str(files("entrypoints.site"))) / "html"
+"""Folder of the built site, which `make docs` creates in a checkout, and setup.py in a wheel."""
 POLICY_FILE = "policy.json"
+"""File with the hashes of inline scripts and styles that the Content-Security-Policy allows."""
 BASE_URL = "https://api.joinery.invalid"
+"""Placeholder in the built pages for the URL of the API."""
 DOCS_URL = "https://docs.joinery.invalid"
-"""Placeholders in the built pages for the URLs of the API and of the error types."""
-HOME = "/docs/"
-_NEAREST = 6
-"""Suggestions on the page for an unknown path."""
-_MISTYPED = 40
+"""Placeholder in the built pages for the URL below which error types are described."""
+HOME_PATH = "/docs/"
+"""Path of the first page of the site."""
+_MAX_SUGGESTIONS = 6
+"""Maximum number of similar pages that the page for an unknown path lists."""
+_MAX_COMPARED_LENGTH = 40
 """Maximum characters of a name that is compared with page names, to limit the cost."""
 _STYLE = files("entrypoints.site").joinpath("plain.css").read_text("utf-8").strip()
 
 
-def hash_source(text: str) -> str:
-    """Return the Content-Security-Policy source that allows an inline text."""
+def build_hash_source(text: str) -> str:
+    """Return the source expression that allows an inline script or style in a Content-Security-Policy."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
+def _build_policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
+    """Return a Content-Security-Policy that allows these inline scripts and styles by their hashes."""
     return (
         f"default-src 'none'; style-src 'self' {' '.join(styles)}; script-src 'self' {' '.join(scripts)}; "
         "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     )
 
 
-PLAIN_POLICY = _policy((), [hash_source(_STYLE)])
+PLAIN_POLICY = _build_policy((), [build_hash_source(_STYLE)])
 """Content-Security-Policy of standalone pages."""
 
 
@@ -47,34 +51,45 @@ _TEMPLATES = Environment(
 )
 
 
-def plain(template: str, **values: Any) -> str:
-    """Render a standalone page, without menu, search or scripts."""
+def render_standalone(template: str, **values: Any) -> str:
+    """Render a page that is not part of the built site: without menu, search and scripts."""
     return _TEMPLATES.get_template(f"{template}.html.jinja").render(values, style=_STYLE)
 
 
 class Site:
-    """Files of the site by path. `base_url` is the URL of the API, `docs_url` that of error types."""
+    """Documentation site: its files by path, redirects, and the page for unknown paths.
+
+    Args:
+        base_url: The URL of the API.
+        docs_url: The URL below which error types are described.
+
+    Attributes:
+        policy: The Content-Security-Policy of the pages.
+    """
 
     def __init__(self, base_url: str, docs_url: str) -> None:
         self._urls = ((BASE_URL, base_url), (DOCS_URL, docs_url))
-        is_built = (BUILT / POLICY_FILE).is_file()  # the build writes it last
-        paths = [path for path in BUILT.rglob("*") if path.is_file()] if is_built else []
-        self._files = {path.relative_to(BUILT).as_posix(): path for path in paths}
-        allowed = json.loads((BUILT / POLICY_FILE).read_text("utf-8")) if is_built else {}
-        self.policy = _policy(allowed.get("script", ()), allowed.get("style", ()))
-        """Content-Security-Policy of the pages."""
+        is_built = (BUILT_FOLDER / POLICY_FILE).is_file()  # the build writes it last
+        paths = [path for path in BUILT_FOLDER.rglob("*") if path.is_file()] if is_built else []
+        self._files = {path.relative_to(BUILT_FOLDER).as_posix(): path for path in paths}
+        allowed = json.loads((BUILT_FOLDER / POLICY_FILE).read_text("utf-8")) if is_built else {}
+        self.policy = _build_policy(allowed.get("script", ()), allowed.get("style", ()))
 
-    def moved(self, path: str) -> str | None:
-        """Return the redirect target of a path without a page of its own, or None."""
-        if path in {"/", HOME.rstrip("/")}:
-            return HOME
+    def find_redirect(self, path: str) -> str | None:
+        """Return the path to which `path` is redirected; None if it is not redirected.
+
+        `/` and `/docs` are redirected to HOME_PATH. If the page exists, `/errors/…` is redirected to `/docs/errors/…`, and a path
+        that ends in a slash to the path without the slash.
+        """
+        if path in {"/", HOME_PATH.rstrip("/")}:
+            return HOME_PATH
         bare = path.rstrip("/")
-        if path not in {bare, HOME}:
-            return bare if self._find(bare) else self.moved(bare)
+        if path not in {bare, HOME_PATH}:
+            return bare if self._find(bare) else self.find_redirect(bare)
         return f"/docs{path}" if path.startswith("/errors") and self._find(f"/docs{path}") else None
 
     def read(self, path: str) -> tuple[str, bytes] | None:
-        """Return media type and content of the file at the path, or None."""
+        """Return the media type and the contents of the file at a path; None if the site has no such file."""
         file = self._find(path)
         if file is None:
             return None
@@ -87,13 +102,14 @@ class Site:
         return f"{kind}; charset=utf-8", text.encode()
 
     def _find(self, path: str) -> Path | None:
-        name = path.removeprefix(HOME) or "index"
+        """Return the file of the built site at a path, which may omit the suffix of a page."""
+        name = path.removeprefix(HOME_PATH) or "index"
         return self._files.get(f"{name}.html") or self._files.get(name)
 
-    def lost(self, path: str) -> str:
-        """Render the page for an unknown path, with similar pages."""
+    def render_not_found(self, path: str) -> str:
+        """Render the page for an unknown path, with links to pages that have similar names."""
         pages = {name.removesuffix(".html").rpartition("/")[2]: name for name in self._files if name.endswith(".html")}
         name = path.rstrip("/").rpartition("/")[2]
-        similar = get_close_matches(name, pages, _NEAREST, 0.6) if len(name) <= _MISTYPED else []
-        nearest = [HOME + pages[name].removesuffix(".html") for name in similar]
-        return plain("lost", path=path, nearest=nearest, is_built=bool(self._files))
+        similar = get_close_matches(name, pages, _MAX_SUGGESTIONS, 0.6) if len(name) <= _MAX_COMPARED_LENGTH else []
+        nearest = [HOME_PATH + pages[name].removesuffix(".html") for name in similar]
+        return render_standalone("lost", path=path, nearest=nearest, is_built=bool(self._files))

@@ -1,27 +1,43 @@
-"""Public status page, rendered from the last known state, with a note on unavailable data."""
+"""Rendering of the public status page from the latest known state of the service."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 
 from domain.platform.incidents import Incident
 from domain.platform.model import Component
-from domain.platform.usecases import DAYS, PlatformStatus
-from entrypoints.site.site import plain
+from domain.platform.usecases import STATUS_DAYS, PlatformStatus
+from entrypoints.site.site import render_standalone
 
 
-def page(
+def render_status_page(
     status: PlatformStatus | None,
-    history: Sequence[Incident],
-    down: Sequence[str],
+    incidents: Sequence[Incident],
+    unavailable_dependencies: Sequence[str],
     now: datetime,
     read_at: datetime | None,
 ) -> str:
-    """Render the page. `down` are dependencies that do not respond now; `status` and `history` are as of `read_at`."""
-    days = [now.date() - timedelta(days=ago) for ago in reversed(range(DAYS))]
-    return plain(
-        "status", status=status, history=history, down=down, now=now, read_at=read_at, days=days, uptimes=_uptimes
+    """Render the public status page.
+
+    Args:
+        status: The latest known state of the service; None if no state is known.
+        incidents: The latest incidents at the time `read_at`.
+        unavailable_dependencies: The names of the dependencies that do not respond now.
+        now: The current time.
+        read_at: The time at which `status` was read; None if no state is known.
+    """
+    days = [now.date() - timedelta(days=ago) for ago in reversed(range(STATUS_DAYS))]
+    return render_standalone(
+        "status",
+        status=status,
+        history=incidents,
+        down=unavailable_dependencies,
+        now=now,
+        read_at=read_at,
+        days=days,
+        uptimes=_map_uptimes,
     )
 
 
-def _uptimes(component: Component) -> dict[date, float]:
+def _map_uptimes(component: Component) -> dict[date, float]:
+    """Return the uptime of a component by day."""
     return {day.day: day.uptime for day in component.days}

@@ -15,29 +15,29 @@ from pathlib import Path
 from typing import Final
 
 from entrypoints.errors import UpError
-from entrypoints.settings import SHORTEST_SECRET
-from entrypoints.up.binaries import open_to_all
+from entrypoints.settings import MIN_SECRET_LENGTH
+from entrypoints.up.binaries import is_accessible
 
-SOCKET_PATH_LIMIT = 107
+MAX_SOCKET_PATH_BYTES = 107
 """Maximum bytes of a Unix socket's path."""
-ROOM_NEEDED = 200 * 2**20
-"""Minimum free bytes for a start, because a database without disk space fails during work."""
+MIN_FREE_BYTES = 200 * 2**20
+"""Minimum free bytes of the disk for a start."""
 
-_LONGEST_SOCKET = "/.s.PGSQL.5432.lock"
+_LONGEST_SOCKET_NAME = "/.s.PGSQL.5432.lock"
 
 
 class DataDir:
-    """Paths in the data directory.
+    """Paths of files and folders in the data directory.
 
     Attributes:
-            path: the absolute path
-            postgres: the database cluster
-            log: one log file per program
-            objects: snapshots, uploads, exports and images
-            secret_file: the current secret and the former ones, readable by its user only
-            run_file: data of the running supervisor for commands (JSON, readable by its user only)
-            restoring_file: exists during a restore, and after a failed one
-            lock_file: locked while a supervisor runs
+        path: The absolute path of the data directory.
+        postgres: The folder of the PostgreSQL cluster.
+        log: The folder with one log file per program.
+        objects: The folder of stored files, uploads, exports and images.
+        secret_file: The file with the current and the former secrets, readable by the directory's user only.
+        run_file: The JSON file with the environment of the running supervisor, readable by the directory's user only.
+        restoring_file: A file that exists during a restore, and after a failed one.
+        lock_file: The file that a running supervisor locks.
     """
 
     def __init__(self, path: Path) -> None:
@@ -52,8 +52,12 @@ class DataDir:
         self.lock_file: Final = path / "lock"
 
 
-def prepare(path: Path) -> DataDir:
-    """Create the directory and its folders. Raises UpError if it is not writable or its disk is full."""
+def prepare_directory(path: Path) -> DataDir:
+    """Create the data directory and the folders in it; return their paths.
+
+    Raises:
+        UpError: The directory is not writable, or the disk has less than MIN_FREE_BYTES free.
+    """
     data = DataDir(path)
     try:
         data.path.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
@@ -67,16 +71,16 @@ def prepare(path: Path) -> DataDir:
             f"The data directory {data.path} is not writable ({error.strerror}). Make it writable for this user, or "
             "choose another with --data-dir."
         ) from error
-    if free < ROOM_NEEDED:
+    if free < MIN_FREE_BYTES:
         raise UpError(
-            f"The disk of {data.path} has only {free // 2**20} MiB free. At least {ROOM_NEEDED // 2**20} MiB are "
+            f"The disk of {data.path} has only {free // 2**20} MiB free. At least {MIN_FREE_BYTES // 2**20} MiB are "
             "required. Free some space, or choose another disk with --data-dir."
         )
     return data
 
 
-def refuse_half_restored(data: DataDir) -> None:
-    """Raise UpError if a restore into the directory did not complete, because its data is incomplete."""
+def check_restore_completed(data: DataDir) -> None:
+    """Raise UpError if a restore into the data directory was started and did not complete."""
     if data.restoring_file.exists():
         raise UpError(
             f"Restoring a backup into {data.path} did not complete. Repeat `joinery restore` with the same --data-dir, or "
@@ -84,8 +88,8 @@ def refuse_half_restored(data: DataDir) -> None:
         )
 
 
-def lock(data: DataDir) -> int:
-    """Lock the directory for this process; return the file descriptor, which holds the lock until it is closed.
+def lock_directory(data: DataDir) -> int:
+    """Lock the data directory for this process; return a file descriptor. Closing the descriptor releases the lock.
 
     Raises UpError if another supervisor holds the lock.
     """
@@ -95,7 +99,7 @@ def lock(data: DataDir) -> int:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            time.sleep(0.02)  # a command that checks the lock (`locked`) holds it briefly
+            time.sleep(0.02)  # `is_locked` holds the lock briefly
         else:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -110,8 +114,8 @@ def lock(data: DataDir) -> int:
     return descriptor
 
 
-def locked(data: DataDir) -> bool:
-    """Return whether a supervisor runs on the directory."""
+def is_locked(data: DataDir) -> bool:
+    """Return whether a supervisor runs on the data directory."""
     try:
         descriptor = os.open(data.lock_file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -125,46 +129,48 @@ def locked(data: DataDir) -> bool:
     return False
 
 
-def secret(data: DataDir) -> str:
-    """Return the directory's secret: 64 hexadecimal characters, created at the first start."""
+def read_or_create_secret(data: DataDir) -> str:
+    """Return the current secret of the data directory; create and store one at the first start."""
     if not data.secret_file.exists():
-        keep_secrets(data, [new_secret()])
-    return kept_secrets(data)[0]
+        store_secrets(data, [generate_secret()])
+    return read_secrets(data)[0]
 
 
-def new_secret() -> str:
-    """Generate a random secret."""
+def generate_secret() -> str:
+    """Return a random secret of 64 hexadecimal characters."""
     return secrets.token_hex(32)
 
 
-def kept_secrets(data: DataDir) -> tuple[str, ...]:
-    """Return the directory's secrets, the current one first. Raises UpError."""
+def read_secrets(data: DataDir) -> tuple[str, ...]:
+    """Return the secrets in the data directory, the current one first. Raises UpError if the file contains no valid secret."""
     try:
         lines = data.secret_file.read_text(encoding="ascii").split()
     except (OSError, ValueError):
         lines = []
-    if not lines or any(len(line) < SHORTEST_SECRET for line in lines):
-        raise UpError(f"{data.secret_file} contains no valid secret. Restore the secret of this data.")
+    if not lines or any(len(line) < MIN_SECRET_LENGTH for line in lines):
+        raise UpError(
+            f"{data.secret_file} contains no valid secret. Restore this file from a backup: existing data cannot be decrypted with a new secret."
+        )
     return tuple(lines)
 
 
 def rotate_secret(data: DataDir) -> int:
-    """Add a new current secret; return the number of secrets. Raises UpError."""
-    with _exclusive(data):
-        kept = kept_secrets(data)
-        keep_secrets(data, (new_secret(), *kept))
+    """Add a new secret as the current one; return the number of stored secrets. Raises UpError."""
+    with _lock_secrets(data):
+        kept = read_secrets(data)
+        store_secrets(data, (generate_secret(), *kept))
     return len(kept) + 1
 
 
-def forget_secrets(data: DataDir, former: Collection[str]) -> None:
-    """Remove former secrets. Raises UpError."""
-    with _exclusive(data):
-        keep_secrets(data, [value for value in kept_secrets(data) if value not in former])
+def remove_secrets(data: DataDir, former: Collection[str]) -> None:
+    """Remove the secrets in `former` from the data directory. Raises UpError."""
+    with _lock_secrets(data):
+        store_secrets(data, [value for value in read_secrets(data) if value not in former])
 
 
 @contextlib.contextmanager
-def _exclusive(data: DataDir) -> Iterator[None]:
-    """Lock the directory's secrets against concurrent changes."""
+def _lock_secrets(data: DataDir) -> Iterator[None]:
+    """Lock the secrets of the data directory during the context, against concurrent changes by other processes."""
     descriptor = os.open(data.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -173,21 +179,21 @@ def _exclusive(data: DataDir) -> Iterator[None]:
         os.close(descriptor)
 
 
-def keep_secrets(data: DataDir, kept: Sequence[str]) -> None:
-    """Store the secrets atomically, one per line, the current one first."""
-    write_private(data.secret_file, "".join(f"{line}\n" for line in kept))
+def store_secrets(data: DataDir, secrets: Sequence[str]) -> None:
+    """Write the secrets to the secret file atomically, one per line, the current one first."""
+    write_private_file(data.secret_file, "".join(f"{line}\n" for line in secrets))
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file atomically, readable by this user only."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def write_private_file(path: Path, text: str) -> None:
+    """Write a text file atomically, readable by the user of this process only."""
+    temporary_path = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary_path.unlink(missing_ok=True)
+    descriptor = os.open(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    fresh.replace(path)
+    temporary_path.replace(path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)
@@ -195,29 +201,38 @@ def write_private(path: Path, text: str) -> None:
         os.close(folder)
 
 
-def socket_directory(path: Path, name: str, user: int | None = None) -> Path:
-    """Create the folder of the server's Unix socket, accessible to `user` (or this one) and root only.
+def create_socket_folder(data_dir: Path, server_name: str, user_id: int | None = None) -> Path:
+    """Create the private folder for the Unix socket of a server, and return its path.
 
-    The folder is under `path`, or under a fixed name in the system's temporary directory if `path` is too long for a
-    socket, or if `user` cannot access it.
+    The folder is in the data directory. If that path is too long for a socket or inaccessible to `user_id`, the folder is in the
+    system's temporary directory.
+
+    Args:
+        data_dir: The data directory.
+        server_name: The server's name, such as `postgres`.
+        user_id: The ID of the only user besides root that can access the folder; None for the user of this process.
+
+    Raises:
+        UpError: All paths are too long for a socket, or the folder belongs to another user.
     """
-    digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
-    temporary_name = f"joinery-{os.geteuid()}-{digest}-{name}"
-    local_folder = path.absolute() / "run" / name
+    digest = hashlib.sha256(os.fsencode(data_dir.resolve())).hexdigest()[:16]
+    temporary_name = f"joinery-{os.geteuid()}-{digest}-{server_name}"
+    local_folder = data_dir.absolute() / "run" / server_name
     for folder, parent in (
-        (local_folder, path),
+        (local_folder, data_dir),
         (Path(tempfile.gettempdir(), temporary_name), Path(tempfile.gettempdir())),
         (Path("/tmp", temporary_name), Path("/tmp")),  # noqa: S108  a private folder below it
     ):
-        if len(os.fsencode(folder)) + len(_LONGEST_SOCKET) <= SOCKET_PATH_LIMIT and (
-            user is None or open_to_all(parent)
+        if len(os.fsencode(folder)) + len(_LONGEST_SOCKET_NAME) <= MAX_SOCKET_PATH_BYTES and (
+            user_id is None or is_accessible(parent)
         ):
             folder.parent.mkdir(mode=0o711, exist_ok=True)
-            return _create_private(folder, user)
-    raise UpError(f"The path {path} is too long for a Unix socket. Choose a shorter one with --data-dir.")
+            return _create_private_folder(folder, user_id)
+    raise UpError(f"The path {data_dir} is too long for a Unix socket. Choose a shorter one with --data-dir.")
 
 
-def _create_private(path: Path, user: int | None) -> Path:
+def _create_private_folder(path: Path, user: int | None) -> Path:
+    """Create a folder that only the user with the ID `user` (None: this process's) can access. Raises UpError."""
     path.mkdir(mode=0o700, exist_ok=True)
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (os.geteuid(), user):
@@ -228,16 +243,16 @@ def _create_private(path: Path, user: int | None) -> Path:
     return path
 
 
-def announce(data: DataDir, env: Mapping[str, str]) -> None:
-    """Write the processes' `JOINERY_…` variables to run.json, readable by this user only."""
+def write_run_file(data: DataDir, env: Mapping[str, str]) -> None:
+    """Write the `JOINERY_…` variables of the service's processes to run.json, readable by this user only."""
     shared = {name: value for name, value in env.items() if name.startswith("JOINERY_")}
-    write_private(data.run_file, json.dumps({"pid": os.getpid(), "environment": shared}, indent=2) + "\n")
+    write_private_file(data.run_file, json.dumps({"pid": os.getpid(), "environment": shared}, indent=2) + "\n")
 
 
-def attach(data_dir: Path) -> dict[str, str]:
-    """Return the `JOINERY_…` variables of the `joinery up` running on the directory. Raises UpError if none runs."""
+def read_run_file(data_dir: Path) -> dict[str, str]:
+    """Return the `JOINERY_…` variables of the `joinery up` that runs on the data directory. Raises UpError if none runs."""
     data = DataDir(data_dir)
-    if not locked(data):
+    if not is_locked(data):
         raise UpError(f"Joinery is not running on {data.path}. Start it with `joinery up --data-dir {data.path}`.")
     try:
         running = json.loads(data.run_file.read_text(encoding="utf-8"))
@@ -247,4 +262,4 @@ def attach(data_dir: Path) -> dict[str, str]:
             f"{data.run_file} belongs to another user. Run this command as the user of `joinery up`."
         ) from error
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise UpError(f"Joinery on {data.path} is still starting. Try again when it has printed its URL.") from error
+        raise UpError(f"Joinery on {data.path} is still starting. Try again after it has printed its URL.") from error

@@ -1,4 +1,4 @@
-"""Embedded servers, over Unix sockets only: PostgreSQL and Valkey."""
+"""Embedded PostgreSQL and Valkey servers, which listen on Unix sockets only."""
 
 import asyncio
 import contextlib
@@ -17,19 +17,22 @@ from urllib.parse import quote
 
 from entrypoints.errors import UpError
 from entrypoints.up import binaries
-from entrypoints.up.directory import socket_directory
-from entrypoints.up.process import Part, Process, before_exec
+from entrypoints.up.directory import create_socket_folder
+from entrypoints.up.process import ChildProcess, UpComponent, create_child_setup
 
-SETTINGS: Final[dict[str, str]] = tomllib.loads(files(__package__).joinpath("postgres.toml").read_text("utf-8"))
+POSTGRES_SETTINGS: Final[dict[str, str]] = tomllib.loads(
+    files(__package__).joinpath("postgres.toml").read_text("utf-8")
+)
+"""Settings of the embedded PostgreSQL by name."""
 _START_TIMEOUT = 60.0
 _VALKEY_TIMEOUT = 20.0
 _STATE_LINE = 7
 """Index of the line of postmaster.pid that contains `ready`."""
 _STILL_IN_USE = ("pre-existing shared memory block", "lock file", "Address already in use", "is already in use")
-NOBODY = 65534
-"""User and group of the servers if the supervisor is root (PostgreSQL refuses to run as root)."""
-HERE = "/proc/self/cwd"
-"""Path of the data directory for a server that cannot access it by name: its working directory."""
+NOBODY_ID = 65534
+"""ID of the user and group of PostgreSQL if the supervisor is root; PostgreSQL refuses to run as root."""
+WORKING_DIRECTORY = "/proc/self/cwd"
+"""Path of the working directory, for a server that cannot access the directory by its name."""
 
 _INITDB = (
     "--username=postgres",
@@ -43,35 +46,44 @@ _INITDB = (
 _ROLE_AND_DATABASE = b"CREATE ROLE joinery LOGIN CREATEDB CREATEROLE\nCREATE DATABASE joinery OWNER joinery\n"
 
 
-class Cluster:
-    """PostgreSQL data directory, and the user that its server runs as (None: this one)."""
+class PostgresCluster:
+    """Data directory of PostgreSQL.
+
+    Attributes:
+        path: The absolute path.
+        user_id: The ID of the user that the server runs as; None for the user of this process.
+        installation: The installation folder of PostgreSQL.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self.user: int | None = None
+        self.user_id: int | None = None
         if os.geteuid() == 0:
-            self.user = (self.path.stat().st_uid if self.path.exists() else 0) or NOBODY
-        self.home = binaries.postgres_home()
-        if self.user is not None:
-            self.home = binaries.reachable_home(self.home)
+            self.user_id = (self.path.stat().st_uid if self.path.exists() else 0) or NOBODY_ID
+        self.installation = binaries.find_postgres_home()
+        if self.user_id is not None:
+            self.installation = binaries.ensure_accessible_home(self.installation)
 
-    def argument(self, path: Path) -> str:
-        """Return the path of `path`, the working directory, as an argument of the server."""
-        return str(path) if self.user is None or binaries.open_to_all(path.parent) else HERE
+    def get_path_argument(self, path: Path) -> str:
+        """Return the path to pass to a program whose working directory is `path`.
 
-    def program(self, name: str) -> str:
-        """Return the path of a PostgreSQL program."""
-        return str(self.home / "bin" / name)
+        The result is `path`, or WORKING_DIRECTORY if the program's user cannot access the parent folder of `path`.
+        """
+        return str(path) if self.user_id is None or binaries.is_accessible(path.parent) else WORKING_DIRECTORY
 
-    async def ensure(self) -> None:
+    def get_program_path(self, name: str) -> str:
+        """Return the path of the PostgreSQL program with the name, such as `initdb`."""
+        return str(self.installation / "bin" / name)
+
+    async def create_if_missing(self) -> None:
         """Create the cluster if it does not exist.
 
         Raises:
-            UpError: The cluster is of another version or user, or the directory contains other files.
+            UpError: The cluster belongs to another version or user, or the directory contains other files.
         """
         version = self.path / "PG_VERSION"
         if version.is_file():
-            self._check(version.read_text(encoding="ascii").strip())
+            self._check_version_and_owner(version.read_text(encoding="ascii").strip())
             return
         if self.path.exists() and any(self.path.iterdir()):
             raise UpError(
@@ -80,14 +92,14 @@ class Cluster:
             )
         await self._create()
 
-    def pid_lines(self) -> list[str]:
-        """Return the lines of postmaster.pid."""
+    def read_pid_file(self) -> list[str]:
+        """Return the lines of postmaster.pid, the state file of a running server; an empty list if there is none."""
         try:
             return (self.path / "postmaster.pid").read_text(encoding="utf-8").split("\n")
         except OSError:
             return []
 
-    def _check(self, major: str) -> None:
+    def _check_version_and_owner(self, major: str) -> None:
         if major != binaries.POSTGRES_MAJOR:
             raise UpError(
                 f"The database in {self.path} was created by PostgreSQL {major}, but this Joinery contains PostgreSQL "
@@ -102,164 +114,185 @@ class Cluster:
             )
 
     async def _create(self) -> None:
-        fresh = self.path.with_name(self.path.name + ".new")
-        if fresh.exists():
-            shutil.rmtree(fresh)
-        fresh.mkdir(mode=0o700, parents=True)
-        if self.user is not None:
-            os.chown(fresh, self.user, self.user)
-        directory_argument = self.argument(fresh)
-        await self._run([self.program("initdb"), "--pgdata", directory_argument, *_INITDB], fresh, b"")
-        await self._run(
-            [self.program("postgres"), "--single", "-D", directory_argument, "postgres"], fresh, _ROLE_AND_DATABASE
+        """Create the cluster with the role and database `joinery`, under a temporary name until it is complete."""
+        new_directory = self.path.with_name(self.path.name + ".new")
+        if new_directory.exists():
+            shutil.rmtree(new_directory)
+        new_directory.mkdir(mode=0o700, parents=True)
+        if self.user_id is not None:
+            os.chown(new_directory, self.user_id, self.user_id)
+        directory_argument = self.get_path_argument(new_directory)
+        await self._run_program(
+            [self.get_program_path("initdb"), "--pgdata", directory_argument, *_INITDB], new_directory, b""
+        )
+        await self._run_program(
+            [self.get_program_path("postgres"), "--single", "-D", directory_argument, "postgres"],
+            new_directory,
+            _ROLE_AND_DATABASE,
         )
         if self.path.exists():
             self.path.rmdir()
-        fresh.rename(self.path)
+        new_directory.rename(self.path)
 
-    async def _run(self, argv: Sequence[str], directory: Path, text: bytes) -> None:
+    async def _run_program(self, argv: Sequence[str], directory: Path, input_text: bytes) -> None:
+        """Run a PostgreSQL program in the directory with the standard input. Raises UpError if the program fails."""
         process = await asyncio.create_subprocess_exec(
             *argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=environment(),
-            preexec_fn=before_exec(signal.SIGKILL, user=self.user, directory=directory),
+            env=build_postgres_environment(),
+            preexec_fn=create_child_setup(signal.SIGKILL, user_id=self.user_id, directory=directory),
         )
         try:
-            output, _ = await process.communicate(text)
+            output, _ = await process.communicate(input_text)
         finally:
             if process.returncode is None:
                 process.kill()
         if process.returncode != 0:
-            raise _start_error(self.path, output.decode("utf-8", "replace"))
+            raise _build_start_error(self.path, output.decode("utf-8", "replace"))
 
 
-def environment() -> dict[str, str]:
-    """Return the complete environment of PostgreSQL's programs."""
+def build_postgres_environment() -> dict[str, str]:
+    """Return the environment with which PostgreSQL programs run."""
     return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
-def _start_error(path: Path, output: str) -> UpError:
-    """Summarise PostgreSQL's output in one error."""
+def _build_start_error(path: Path, output: str) -> UpError:
+    """Return an error that summarises the output of a PostgreSQL program that failed."""
     if "No space left on device" in output or "Disk quota exceeded" in output:
         return UpError(f"The disk of {path} is full. Free some space, or choose another disk with --data-dir.")
     lines = [line for line in output.splitlines() if line.strip()]
-    complaints = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
-    last = (complaints or lines or ["no output"])[-1].strip()
+    error_lines = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
+    last_error = (error_lines or lines or ["no output"])[-1].strip()
     return UpError(
-        f"The embedded PostgreSQL did not start ({last}). See its log {path.parent / 'log' / 'postgres.log'}."
+        f"The embedded PostgreSQL did not start ({last_error}). See its log {path.parent / 'log' / 'postgres.log'}."
     )
 
 
-class _Server(Part):
-    """A server of the data directory `home`, with its own socket folder and its log in `home`/log."""
+class _Server(UpComponent):
+    """Embedded server whose files are in a data directory.
 
-    sockets: Path
-    """The socket folder; set by `start`."""
+    Attributes:
+        home: The data directory of `joinery up`.
+        socket_folder: The folder of the server's Unix socket; set by `start`.
+    """
 
-    def __init__(self, name: str, home: Path) -> None:
-        self.home = home.absolute()
+    socket_folder: Path
+
+    def __init__(self, name: str, data_dir: Path) -> None:
+        self.home = data_dir.absolute()
         super().__init__(name, self.home / "log" / f"{name}.log")
 
-    def make_sockets(self, user: int | None = None) -> None:
-        """Create the folders of the log and of the socket, which `user` can access."""
-        self.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.sockets = socket_directory(self.home, self.name, user)
+    def create_folders(self, user: int | None = None) -> None:
+        """Create the folders of the log and of the socket; the user with the ID `user` (None: this process's) can access the socket."""
+        self.log_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.socket_folder = create_socket_folder(self.home, self.name, user)
 
     async def stop(self) -> None:
         """Stop the server and remove its empty socket folder."""
         await super().stop()
-        if hasattr(self, "sockets"):
+        if hasattr(self, "socket_folder"):
             with contextlib.suppress(OSError):
-                self.sockets.rmdir()
+                self.socket_folder.rmdir()
 
 
-async def _wait_until_serving(process: Process, serves: Callable[[], Awaitable[bool]], until: float) -> bool:
-    """Wait until the server accepts connections; return False if it ends or the time is up."""
-    while process.ended() is None and time.monotonic() < until:
-        if await serves():
+async def _wait_until_serving(
+    process: ChildProcess, is_serving: Callable[[], Awaitable[bool]], deadline: float
+) -> bool:
+    """Wait until `is_serving` returns True; return False if the process ends or the deadline (monotonic) passes first."""
+    while process.get_exit_code() is None and time.monotonic() < deadline:
+        if await is_serving():
             return True
         await asyncio.sleep(0.005)
     return False
 
 
 class Postgres(_Server):
-    """PostgreSQL server of the data directory `home`: cluster in `home`/postgres, log in `home`/log/postgres.log.
+    """PostgreSQL server in the data directory of `joinery up`: databases in `postgres`, log in `log/postgres.log`.
 
     >>> postgres = Postgres(Path("/var/lib/joinery"))
     >>> process = await postgres.start()
-    >>> postgres.url()
+    >>> postgres.build_url()
     'postgresql://joinery@/joinery?host=%2Fvar%2Flib%2Fjoinery%2Frun%2Fpostgres'
     """
 
-    gentle = signal.SIGINT
-    grace = 30.0
+    stop_signal = signal.SIGINT
+    stop_seconds = 30.0
 
-    def __init__(self, home: Path, settings: Mapping[str, str] | None = None) -> None:
-        super().__init__("postgres", home)
-        self._settings = {**SETTINGS, **(settings or {})}
+    def __init__(self, data_dir: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__("postgres", data_dir)
+        self._settings = {**POSTGRES_SETTINGS, **(settings or {})}
 
-    def url(self, database: str = "joinery", user: str = "joinery") -> str:
-        """Return the connection URL; role `joinery` owns database `joinery`, `postgres` is the superuser."""
-        return f"postgresql://{quote(user)}@/{quote(database)}?host={quote(str(self.sockets), safe='')}"
+    def build_url(self, database: str = "joinery", role: str = "joinery") -> str:
+        """Return the URL for connections to a database as a role. `joinery` owns the database `joinery`; `postgres` is the superuser."""
+        return f"postgresql://{quote(role)}@/{quote(database)}?host={quote(str(self.socket_folder), safe='')}"
 
-    async def start(self) -> Process:
-        """Create the database if needed and start its server; return when it accepts connections."""
-        cluster = Cluster(self.home / "postgres")
-        self.make_sockets(cluster.user)
-        await cluster.ensure()
-        await _remove_leftovers(cluster, self.sockets)
-        argv = [cluster.program("postgres"), "-D", cluster.argument(cluster.path)]
-        for name, value in {**self._settings, "unix_socket_directories": str(self.sockets)}.items():
+    async def start(self) -> ChildProcess:
+        """Create the database if it does not exist, and start the server; return when the server accepts connections."""
+        cluster = PostgresCluster(self.home / "postgres")
+        self.create_folders(cluster.user_id)
+        await cluster.create_if_missing()
+        await _remove_leftovers(cluster, self.socket_folder)
+        argv = [cluster.get_program_path("postgres"), "-D", cluster.get_path_argument(cluster.path)]
+        for name, value in {**self._settings, "unix_socket_directories": str(self.socket_folder)}.items():
             argv += ["-c", f"{name}={value}"]
-        until = time.monotonic() + _START_TIMEOUT
+        deadline = time.monotonic() + _START_TIMEOUT
         while True:
-            process = self.process = Process(
-                argv, environment(), self.log, death=signal.SIGINT, user=cluster.user, directory=cluster.path
+            process = self.process = ChildProcess(
+                argv,
+                build_postgres_environment(),
+                self.log_path,
+                parent_death_signal=signal.SIGINT,
+                user_id=cluster.user_id,
+                directory=cluster.path,
             )
 
-            async def serves(pid: str = str(process.pid)) -> bool:
-                lines = cluster.pid_lines()
+            async def is_serving(pid: str = str(process.pid)) -> bool:
+                lines = cluster.read_pid_file()
                 return lines[:1] == [pid] and [line.strip() for line in lines[_STATE_LINE:]][:1] == ["ready"]
 
-            if await _wait_until_serving(process, serves, until):
+            if await _wait_until_serving(process, is_serving, deadline):
                 return process
             await process.stop(signal.SIGINT, 5.0)
-            output = process.output()
-            if time.monotonic() > until or not any(words in output for words in _STILL_IN_USE):
+            output = process.read_output()
+            if time.monotonic() > deadline or not any(message in output for message in _STILL_IN_USE):
                 await self.stop()
-                raise _start_error(cluster.path, output)
+                raise _build_start_error(cluster.path, output)
             await asyncio.sleep(0.1)
 
 
-async def _remove_leftovers(cluster: Cluster, sockets: Path) -> None:
-    """Remove remains of a killed supervisor; the directory is locked by this process, so they are not in use."""
-    first = "".join(cluster.pid_lines()[:1]).strip()
-    pid = int(first) if first.isdigit() else 0
+async def _remove_leftovers(cluster: PostgresCluster, socket_folder: Path) -> None:
+    """Stop a server that a killed supervisor has left, or remove its files if they would prevent a new start.
+
+    This process must have locked the data directory.
+    """
+    first_line = "".join(cluster.read_pid_file()[:1]).strip()
+    pid = int(first_line) if first_line.isdigit() else 0
     if pid and _is_server_of(pid, cluster):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGINT)
-        until = time.monotonic() + Postgres.grace
-        while _is_server_of(pid, cluster) and time.monotonic() < until:
+        deadline = time.monotonic() + Postgres.stop_seconds
+        while _is_server_of(pid, cluster) and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-    elif pid and _exists(pid):  # another process has this ID, and PostgreSQL would take it for a server
+    elif pid and _is_running(pid):  # another process has this ID, and PostgreSQL would take it for a server
         (cluster.path / "postmaster.pid").unlink(missing_ok=True)
-        for path in sockets.glob(".s.PGSQL.*"):
+        for path in socket_folder.glob(".s.PGSQL.*"):
             path.unlink(missing_ok=True)
 
 
-def _is_server_of(pid: int, cluster: Cluster) -> bool:
-    """Return whether the process is a server of this directory (its ID may have been reused)."""
+def _is_server_of(pid: int, cluster: PostgresCluster) -> bool:
+    """Return whether the process with the ID `pid` is the server of the cluster."""
     if sys.platform == "linux":
         try:
             return Path(f"/proc/{pid}/cwd").samefile(cluster.path)
         except OSError:
             return False
-    return _exists(pid)
+    return _is_running(pid)
 
 
-def _exists(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
+    """Return whether a process with the ID exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -270,21 +303,21 @@ def _exists(pid: int) -> bool:
 
 
 class Valkey(_Server):
-    """Valkey server of a data directory; contains no data that is not in the database."""
+    """Valkey server of a data directory, for data that is also in the database."""
 
-    grace = 5.0
+    stop_seconds = 5.0
 
-    def __init__(self, home: Path) -> None:
-        super().__init__("valkey", home)
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__("valkey", data_dir)
 
-    def url(self) -> str:
-        """Return the connection URL (`unix://…`)."""
-        return f"unix://{self.sockets / 'valkey.sock'}"
+    def build_url(self) -> str:
+        """Return the URL for connections (`unix://…`)."""
+        return f"unix://{self.socket_folder / 'valkey.sock'}"
 
-    async def start(self) -> Process:
-        """Start the server without data; return when it accepts connections."""
-        self.make_sockets()
-        socket = self.sockets / "valkey.sock"
+    async def start(self) -> ChildProcess:
+        """Start the server without data; return when the server accepts connections."""
+        self.create_folders()
+        socket = self.socket_folder / "valkey.sock"
         socket.unlink(missing_ok=True)
         options = {
             "--port": "0",
@@ -297,16 +330,17 @@ class Valkey(_Server):
             "--loglevel": "warning",
             "--logfile": "",
         }
-        argv = [str(binaries.valkey_program()), *(word for pair in options.items() for word in pair)]
+        argv = [str(binaries.find_valkey_program()), *(word for pair in options.items() for word in pair)]
         env = {"PATH": os.defpath, "LC_ALL": "C"}
-        process = self.process = Process(argv, env, self.log, death=signal.SIGTERM)
-        if await _wait_until_serving(process, lambda: _responds(socket), time.monotonic() + _VALKEY_TIMEOUT):
+        process = self.process = ChildProcess(argv, env, self.log_path, parent_death_signal=signal.SIGTERM)
+        if await _wait_until_serving(process, lambda: _is_responding(socket), time.monotonic() + _VALKEY_TIMEOUT):
             return process
         await self.stop()
-        raise UpError(f"The embedded Valkey did not start ({process.last_line()}). See {self.log}.")
+        raise UpError(f"The embedded Valkey did not start ({process.read_last_line()}). See {self.log_path}.")
 
 
-async def _responds(socket: Path) -> bool:
+async def _is_responding(socket: Path) -> bool:
+    """Return whether a Valkey server responds to PING on the Unix socket."""
     try:
         reader, writer = await asyncio.open_unix_connection(str(socket))
     except OSError:

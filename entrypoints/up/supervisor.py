@@ -13,23 +13,25 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from entrypoints.errors import UpError
-from entrypoints.up import children, directory
-from entrypoints.up.children import Children
+from entrypoints.up import directory, service_processes
 from entrypoints.up.directory import DataDir
-from entrypoints.up.process import Child, Part, Process
+from entrypoints.up.process import ChildProcess, ServiceProcess, UpComponent
 from entrypoints.up.servers import Postgres, Valkey
+from entrypoints.up.service_processes import CommandLineBuilder
 
-Hook = Callable[[Mapping[str, str]], Awaitable[None]]
-"""Called with the processes' environment."""
+EnvironmentHook = Callable[[Mapping[str, str]], Awaitable[None]]
+"""Coroutine function that is called with the environment of the service's processes."""
 
 MAX_CRASHES = 5
-"""Consecutive crashes before the service is ready, after which the start is aborted."""
-STEADY = 30.0
-"""Seconds after which a component counts as stable again."""
-FIRST_PAUSE = 0.25
-LONGEST_PAUSE = 30.0
+"""Consecutive crashes of a process after which the start is aborted, if the service is not ready."""
+CRASH_RESET_SECONDS = 30.0
+"""Seconds of running after which previous crashes of a component no longer count."""
+MIN_RESTART_DELAY = 0.25
+"""Delay in seconds before the restart after the first crash."""
+MAX_RESTART_DELAY = 30.0
+"""Maximum delay in seconds before a restart."""
 LOG = logging.getLogger("joinery.up")
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _print_message(line: str) -> None:
@@ -42,57 +44,63 @@ class UpOptions:
     """Options of `joinery up`.
 
     Attributes:
-            port: port of the API; 0 for a free one
-            prepare: called after the servers and before the processes start (migrations); its errors abort the start
-            on_ready: called when the API responds (the demo); its errors are logged and printed, and the service continues
-            environment: replaces the inherited variables, by default this process's own
+        data_dir: The data directory.
+        port: The port of the API; 0 for any free port.
+        demo: Whether the demo is added.
+        on_ready: Called when the API responds, for the demo. Errors are logged and printed, and the service continues.
+        on_servers_ready: Called when the servers run and before the processes start, for migrations. Errors abort the start.
+        build_command_lines: Returns the command lines of the processes.
+        environment: The environment; None for that of this process.
     """
 
     data_dir: Path
     port: int = 8080
     demo: bool = False
-    on_ready: Hook | None = None
-    prepare: Hook | None = None
-    children: Children = children.service
+    on_ready: EnvironmentHook | None = None
+    on_servers_ready: EnvironmentHook | None = None
+    build_command_lines: CommandLineBuilder = service_processes.build_command_lines
     environment: Mapping[str, str] | None = None
 
 
-def default_data_dir(env: Mapping[str, str] | None = None) -> Path:
-    """Return `$JOINERY_DATA_DIR`, or `.joinery` in the current directory."""
+def get_default_data_dir(env: Mapping[str, str] | None = None) -> Path:
+    """Return the path in JOINERY_DATA_DIR, or else `.joinery` in the current directory."""
     return Path((os.environ if env is None else env).get("JOINERY_DATA_DIR") or ".joinery")
 
 
-async def run(options: UpOptions) -> int:
-    """Run until SIGINT, SIGTERM or SIGHUP; return 0 after a clean stop, 1 if the start failed.
+async def run_up(options: UpOptions) -> int:
+    """Run `joinery up` until SIGINT, SIGTERM or SIGHUP; return the exit code 0, or 1 if the start failed.
 
-    Must be called in the main thread, because children are tied to the thread that starts them.
+    Call this in the main thread.
     """
+    # in the main thread, because the kernel ends child processes with the thread that started them
     supervisor = _Supervisor(options)
     loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, supervisor.ask_to_stop)
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, supervisor.request_stop)
     try:
         await supervisor.run()
     except UpError as error:
         print(f"joinery: {error}", file=sys.stderr, flush=True)
         return 1
     finally:
-        for number in SIGNALS:
+        for number in STOP_SIGNALS:
             loop.remove_signal_handler(number)
     return 0
 
 
 class _Supervisor:
+    """Supervisor of the servers and the service's processes."""
+
     def __init__(self, options: UpOptions) -> None:
         self._options = options
         self._env = os.environ if options.environment is None else options.environment
         self._stop = asyncio.Event()
         self._ready = False
-        self._servers: list[Part] = []
-        self._children: list[Part] = []
+        self._servers: list[UpComponent] = []
+        self._children: list[UpComponent] = []
 
-    def ask_to_stop(self) -> None:
-        """Request a clean stop; the second call kills the processes."""
+    def request_stop(self) -> None:
+        """Request a clean stop; a second call kills the processes of the service."""
         if self._stop.is_set():
             for child in self._children:
                 if child.process is not None:
@@ -100,14 +108,14 @@ class _Supervisor:
         self._stop.set()
 
     async def run(self) -> None:
-        """Start the components, watch and stop them."""
+        """Start the components, restart those that end, and stop all after `request_stop`. Raises UpError if the start fails."""
         with ExitStack() as exit_stack:
-            data = directory.prepare(self._options.data_dir)
-            exit_stack.callback(os.close, directory.lock(data))
-            directory.refuse_half_restored(data)
+            data = directory.prepare_directory(self._options.data_dir)
+            exit_stack.callback(os.close, directory.lock_directory(data))
+            directory.check_restore_completed(data)
             exit_stack.callback(data.run_file.unlink, missing_ok=True)
-            port = claim_port(self._options.port)
-            main_task = asyncio.create_task(self._run_all(data, port))
+            port = resolve_port(self._options.port)
+            main_task = asyncio.create_task(self._run_components(data, port))
             stopped = asyncio.create_task(self._stop.wait())
             try:
                 await asyncio.wait((main_task, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -119,30 +127,31 @@ class _Supervisor:
         if not main_task.cancelled():
             main_task.result()
 
-    async def _run_all(self, data: DataDir, port: int) -> None:
+    async def _run_components(self, data: DataDir, port: int) -> None:
+        """Start servers and processes, call the hooks, and restart components that end. Raises UpError."""
         postgres, valkey = Postgres(data.path), Valkey(data.path)
         database_url, redis_url = self._env.get("JOINERY_DATABASE_URL"), self._env.get("JOINERY_REDIS_URL")
-        embedded: list[tuple[str | None, Part]] = [(database_url, postgres), (redis_url, valkey)]
+        embedded: list[tuple[str | None, UpComponent]] = [(database_url, postgres), (redis_url, valkey)]
         self._servers = [server for url, server in embedded if not url]
-        processes: dict[Part, Process] = {}
+        processes: dict[UpComponent, ChildProcess] = {}
         started = await asyncio.gather(*(server.start() for server in self._servers), return_exceptions=True)
         for server, result in zip(self._servers, started, strict=True):
             if isinstance(result, BaseException):
                 raise result
             processes[server] = result
-        env = children.environment(
+        env = service_processes.build_environment(
             data,
             port,
-            database_url=database_url or postgres.url(),
-            redis_url=redis_url or valkey.url(),
+            database_url=database_url or postgres.build_url(),
+            redis_url=redis_url or valkey.build_url(),
             demo=self._options.demo,
-            given=self._env,
+            base_environment=self._env,
         )
-        if self._options.prepare is not None:
-            await self._options.prepare(env)
-        directory.announce(data, env)
-        for name, argv in self._options.children(env).items():
-            child = Child(name, argv, env, data.log / f"{name}.log")
+        if self._options.on_servers_ready is not None:
+            await self._options.on_servers_ready(env)
+        directory.write_run_file(data, env)
+        for name, argv in self._options.build_command_lines(env).items():
+            child = ServiceProcess(name, argv, env, data.log / f"{name}.log")
             self._children.append(child)
             processes[child] = await child.start()
         watch_tasks = [asyncio.create_task(self._keep_running(part, process)) for part, process in processes.items()]
@@ -157,15 +166,15 @@ class _Supervisor:
             if env["JOINERY_OPERATORS_PORT"] != "0":
                 _print_message(f"The operators' page is at http://127.0.0.1:{env['JOINERY_OPERATORS_PORT']}")
             _print_message(f"Mail for sources is received on {env['JOINERY_MAIL_HOST']}:{env['JOINERY_MAIL_PORT']}")
-            await self._follow_up(env)
+            await self._run_ready_hook(env)
             await asyncio.gather(*watch_tasks)
         finally:
             for task in (ready, *watch_tasks):
                 task.cancel()
             await asyncio.gather(ready, *watch_tasks, return_exceptions=True)
 
-    async def _keep_running(self, part: Part, process: Process | None) -> None:
-        """Restart a component with back-off whenever it ends, and print a message.
+    async def _keep_running(self, component: UpComponent, process: ChildProcess | None) -> None:
+        """Restart the component whenever its program ends, with increasing delays, and print a message each time.
 
         Raises:
             UpError: The component crashed repeatedly before the service was ready.
@@ -173,31 +182,36 @@ class _Supervisor:
         clock, crashes = asyncio.get_running_loop().time, 0
         while True:
             if process is not None:
-                since = clock()
+                started_at = clock()
                 code = await process.wait()
-                crashes = 1 if clock() - since > STEADY else crashes + 1
-                _print_message(f"{part.name} {describe(code)} and is restarted; see its log {part.log}")
-                if part in self._children and crashes >= MAX_CRASHES and not self._ready:
-                    raise UpError(f"{part.name} does not start ({process.last_line()}). See its log {part.log}.")
-            await asyncio.sleep(pause(crashes))
+                crashes = 1 if clock() - started_at > CRASH_RESET_SECONDS else crashes + 1
+                _print_message(
+                    f"{component.name} {describe_exit(code)} and is being restarted; see its log {component.log_path}"
+                )
+                if component in self._children and crashes >= MAX_CRASHES and not self._ready:
+                    raise UpError(
+                        f"{component.name} does not start ({process.read_last_line()}). See its log {component.log_path}."
+                    )
+            await asyncio.sleep(compute_restart_delay(crashes))
             try:
-                process = await part.start()
+                process = await component.start()
             except (UpError, OSError) as error:
                 process = None
                 crashes += 1
-                _print_message(f"{part.name} could not be restarted: {error}")
+                _print_message(f"{component.name} could not be restarted: {error}")
 
-    async def _follow_up(self, env: Mapping[str, str]) -> None:
+    async def _run_ready_hook(self, env: Mapping[str, str]) -> None:
+        """Call the option `on_ready`; log and print any error."""
         if self._options.on_ready is None:
             return
         try:
             await self._options.on_ready(env)
-        except Exception as error:  # an error of the follow-up must not stop the service
-            LOG.exception("follow-up of the start failed")
-            _print_message(f"Joinery is running, but the follow-up of its start failed: {error}")
+        except Exception as error:  # an error of the start hook must not stop the service
+            LOG.exception("start hook failed")
+            _print_message(f"Joinery is running, but its start hook failed: {error}")
 
     async def _stop_all(self) -> None:
-        """Stop the processes together, then the servers in reverse order."""
+        """Stop the processes concurrently, then the servers in reverse order of their start."""
         if self._children:
             _print_message("Stopping. Press Ctrl-C again to stop immediately")
         await asyncio.gather(*(child.stop() for child in self._children))
@@ -205,13 +219,13 @@ class _Supervisor:
             await server.stop()
 
 
-def pause(crashes: int) -> float:
-    """Return the seconds to wait before the start after `crashes` consecutive crashes."""
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(max(0, crashes - 1), 16))
+def compute_restart_delay(crashes: int) -> float:
+    """Return the delay in seconds before the next start of a component that crashed `crashes` times in a row."""
+    return min(MAX_RESTART_DELAY, MIN_RESTART_DELAY * 2.0 ** min(max(0, crashes - 1), 16))
 
 
-def describe(code: int) -> str:
-    """Describe how a process ended."""
+def describe_exit(code: int) -> str:
+    """Describe how a process ended: with an exit code, or killed by a signal (negative code)."""
     if code >= 0:
         return f"ended (exit code {code})"
     try:
@@ -220,30 +234,31 @@ def describe(code: int) -> str:
         return f"was killed by signal {-code}"
 
 
-def claim_port(port: int) -> int:
-    """Return the port if it is free on the loopback address; a free one for 0.
+def resolve_port(port: int) -> int:
+    """Return `port` if it is free on the loopback address, or any free port for 0.
 
     Raises:
-        UpError: The port is not usable.
+        UpError: The port is not free; the message names the reason and the remedy.
     """
     try:
-        return children.bind(port)
+        return service_processes.require_free_port(port)
     except (OSError, OverflowError) as error:
-        reason = f"is not usable ({error}). Choose another one"
+        message = f"Port {port} is not usable ({error}). Choose another port with --port."
         if isinstance(error, PermissionError):
-            reason = "requires special rights. Choose one above 1023"
+            message = f"Port {port} requires special privileges. Choose a port above 1023 with --port."
         elif isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            reason = "is used by another program. Choose another one"
-        raise UpError(f"Port {port} {reason} with --port.") from error
+            message = f"Port {port} is in use by another program. Choose another port with --port."
+        raise UpError(message) from error
 
 
 async def _wait_until_ready(port: int) -> None:
-    """Return when `GET /readyz` on the loopback port responds with 200."""
+    """Wait until the API on the loopback port is ready."""
     while not await asyncio.to_thread(_is_ready, port):
         await asyncio.sleep(0.025)
 
 
 def _is_ready(port: int) -> bool:
+    """Return whether `GET /readyz` on the loopback port responds with 200."""
     connection = HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/readyz")

@@ -1,5 +1,6 @@
 """The site on a server of its own, and a Chromium to look at it with."""
 
+import asyncio
 import os
 import shutil
 import threading
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from entrypoints.api.pages import Pages
+from entrypoints.api.pages import PublicPages
 from tests.support.built_site import site
+from tests.support.postgres import server as postgres_server
 from tests.support.table import whole
 
 FLAGS = (
@@ -24,16 +26,30 @@ def chromium() -> str | None:
     return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def database_server() -> None:
+    """PostgreSQL, started by a thread that lives as long as the process: the server ends with the thread that started it."""
+    started = threading.Event()
+
+    def run() -> None:
+        asyncio.run(postgres_server())
+        started.set()
+        threading.Event().wait()
+
+    threading.Thread(target=run, daemon=True).start()
+    assert started.wait(60)
+
+
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """Where the pages are served, as the application serves them."""
     site()
-    pages = Pages(whole(), "http://127.0.0.1:8080", "http://127.0.0.1:8080")
+    pages = PublicPages(whole(), "http://127.0.0.1:8080", "http://127.0.0.1:8080")
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
-            found = pages.find(path, "") or pages.lost(path)
+            found = pages.find_response(path, "") or pages.build_not_found_response(path)
             self.send_response(found.status)
             for name, value in found.headers:
                 self.send_header(name.decode(), value.decode())

@@ -47,7 +47,7 @@ def shown() -> Iterator[Console]:
         "feed_readers": in_process(outside.connectors),
     }
     with served(_prepared, workspaces=FileWorkspaces(), **given) as made:
-        yield Console(made.address, **made.told)
+        yield Console(made.address, **made.prepared)
 
 
 async def _prepared(world: World) -> dict[str, Any]:

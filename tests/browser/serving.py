@@ -14,17 +14,17 @@ from hypercorn.config import Config
 from tests.http.fakes import World, running, settings
 
 Prepare = Callable[[World], Awaitable[Mapping[str, Any]]]
-Beside = Callable[[World, int], Any]
+SecondApp = Callable[[World, int], Any]
 """Makes another application, given the port that it is served on."""
 
 
 @dataclass
 class Served:
-    """A service at `address`, and at `beside` what is served beside it; `told` is what was prepared."""
+    """A service at `address`, and at `second_address` what is served beside it; `prepared` is what was prepared."""
 
     address: str = ""
-    beside: str = ""
-    told: Mapping[str, Any] = field(default_factory=dict)
+    second_address: str = ""
+    prepared: Mapping[str, Any] = field(default_factory=dict)
     world: Any = None
     loop: Any = None
 
@@ -34,10 +34,10 @@ class Served:
 
 
 @contextmanager
-def served(prepare: Prepare, beside: Beside | None = None, **given: Any) -> Iterator[Served]:
+def served(prepare: Prepare, second: SecondApp | None = None, **given: Any) -> Iterator[Served]:
     """A service that is up, with what `prepare` has put into it; `given` are fields of Dependencies."""
     made, begun, over = Served(), threading.Event(), threading.Event()
-    work = _serve(made, prepare, beside, given, begun, over)
+    work = _serve(made, prepare, second, given, begun, over)
     thread = threading.Thread(target=lambda: asyncio.run(work), daemon=True)
     thread.start()
     assert begun.wait(60)
@@ -47,20 +47,20 @@ def served(prepare: Prepare, beside: Beside | None = None, **given: Any) -> Iter
 
 
 async def _serve(
-    made: Served, prepare: Prepare, beside: Beside | None, given: Any, begun: threading.Event, over: threading.Event
+    made: Served, prepare: Prepare, second: SecondApp | None, given: Any, begun: threading.Event, over: threading.Event
 ) -> None:
     port, other = _free_port(), _free_port()
     # By a name, for passkeys belong to none that is a number.
-    made.address, made.beside, made.loop = (
+    made.address, made.second_address, made.loop = (
         f"http://localhost:{port}",
         f"http://127.0.0.1:{other}",
         asyncio.get_running_loop(),
     )
     async with running(settings=settings(base_url=made.address), **given) as made.world:
-        made.told = await prepare(made.world)
+        made.prepared = await prepare(made.world)
         serving = [asyncio.create_task(_until(made.world.app, port, over))]
-        if beside is not None:
-            serving.append(asyncio.create_task(_until(beside(made.world, other), other, over)))
+        if second is not None:
+            serving.append(asyncio.create_task(_until(second(made.world, other), other, over)))
         for each in (port, other)[: len(serving)]:
             await _taking(each)
         begun.set()

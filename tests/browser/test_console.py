@@ -31,7 +31,7 @@ def console() -> Iterator[Console]:
 
 def places(console: Console) -> list[str]:
     """Every page that can be looked at."""
-    plain = [page.rule for page in PAGES if "GET" in page.methods and "<" not in page.rule]
+    plain = [page.path_pattern for page in PAGES if "GET" in page.methods and "<" not in page.path_pattern]
     product = f"/console/catalogue/{console.made.products[1].id}"
     return [
         *plain,
@@ -46,7 +46,9 @@ def places(console: Console) -> list[str]:
 def opened(console: Console, browser: Any, **more: Any) -> Any:
     page = console.context(browser, **more).new_page()
     page.faults = []
-    page.on("console", lambda said: page.faults.append(said.text) if said.type in ("error", "warning") else None)
+    page.on(
+        "console", lambda message: page.faults.append(message.text) if message.type in ("error", "warning") else None
+    )
     page.on("pageerror", lambda error: page.faults.append(str(error)))
     return page
 
@@ -78,7 +80,7 @@ def test_no_page_goes_past_its_policy(browser: Any, console: Console) -> None:
     for place in places(console):
         page.goto(console.address + place)
         page.wait_for_timeout(80)
-    assert [said for said in page.faults if not any(known in said for known in _KNOWN)] == []
+    assert [message for message in page.faults if not any(known in message for known in _KNOWN)] == []
     page.context.close()
 
 

@@ -10,12 +10,12 @@ import pytest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth.model import AppKind
 from domain.oauth.usecases.apps import NewApp
-from domain.oauth.usecases.grants import GrantService
-from domain.people.model import Method
+from domain.oauth.usecases.oauth_consents import OAuthConsentService
+from domain.people.model import AuthMethod
 from domain.people.usecases.invitations import InvitationService
-from domain.people.usecases.sessions import Visitor
+from domain.people.usecases.sessions import ClientInfo
 from domain.webhooks.ports import WebhookStore
-from entrypoints.oauth import OAuthServices
+from entrypoints.oauth_endpoints import OAuthServices
 from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served
 from tests.http.client import Client
@@ -30,7 +30,7 @@ async def _prepared(world: World) -> dict[str, str]:
     """An organisation whose developers have something to look at, live and in test mode."""
     browser = await world.browser()
     tenant = Tenant(world.orgs["Fjord"].id, True)
-    _, cookie = await world.sessions.begin(browser.user, [Method.PASSWORD], Visitor("127.0.0.1"), tenant.org)
+    _, cookie = await world.sessions.start(browser.user, [AuthMethod.PASSWORD], ClientInfo("127.0.0.1"), tenant.org)
     live, sandbox = await world.client(), await world.client(livemode=False)
     made = await live.post("/v1/webhook-endpoints", {"url": "https://receiver.example/hooks", "event_types": ["*"]})
     endpoint = made.json()["id"]
@@ -49,7 +49,9 @@ async def _prepared(world: World) -> dict[str, str]:
         wanted = NewApp("Shop", AppKind.WEB, ("https://shop.example/back",), frozenset({"products:read"}))
         principal = (await world.sessions.find(cookie)).principal
         app, _ = await world.dependencies[OAuthServices].apps.create_app(tx, principal, wanted)
-        await GrantService.agree(tx, app, browser.user.id, frozenset({"products:read", "sources:write"}))
+        await OAuthConsentService.ensure_consent(
+            tx, app, browser.user.id, frozenset({"products:read", "sources:write"})
+        )
     return {
         "app": app.id, "cookie": cookie, "endpoint": endpoint, "delivery": deliveries[1].id, "log": log.id,
         "invitation": await _invitation(world, tenant, browser.user.id),
@@ -73,7 +75,7 @@ def service() -> Iterator[Served]:
 def _opened(browser: Any, service: Served, *, signed_in: bool = True, **options: Any) -> Iterator[Any]:
     context = browser.new_context(**options)
     if signed_in:
-        context.add_cookies([{"name": "joinery", "value": service.told["cookie"], "url": service.address}])
+        context.add_cookies([{"name": "joinery", "value": service.prepared["cookie"], "url": service.address}])
     page = context.new_page()
     page.faults = []
     page.on("console", lambda message: page.faults.append(message.text) if message.type == "error" else None)
@@ -81,14 +83,14 @@ def _opened(browser: Any, service: Served, *, signed_in: bool = True, **options:
     context.close()
 
 
-def _places(told: Mapping[str, Any]) -> dict[str, str]:
-    hook = f"{HERE}/webhooks/{told['endpoint']}"
+def _places(prepared: Mapping[str, Any]) -> dict[str, str]:
+    hook = f"{HERE}/webhooks/{prepared['endpoint']}"
     return {
         "keys": f"{HERE}/keys",
         "new-key": f"{HERE}/keys/new",
         "apps": f"{HERE}/apps",
         "new-app": f"{HERE}/apps/new",
-        "app": f"{HERE}/apps/{told['app']}",
+        "app": f"{HERE}/apps/{prepared['app']}",
         "webhooks": f"{HERE}/webhooks",
         "new-endpoint": f"{HERE}/webhooks/new",
         "endpoint": hook,
@@ -96,9 +98,9 @@ def _places(told: Mapping[str, Any]) -> dict[str, str]:
         "rotate": f"{hook}/rotate",
         "recover": f"{hook}/recover",
         "delete": f"{hook}/delete",
-        "delivery": f"{hook}/deliveries/{told['delivery']}",
+        "delivery": f"{hook}/deliveries/{prepared['delivery']}",
         "requests": f"{HERE}/requests",
-        "request": f"{HERE}/requests/{told['log']}",
+        "request": f"{HERE}/requests/{prepared['log']}",
         "events": f"{HERE}/events",
         "reference": f"{HERE}/reference",
         "operation": f"{HERE}/reference/webhooks.create",
@@ -111,12 +113,12 @@ def _places(told: Mapping[str, Any]) -> dict[str, str]:
 def test_no_page_has_a_barrier(browser: Any, service: Served, look: str) -> None:
     options: dict[str, Any] = {"viewport": {"width": 390 if look == "phone" else 1280, "height": 900}}
     with _opened(browser, service, color_scheme="dark" if look == "dark" else "light", **options) as page:
-        for name, place in _places(service.told).items():
+        for name, place in _places(service.prepared).items():
             page.goto(service.address + place, wait_until="load")
             looked_at(page, f"developers-{name}-{look}")
             assert not page.faults, (name, page.faults)
     with _opened(browser, service, signed_in=False, **options) as page:
-        page.goto(f"{service.address}/console/invitations/{service.told['invitation']}")
+        page.goto(f"{service.address}/console/invitations/{service.prepared['invitation']}")
         looked_at(page, f"developers-invitation-{look}")
 
 
@@ -172,7 +174,7 @@ def test_events_appear_by_themselves(browser: Any, service: Served) -> None:
 
 def test_an_invitation_is_accepted_without_scripts(browser: Any, service: Served) -> None:
     with _opened(browser, service, signed_in=False, java_script_enabled=False) as page:
-        page.goto(f"{service.address}/console/invitations/{service.told['invitation']}")
+        page.goto(f"{service.address}/console/invitations/{service.prepared['invitation']}")
         page.get_by_label("Your name").fill("Bo")
         page.get_by_label("Password").fill("four walnut drawers and a lamp")
         page.get_by_role("button", name="Create account and join").click()

@@ -47,7 +47,7 @@ class Console:
 
 async def _pairs(container: Dependencies, tenancy: Tenancy) -> list[MatchPair]:
     shop = Shop(container[UnitOfWork], Tenant(tenancy.tenant.org, True))
-    first = await shop.source(catalogue=tenancy.organisation.catalogue(True))
+    first = await shop.source(catalogue=tenancy.organisation.get_catalogue_id(True))
     second, made = await shop.source(), []
     for number in range(4):
         media = [{"url": "https://pictures.example/a.jpg", "role": "hero", "position": 1}]
@@ -66,13 +66,13 @@ async def _pairs(container: Dependencies, tenancy: Tenancy) -> list[MatchPair]:
 def console(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Console]:
     """Processes of its own, with four open pairs."""
     # Chromium's loop runs in this thread, and processes end with the thread that started them: another one lasts as long as they.
-    with ThreadPoolExecutor(1) as beside:
-        database = beside.submit(lambda: asyncio.run(fresh_database("console"))).result()
+    with ThreadPoolExecutor(1) as executor:
+        database = executor.submit(lambda: asyncio.run(fresh_database("console"))).result()
         stage = Stage(database, tmp_path_factory.mktemp("console"))
         try:
             stage.start("worker")
             stage.api()
-            yield beside.submit(_furnished, stage).result()
+            yield executor.submit(_furnished, stage).result()
         finally:
             stage.stop()
 
@@ -120,7 +120,7 @@ def test_pairs_are_decided_by_keyboard(browser: Any, console: Console) -> None:
     page.get_by_text("Decision undone").wait_for()
     page.keyboard.press("d")
     page.wait_for_url(f"**/{console.pairs[1].id}?last=*")
-    assert not [said for said in page.faults if "ERR_FAILED" not in said]
+    assert not [message for message in page.faults if "ERR_FAILED" not in message]
     page.context.close()
 
 

@@ -11,9 +11,9 @@ import pytest
 from domain.jobs.model import Backlog
 from domain.kernel.ids import new_id
 from domain.outbox.usecases import OutgoingMail
-from domain.people.model import Method, User
-from domain.people.usecases.sessions import Visitor
-from entrypoints.operators import OperatorsPage
+from domain.people.model import AuthMethod, User
+from domain.people.usecases.sessions import ClientInfo
+from entrypoints.operators_page import OperatorsPage
 from entrypoints.settings import Settings
 from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served
@@ -29,7 +29,7 @@ PAGES = ("single-sign-on", "audit", "usage", "exports", "settings")
 class Lanes:
     """A dispatch that tells of what waits."""
 
-    async def backlog(self, most: int | None = None) -> list[Backlog]:
+    async def count_backlog(self, max_jobs: int | None = None) -> list[Backlog]:
         return [Backlog("source", 3, 1, datetime.now(UTC)), Backlog("exports", 0, 1, None)]
 
 
@@ -41,7 +41,9 @@ async def _prepared(world: World) -> dict[str, Any]:
     user = await world.people.add(User(new_id("usr"), EMAIL, "Ada Moreau", now, now))
     await world.join(user, "Fjord")
     link = f"{world.dependencies[Settings].base_url}/x"
-    await world.dependencies[OutgoingMail].queue("mei@fjord.example", "An invitation", f"Open {link}", "invitation")
+    await world.dependencies[OutgoingMail].add_message(
+        "mei@fjord.example", "An invitation", f"Open {link}", "invitation"
+    )
     client = await world.client()
     await client.post("/v1/webhook-endpoints", {"url": "https://shop.example/hook", "event_types": ["*"]})
     return {"owner": user}
@@ -55,7 +57,9 @@ def service() -> Iterator[Served]:
 
 def _opened(browser: Any, service: Served, **more: Any) -> Any:
     """A page of a browser in which the owner is signed in, and which knows the way to the provider."""
-    _, cookie = service.do(service.world.sessions.begin(service.told["owner"], [Method.PASSKEY], Visitor("127.0.0.1")))
+    _, cookie = service.do(
+        service.world.sessions.start(service.prepared["owner"], [AuthMethod.PASSKEY], ClientInfo("127.0.0.1"))
+    )
     context = browser.new_context(reduced_motion="reduce", **more)
     context.add_cookies([{"name": "joinery", "value": cookie, "url": service.address}])
 
@@ -90,9 +94,9 @@ def test_single_sign_on_from_setting_it_up_to_coming_in(browser: Any, service: S
     page.get_by_text("Domain fjord.example verified").wait_for()
     page.get_by_role("link", name=f"Test sign-in as {EMAIL}").click()
     page.get_by_role("link", name="I am Ada").click()
-    page.get_by_text("Working", exact=True).wait_for()
+    page.get_by_text("Test succeeded", exact=True).wait_for()
     page.get_by_role("button", name="Enforce single sign-on").click()
-    page.get_by_text("Other sessions of these members have ended.").wait_for()
+    page.get_by_text("Other sessions of the affected members have ended.").wait_for()
     if scripts:
         looked_at(page, "single-sign-on")
     page.goto(f"{service.address}/console/sign-in?next=/console/organisation/audit")  # who is signed in goes on at once
@@ -126,7 +130,7 @@ def test_nothing_keeps_people_out_or_is_cut_off(browser: Any, service: Served, w
     page = _opened(browser, service, viewport={"width": width, "height": 850}, color_scheme=scheme)
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda said: faults.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
     for name in PAGES:
         page.goto(f"{service.address}{SECTION}/{name}")
         page.get_by_role("navigation", name="Console").or_(page.locator(".menu-toggle")).first.wait_for(
@@ -134,7 +138,7 @@ def test_nothing_keeps_people_out_or_is_cut_off(browser: Any, service: Served, w
         )
         page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true })")
         looked_at(page, f"{name}-{scheme}-{width}")
-    page.goto(service.beside)
+    page.goto(service.second_address)
     page.locator(".messages summary", has_text="An invitation").click()
     page.get_by_text("Open http").wait_for()
     looked_at(page, f"operators-{scheme}-{width}")

@@ -8,9 +8,9 @@ import pyotp
 import pytest
 
 from domain.kernel.ids import new_id
-from domain.people.model import Purpose, User
-from domain.people.usecases.accounts import Accounts
-from domain.people.usecases.sessions import LinkService, Visitor
+from domain.people.model import LinkPurpose, User
+from domain.people.usecases.auth_services import AuthServices
+from domain.people.usecases.sessions import ClientInfo, LinkService
 from entrypoints.settings import Settings
 from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served
@@ -24,8 +24,8 @@ async def _prepared(world: World) -> dict[str, str]:
     """Ingrid has an account, and a link that signs her in."""
     user = await world.people.add(User(new_id("usr"), EMAIL, "Ingrid", None, world.clock.now()))
     await world.join(user, "Fjord")
-    await world.dependencies[Accounts].passwords.change(user, PASSWORD, None, Visitor("127.0.0.1"))
-    _, secret = await world.dependencies[LinkService].make(user, Purpose.SIGN_IN, world.orgs["Fjord"].id)
+    await world.dependencies[AuthServices].passwords.change(user, PASSWORD, None, ClientInfo("127.0.0.1"))
+    _, secret = await world.dependencies[LinkService].create(user, LinkPurpose.SIGN_IN, world.orgs["Fjord"].id)
     return {"link": f"{world.dependencies[Settings].base_url}/console/link/{secret}"}
 
 
@@ -48,7 +48,7 @@ def test_a_passkey_from_making_it_to_signing_in(browser: Any, service: Served, w
     context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce", bypass_csp=False)
     page, faults = context.new_page(), []
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda said: faults.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
     device = context.new_cdp_session(page)
     device.send("WebAuthn.enable")
     options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
@@ -92,7 +92,7 @@ def test_pages_keep_nobody_out(browser: Any, service: Served, width: int, scheme
     page, name = context.new_page(), f"{width}"
     page.goto(f"{service.address}/console/sign-in")
     looked_at(page, f"sign-in-{name}")
-    page.goto(service.told["link"])
+    page.goto(service.prepared["link"])
     looked_at(page, f"link-{name}")
     page.goto(f"{service.address}/console/forgot")
     looked_at(page, f"forgot-{name}")
@@ -106,13 +106,13 @@ def test_pages_keep_nobody_out(browser: Any, service: Served, width: int, scheme
 def test_everything_works_without_scripts(browser: Any, service: Served) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(service.told["link"])
+    page.goto(service.prepared["link"])
     page.get_by_role("button", name="Sign in").click()
     page.goto(f"{service.address}/console/account/codes")
     secret = re.search(r"[A-Z2-7]{32}", page.inner_text("main"))
     assert secret and not page.get_by_role("button", name="passkey").is_visible()
     app, clock = pyotp.TOTP(secret[0]), service.world.clock
-    page.get_by_label("Code from the app").fill(app.at(clock.now()))
+    page.get_by_label("Code from your authenticator app").fill(app.at(clock.now()))
     page.get_by_role("button", name="Turn on").click()
     codes = page.inner_text("pre").split()
     context.clear_cookies()

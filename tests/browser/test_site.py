@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from entrypoints.site.build import pages
+from entrypoints.site.build import build_pages
 from tests.browser.looking import barriers
 
 pytestmark = pytest.mark.browser
-PAGES = ["/docs/" if name == "index" else f"/docs/{name}" for name in pages()] + [
+PAGES = ["/docs/" if name == "index" else f"/docs/{name}" for name in build_pages()] + [
     "/docs/search?q=webhook",
     "/docs/quickstat",
 ]
@@ -26,7 +26,9 @@ UNREACHABLE = """() => [...document.querySelectorAll('pre,.scroll')]
 def opened(browser: Any, size: dict[str, int], scheme: str = "light", **more: Any) -> Any:
     page = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce", **more).new_page()
     page.faults = []
-    page.on("console", lambda said: page.faults.append(said.text) if said.type in ("error", "warning") else None)
+    page.on(
+        "console", lambda message: page.faults.append(message.text) if message.type in ("error", "warning") else None
+    )
     page.on("pageerror", lambda error: page.faults.append(str(error)))
     return page
 
@@ -58,7 +60,7 @@ def test_nothing_is_cut_off(browser: Any, address: str, size: dict[str, int]) ->
             faults += [(path, round, "no key", each) for each in page.evaluate(UNREACHABLE)[:3]]
             unfold(page)
             page.wait_for_timeout(15)
-    assert not [said for said in page.faults if "404" not in said]
+    assert not [message for message in page.faults if "404" not in message]
     page.context.close()
     assert not faults, faults[:12]
 

@@ -5,12 +5,18 @@ import asyncio
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from adapters.postgres.cluster import REFERENCE, ClusterError, coordinator, places, status
-from adapters.postgres.dump import snapshot
+from adapters.postgres.cluster import (
+    REFERENCE_TABLES,
+    ClusterError,
+    connect_to_coordinator,
+    read_cluster_status,
+    read_placement,
+)
+from adapters.postgres.dump import open_snapshot
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.migrate import migrate
-from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.nodes.connections import connect
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.schema_migrations import migrate
 from entrypoints.cli.main import main
 from tests.citus.filling import contents, fill
 from tests.support.citus import at, nodes, run, spread
@@ -19,18 +25,20 @@ pytestmark = pytest.mark.asyncio
 
 
 async def _missing(address: str) -> tuple[str, ...]:
-    async with coordinator(address) as found:
-        return (await places(found)).missing
+    async with connect_to_coordinator(address) as found:
+        return (await read_placement(found)).missing
 
 
 async def test_an_empty_database_is_migrated_and_distributed(empty: str) -> None:
     await migrate(empty)
-    told = await spread(empty)
-    assert [line for line in told if "every node" in line] == [f"{name}: copied to every node" for name in REFERENCE]
-    async with coordinator(empty) as found:
-        placed = await places(found)
-        assert placed.missing == () and {"jobs", "events", "products"} <= set(placed.done)
-        assert "schema_migrations" in placed.local and not set(placed.local) & set(placed.done)
+    messages = await spread(empty)
+    assert [line for line in messages if "every node" in line] == [
+        f"{name}: copied to every node" for name in REFERENCE_TABLES
+    ]
+    async with connect_to_coordinator(empty) as found:
+        placed = await read_placement(found)
+        assert placed.missing == () and {"jobs", "events", "products"} <= set(placed.placed_tables)
+        assert "schema_migrations" in placed.local and not set(placed.local) & set(placed.placed_tables)
         groups = await found.execute(
             "SELECT DISTINCT colocation_id FROM citus_tables WHERE citus_table_type = 'distributed'"
         )
@@ -46,8 +54,8 @@ async def test_data_moves_along_and_nothing_is_lost(plain: str) -> None:
         plain, "SELECT count(*) FROM ONLY products", "SELECT pg_relation_size('products'), pg_relation_size('jobs')"
     )
     assert left == [(0, 0)], "the coordinator keeps no copy"
-    async with coordinator(plain) as found:
-        seen = await status(found)
+    async with connect_to_coordinator(plain) as found:
+        seen = await read_cluster_status(found)
     assert sum(node.tenants for node in seen.nodes) == 3 and seen.nodes[0].tenants == 0
     assert sum(node.open_jobs for node in seen.nodes) == len(before["jobs"])
 
@@ -55,7 +63,7 @@ async def test_data_moves_along_and_nothing_is_lost(plain: str) -> None:
 async def test_it_goes_on_where_it_was_cut_off(plain: str) -> None:
     await fill(plain)
     before = await contents(plain)
-    async with coordinator(plain) as found:
+    async with connect_to_coordinator(plain) as found:
         await found.execute("SELECT create_reference_table('plans')")
         await found.execute("SELECT create_reference_table('organisations')")
         await found.execute("SELECT create_distributed_table('jobs', 'org', colocate_with => 'none', shard_count => 4)")
@@ -79,7 +87,7 @@ async def test_again_it_does_what_is_left(plain: str) -> None:
 
 async def test_processes_must_be_stopped(plain: str) -> None:
     pool = Pool(plain, size=1)
-    async with pool.coordinator() as link:
+    async with pool.connect_to_coordinator() as link:
         await link.cursor.execute("SELECT 1")
         with pytest.raises(ClusterError, match="Stop all of them"):
             await spread(plain)
@@ -87,10 +95,10 @@ async def test_processes_must_be_stopped(plain: str) -> None:
     assert await spread(plain)
 
 
-async def test_a_worker_is_told_apart(plain: str) -> None:
+async def test_a_worker_is_recognised(plain: str) -> None:
     host, port = (await nodes())[1]
     with pytest.raises(ClusterError, match="is a worker"):
-        async with coordinator(at(host, port, str(conninfo_to_dict(plain)["dbname"]))):
+        async with connect_to_coordinator(at(host, port, str(conninfo_to_dict(plain)["dbname"]))):
             pass
 
 
@@ -99,13 +107,13 @@ async def test_days_are_made_and_dropped_and_kept_rows_stay(plain: str) -> None:
     await spread(plain)
     pool = Pool(plain, size=1)
     maintenance = PostgresMaintenance(pool)
-    async with pool.owner() as link:
-        cursor = await link.connection.execute(
+    async with pool.connect_as_owner() as link:
+        cursor = await link.driver_connection.execute(
             "SELECT (now() + interval '20 days')::date, (now() + interval '400 days')::date"
         )
         soon, late = (await cursor.fetchall())[0]
-        await link.connection.execute("UPDATE request_logs SET created_at = now() + interval '21 days'")
-    await maintenance.partitions(soon)
+        await link.driver_connection.execute("UPDATE request_logs SET created_at = now() + interval '21 days'")
+    await maintenance.maintain_partitions(soon)
     [(made, rows)] = await run(
         plain,
         f"SELECT to_regclass('request_logs_{soon:%Y%m%d}') IS NOT NULL, (SELECT count(*) FROM request_logs)",
@@ -114,9 +122,9 @@ async def test_days_are_made_and_dropped_and_kept_rows_stay(plain: str) -> None:
     assert [count for (count,) in await run(plain, "SELECT count(*) FROM request_logs_default")] == [0], (
         "strays went into their day"
     )
-    await maintenance.partitions(late)
+    await maintenance.maintain_partitions(late)
     assert (await contents(plain))["request_logs"] == []
-    await maintenance.statistics()
+    await maintenance.update_statistics()
     await pool.close()
 
 
@@ -124,8 +132,10 @@ async def test_what_a_plan_keeps_no_longer_is_purged(plain: str) -> None:
     await fill(plain)
     await spread(plain)
     pool = Pool(plain, size=1)
-    async with pool.owner() as link:
-        cursor = await link.connection.execute("SELECT (now() + interval '20 days')::date, count(*) FROM request_logs")
+    async with pool.connect_as_owner() as link:
+        cursor = await link.driver_connection.execute(
+            "SELECT (now() + interval '20 days')::date, count(*) FROM request_logs"
+        )
         later, rows = (await cursor.fetchall())[0]
     assert await PostgresMaintenance(pool).purge_request_logs(later) == rows > 0
     assert (await contents(plain))["request_logs"] == []
@@ -136,11 +146,11 @@ async def test_a_backup_sees_all_of_it(plain: str) -> None:
     await fill(plain)
     before = await contents(plain)
     await spread(plain)
-    async with snapshot(plain) as seen:
-        for table in await seen.tables():
-            async for _ in seen.rows(table):
+    async with open_snapshot(plain) as seen:
+        for table in await seen.list_tables():
+            async for _ in seen.copy_rows(table):
                 pass
-            assert seen.copied == len(before[table.name]), table.name
+            assert seen.copied_row_count == len(before[table.name]), table.name
 
 
 async def test_the_command(plain: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

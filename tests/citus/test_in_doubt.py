@@ -7,9 +7,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
-from entrypoints.container import opened
+from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
-from entrypoints.settings import from_environment
+from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.citus.homes import home_of
 from tests.flows.stage import Stage, Tenancy
@@ -37,7 +37,7 @@ def test_its_log_waits_and_no_other(stage: Stage, tenants: dict[str, list[Tenanc
     names = {table: stage.value(_SHARD, table=table, org=own.tenant.org) for table in ("event_logs", "events")}
 
     async def work() -> None:
-        async with opened(from_environment(stage.env)) as container:
+        async with open_dependencies(read_settings(stage.env)) as container:
             await _write(container, own)
             before = await asyncio.to_thread(_subjects, own)
             _leave_in_doubt(node, names, own.tenant.org)

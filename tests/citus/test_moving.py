@@ -8,18 +8,24 @@ from typing import Any
 import aiohttp
 import pytest
 
-from adapters.postgres.cluster import ClusterError, Moved, coordinator, move, rebalance
+from adapters.postgres.cluster import (
+    ClusterError,
+    MoveResult,
+    connect_to_coordinator,
+    move_organisation,
+    rebalance_shards,
+)
 from adapters.postgres.errors import StaleRoute
 from adapters.postgres.nodes.pool import Pool
-from benchmarks.receiving import Receiving
+from benchmarks.receiver_client import ReceiverClient
 from domain.events.ports import EventLog
 from domain.kernel.errors import Unavailable
-from domain.kernel.resource import changed as changed_row
+from domain.kernel.resource import with_changes as changed_row
 from domain.kernel.tenancy import Tenant
 from domain.sources.ports import SourceStore
-from entrypoints.container import opened
+from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
-from entrypoints.settings import from_environment
+from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.citus.following import Follower
 from tests.citus.homes import counted, home_of
@@ -87,13 +93,15 @@ def _run(stage: Stage, work: Callable[[Dependencies], Awaitable[None]]) -> None:
     """With a container on the stage's settings; on a busy machine moving takes minutes."""
 
     async def main() -> None:
-        async with opened(from_environment(stage.env)) as container, asyncio.timeout(400):
+        async with open_dependencies(read_settings(stage.env)) as container, asyncio.timeout(400):
             await work(container)
 
     asyncio.run(main())
 
 
-async def _moved_while_used(stage: Stage, container: Dependencies, mover: Tenancy) -> tuple[Any, Writers, list[Moved]]:
+async def _moved_while_used(
+    stage: Stage, container: Dependencies, mover: Tenancy
+) -> tuple[Any, Writers, list[MoveResult]]:
     sources = [builders.source() for _ in range(3)]
     async with container[UnitOfWork].begin(mover.tenant, builders.CALL) as tx:
         for source in sources:
@@ -102,13 +110,13 @@ async def _moved_while_used(stage: Stage, container: Dependencies, mover: Tenanc
     moved, done = asyncio.Event(), asyncio.Event()
     headers = {"Authorization": f"Bearer {mover.api.secret}"}
     timeout = aiohttp.ClientTimeout(total=200)
-    moves: list[Moved] = []
+    moves: list[MoveResult] = []
 
     async def moving() -> None:
         await asyncio.sleep(1)
         for _ in range(MOVES):
-            async with coordinator(stage.database_url) as cluster:
-                moves.append(await move(cluster, mover.tenant.org, None, print))
+            async with connect_to_coordinator(stage.database_url) as cluster:
+                moves.append(await move_organisation(cluster, mover.tenant.org, None, print))
             await asyncio.sleep(1)
         moved.set()
 
@@ -133,7 +141,7 @@ def _holds_alone(stage: Stage, tenants: dict[str, list[Tenancy]], mover: Tenancy
         assert counted(stage, name, "events", mover.tenant.org) == 0
 
 
-def _delivered(at: Receiving, one: Any, count: int) -> None:
+def _delivered(at: ReceiverClient, one: Any, count: int) -> None:
     got = one.gets(count, within=60)
     ids = Counter(each.event["id"] for each in got)
     assert len(ids) == count, "every event is delivered at least once"
@@ -149,19 +157,19 @@ async def test_a_stale_route_raises_and_the_next_try_is_right(stage: Stage) -> N
         "VALUES (%(org)s, %(livemode)s, 'j', 'k', 'l', '{}', now() + interval '1 day', now())"
     )
     values = {"org": tenant.org, "livemode": tenant.livemode}
-    async with pool.tenant(tenant) as link:
+    async with pool.connect_to_tenant(tenant) as link:
         await link.cursor.execute(counting, values)
     for statement in (counting, adding):
-        async with coordinator(stage.database_url) as cluster:
-            await move(cluster, tenant.org, None, lambda line: None)
+        async with connect_to_coordinator(stage.database_url) as cluster:
+            await move_organisation(cluster, tenant.org, None, lambda line: None)
         with pytest.raises(StaleRoute):
-            async with pool.tenant(tenant) as link:
+            async with pool.connect_to_tenant(tenant) as link:
                 await link.cursor.execute(statement, values)
-        async with pool.tenant(tenant) as link:
+        async with pool.connect_to_tenant(tenant) as link:
             assert await (await link.cursor.execute(counting, values)).fetchone() == (0,)
-    async with coordinator(stage.database_url) as cluster:
-        await move(cluster, tenant.org, None, lambda line: None)
-    assert await pool.rows(tenant, counting, values) == [(0,)], "a read is done again by itself"
+    async with connect_to_coordinator(stage.database_url) as cluster:
+        await move_organisation(cluster, tenant.org, None, lambda line: None)
+    assert await pool.fetch_rows(tenant, counting, values) == [(0,)], "a read is done again by itself"
     await pool.close()
 
 
@@ -169,14 +177,14 @@ async def test_a_stale_route_raises_and_the_next_try_is_right(stage: Stage) -> N
 async def test_where_it_cannot_go(stage: Stage) -> None:
     tenancy = await asyncio.to_thread(stage.organisation)
     home = await asyncio.to_thread(home_of, stage, tenancy.tenant.org)
-    async with coordinator(stage.database_url) as cluster:
-        for where, words in ((home, "already"), ("nowhere:1", "not another node")):
+    async with connect_to_coordinator(stage.database_url) as cluster:
+        for where, words in ((home, "already"), ("nowhere:1", "not a node")):
             with pytest.raises(ClusterError, match=words):
-                await move(cluster, tenancy.tenant.org, where, lambda line: None)
+                await move_organisation(cluster, tenancy.tenant.org, where, lambda line: None)
 
 
 @pytest.mark.asyncio
-async def test_rebalancing_comes_to_rest(stage: Stage) -> None:
-    async with coordinator(stage.database_url) as cluster:
-        await rebalance(cluster, lambda line: None)
-        assert await rebalance(cluster, lambda line: None) == 0
+async def test_rebalancing_ends(stage: Stage) -> None:
+    async with connect_to_coordinator(stage.database_url) as cluster:
+        await rebalance_shards(cluster, lambda line: None)
+        assert await rebalance_shards(cluster, lambda line: None) == 0

@@ -1,4 +1,4 @@
-"""What an operator and a tenant do on a cluster beside feeds: merging, exporting, counting, auditing, leaving, restoring, rotating."""
+"""Operations of an operator and a tenant on a cluster other than feeds: merging, exporting, counting, auditing, leaving, restoring, rotating."""
 
 import asyncio
 import json
@@ -79,10 +79,10 @@ def test_it_is_exported_audited_and_looked_over(stage: Stage, tenants: dict[str,
         api = tenancy.api
         source = api.source("file", config={"currency": "usd"})
         assert api.upload(source, catalogue(5))["status"] == "succeeded"
-        asked = api.post("/v1/exports", {"kind": "products"})
+        created = api.post("/v1/exports", {"kind": "products"})
         done = eventually(
-            lambda api=api, asked=asked: (
-                (found := api.get(f"/v1/exports/{asked['id']}"))["status"] == "succeeded" and found
+            lambda api=api, created=created: (
+                (found := api.get(f"/v1/exports/{created['id']}"))["status"] == "succeeded" and found
             ),  # type: ignore[misc]
             "it is exported",
         )
@@ -102,7 +102,7 @@ def test_it_comes_back_from_a_backup_and_under_another_secret(own: Stage, tmp_pa
         hook = {"url": "https://receiver.example/", "event_types": ["*"]}
         tenancy.api.post("/v1/webhook-endpoints", hook)
     before = [tenancy.api.get("/v1/products") for tenancy in tenancies]
-    told = _answered(own, "backup", tmp_path / "whole")
+    report = _answered(own, "backup", tmp_path / "whole")
     own.stop(worker, api)
     former = own.env["JOINERY_SECRET"]
     own.env |= {"JOINERY_SECRET": secrets.token_hex(20), "JOINERY_SECRET_FORMER": former}
@@ -115,7 +115,7 @@ def test_it_comes_back_from_a_backup_and_under_another_secret(own: Stage, tmp_pa
     empty = asyncio.run(cluster_database("restored", distributed=False, migrated=False))
     again = Stage(empty, tmp_path, {"JOINERY_SECRET": former, "JOINERY_OBJECTS_URL": (tmp_path / "objects").as_uri()})
     try:
-        assert _answered(again, "restore", tmp_path / "whole")["tables"] == told["tables"]
+        assert _answered(again, "restore", tmp_path / "whole")["tables"] == report["tables"]
         done = joinery("cluster", "init", "--shards", "4", env=again.env)
         assert done.returncode == 0, done.stderr
         again.port = free_port()

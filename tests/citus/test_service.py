@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.receiving import Receiving
+from benchmarks.receiver_client import ReceiverClient
 from tests.citus.homes import counted, home_of
 from tests.flows.feeds import catalogue, record, stock
 from tests.flows.stage import Stage, Tenancy
@@ -18,13 +18,13 @@ Tenants = dict[str, list[Tenancy]]
 
 
 @pytest.fixture(scope="module")
-def at(stage: Stage) -> Iterator[Receiving]:
+def at(stage: Stage) -> Iterator[ReceiverClient]:
     """A receiver; every endpoint has a path of its own."""
     with receiver(stage) as client:
         yield client
 
 
-def test_a_feed_is_taken_in_read_followed_and_delivered(stage: Stage, tenants: Tenants, at: Receiving) -> None:
+def test_a_feed_is_taken_in_read_followed_and_delivered(stage: Stage, tenants: Tenants, at: ReceiverClient) -> None:
     every = [tenancy for there in tenants.values() for tenancy in there]
     assert len(tenants) >= 2 and len(every) >= 4
     hooks = {tenancy.tenant.org: hook(tenancy.api, at, ("product.created",)) for tenancy in every}
@@ -40,9 +40,9 @@ def test_a_feed_is_taken_in_read_followed_and_delivered(stage: Stage, tenants: T
         assert len(api.whole("/v1/products")) == PRODUCTS and len(api.whole("/v1/offers")) == OFFERS
         assert len(api.whole("/v1/products", q="walnut")) == sum(n % 4 == 1 for n in range(PRODUCTS))
         assert len(api.whole("/v1/products", brand="fermob", source=source)) == PRODUCTS // 3
-        told = Counter(event["type"] for event in changes(tenancy))
-        assert told["product.created"] == PRODUCTS and told["offer.created"] == OFFERS
-        assert told["offer.changed"] >= 2 * OFFERS
+        count_by_type = Counter(event["type"] for event in changes(tenancy))
+        assert count_by_type["product.created"] == PRODUCTS and count_by_type["offer.created"] == OFFERS
+        assert count_by_type["offer.changed"] >= 2 * OFFERS
     for tenancy in every:
         node = home_of(stage, tenancy.tenant.org)
         for name in tenants:
@@ -73,7 +73,7 @@ def test_a_pushed_record_is_there(tenants: Tenants) -> None:
         assert len(api.whole("/v1/products", source=source)) == 2
 
 
-def test_nobody_sees_another_nodes_tenants(tenants: Tenants) -> None:
+def test_no_node_reads_tenants_of_another(tenants: Tenants) -> None:
     (one, *_), (other, *_) = list(tenants.values())[:2]
     product = one.api.source("push", config={"currency": "usd"})
     assert other.api.call("GET", f"/v1/sources/{product}").status == 404

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.receiving import Receiving
-from entrypoints.clients.shipped import TARBALL, WHEEL
+from benchmarks.receiver_client import ReceiverClient
+from entrypoints.clients.distribution import TARBALL, WHEEL
 from tests.clients.programs import npm_install, run
 from tests.flows.stage import Stage
 from tests.support.receiver import receiver
 
 
 @pytest.fixture(scope="session")
-def at(stage: Stage) -> Iterator[Receiving]:
+def at(stage: Stage) -> Iterator[ReceiverClient]:
     """A receiver of webhooks."""
     with receiver(stage) as client:
         yield client

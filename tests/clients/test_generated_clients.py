@@ -1,4 +1,4 @@
-"""What the usual generators make of the API's description: it type-checks, and 20 operations answer as it says."""
+"""What the usual generators make of the API's description: it type-checks, and 20 operations answer as described."""
 
 import json
 import shutil
@@ -49,11 +49,11 @@ def checked_and_called(folder: Path, calls: str, environment: dict[str, str], *c
 def test_openapi_python_client(tmp_path: Path, description: Path, environment: dict[str, str]) -> None:
     package = tmp_path / "joinery_opc"
     program = Path(sys.executable).with_name("openapi-python-client")
-    said = run(
+    output = run(
         program, "generate", "--path", description, "--meta", "none", "--output-path", package, "--fail-on-warning",
         "--config", CALLS / "openapi_python_client.yaml", cwd=tmp_path,
     )  # fmt: skip
-    assert "WARNING" not in said
+    assert "WARNING" not in output
     checked_and_called(tmp_path, "openapi_python_client_calls.py", environment, "-p", package.name)
 
 

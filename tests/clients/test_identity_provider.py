@@ -21,10 +21,10 @@ from adapters.http.client import GuardedClient
 from adapters.http.outbound import HttpOutbound
 from adapters.oidc.provider import OidcProviders
 from domain.kernel.tenancy import Tenant
-from domain.sso.model import Domain
+from domain.sso.model import MailDomain
 from domain.sso.ports import IdentityProviders, ProviderFault, SsoStore
-from domain.sso.usecases.settings import SsoSettings, Wanted
-from domain.sso.usecases.signing_in import SsoSignIn
+from domain.sso.usecases.settings import SsoConnectionInput, SsoSettings
+from domain.sso.usecases.sso_sign_in import SsoSignIn
 from tests.clients.programs import npm_install
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import OPERATOR, World, running
@@ -93,7 +93,7 @@ async def deployment(folder: Path) -> AsyncIterator[Deployment]:
         world.dependencies[IdentityProviders] = providers
         world.dependencies[SsoSignIn]._providers = providers
         org = world.orgs["Fjord"].id
-        redirect = world.dependencies[SsoSignIn].redirect_uri(org)
+        redirect = world.dependencies[SsoSignIn].build_redirect_uri(org)
         program: Any = subprocess.Popen(
             ["node", PROGRAM.name], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )  # fmt: skip
@@ -102,10 +102,12 @@ async def deployment(folder: Path) -> AsyncIterator[Deployment]:
             program.stdin.flush()
             issuer = program.stdout.readline().strip()
             async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
-                found = await providers.issuer(f"{issuer}/")
-                await world.dependencies[SsoSettings].set(tx, Wanted(found, "joinery", SECRET, "editor"))
+                found = await providers.check_issuer(f"{issuer}/")
+                await world.dependencies[SsoSettings].save_connection(
+                    tx, SsoConnectionInput(found, "joinery", SECRET, "editor")
+                )
                 now = world.clock.now()
-                await tx[SsoStore].put_domain(Domain(org, "fjord.example", "token", now, None, now, now))
+                await tx[SsoStore].save_domain(MailDomain(org, "fjord.example", "token", now, None, now, now))
             yield Deployment(world, org, issuer)
         finally:
             program.kill()
@@ -119,22 +121,24 @@ async def test_people_come_in_and_others_do_not(deployment: Deployment) -> None:
         assert page.status == 303, page.text
         found = await world.sessions.find(browser.cookies[COOKIE])
         assert found.principal.role == "editor" and found.user.email == "ada@fjord.example" and found.user.name == "ADA"
-    for login, sentence in (("mallory", "not in a domain"), ("nils", "has not verified")):
+    for login, sentence in (("mallory", "not in a verified domain"), ("nils", "has not verified")):
         browser, page = await deployment.came_in("ada@fjord.example", login)
         assert page.status == 403 and sentence in page.text and COOKIE not in browser.cookies
 
 
-async def test_a_wrong_secret_is_told(deployment: Deployment) -> None:
+async def test_a_wrong_secret_is_reported(deployment: Deployment) -> None:
     world = deployment.world
     async with world.uow.begin(Tenant(deployment.org, True), OPERATOR) as tx:
-        await world.dependencies[SsoSettings].set(tx, Wanted(deployment.issuer, "joinery", "another", None))
+        await world.dependencies[SsoSettings].save_connection(
+            tx, SsoConnectionInput(deployment.issuer, "joinery", "another", None)
+        )
     browser, page = await deployment.came_in("ada@fjord.example", "ada")
     assert page.status == 403 and "does not accept the client ID and secret" in page.text
     assert COOKIE not in browser.cookies
 
 
-async def test_an_inside_address_is_not_asked(deployment: Deployment) -> None:
+async def test_an_internal_address_is_not_requested(deployment: Deployment) -> None:
     async with GuardedClient() as client:
         for address in (deployment.issuer, "https://127.0.0.1", "https://169.254.169.254", "http://id.example"):
             with pytest.raises(ProviderFault):
-                await OidcProviders(HttpOutbound(client)).issuer(address)
+                await OidcProviders(HttpOutbound(client)).check_issuer(address)

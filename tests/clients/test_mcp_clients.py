@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.operations.tools import manifest_of
+from entrypoints.operations.tools import build_manifest
 from tests.clients.programs import npm_install, run
 from tests.flows.api import Api
 from tests.flows.stage import ROOT, Stage, eventually, free_port
@@ -18,7 +18,7 @@ from tests.support.table import whole
 
 pytestmark = pytest.mark.clients
 HERE = Path(__file__).parent
-MANIFEST = manifest_of(whole())
+MANIFEST = build_manifest(whole())
 PASSES = {
     "server-initialize",
     "ping",
@@ -51,9 +51,9 @@ def test_every_tool_is_listed_and_called(stage: Stage, agents: Path, which: str)
     for tool in MANIFEST:
         if tool.path.startswith("/v1/sources/{id}"):
             given[tool.name] |= {"id": source} | ({"if_match": "*"} if "if_match" in given[tool.name] else {})
-    told = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(fjord.api.secret)}
-    said = run(_node(agents), "agent.mjs", which, cwd=agents, JOINERY_ARGUMENTS=json.dumps(given), **told)
-    found = json.loads(said)
+    environment = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(fjord.api.secret)}
+    output = run(_node(agents), "agent.mjs", which, cwd=agents, JOINERY_ARGUMENTS=json.dumps(given), **environment)
+    found = json.loads(output)
     assert list(found["called"]) == [tool.name for tool in MANIFEST]
     outcomes = set(found["called"].values())
     assert outcomes <= {"ok", "not_found", "rate_limited", "unprocessable", "conflict"}, found["called"]

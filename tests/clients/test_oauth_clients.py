@@ -19,7 +19,7 @@ NODE = os.environ.get("NODE") or shutil.which("node") or "node"
 
 
 @pytest.fixture(scope="module")
-def told(stage: Stage) -> dict[str, str]:
+def service_environment(stage: Stage) -> dict[str, str]:
     """Where the service is, an app of each kind, and the cookie of somebody who is signed in."""
     organisation = stage.organisation().organisation
 
@@ -43,12 +43,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("program", "least"), [("openid_client.mjs", 20), ("oauth4webapi.mjs", 30)])
-def test_every_flow_and_refusal(home: Path, told: dict[str, str], program: str, least: int) -> None:
-    done = json.loads(run(NODE, program, cwd=home, **told))
+def test_every_flow_and_refusal(home: Path, service_environment: dict[str, str], program: str, least: int) -> None:
+    done = json.loads(run(NODE, program, cwd=home, **service_environment))
     assert len(done) >= least, done
 
 
-def test_mcp_remote_signs_in(told: dict[str, str], tmp_path: Path) -> None:
+def test_mcp_remote_signs_in(service_environment: dict[str, str], tmp_path: Path) -> None:
     """It finds where to sign in by the 401 of /mcp, registers itself, and comes with a token that is bound to /mcp."""
     npm_install(tmp_path, "mcp-remote", "@modelcontextprotocol/sdk", "node")
     for name in ("browsing.mjs", "mcp_remote.mjs"):
@@ -56,8 +56,8 @@ def test_mcp_remote_signs_in(told: dict[str, str], tmp_path: Path) -> None:
     config = tmp_path / "home"
     config.mkdir()
     node = tmp_path / "node_modules/node/bin/node"
-    done = json.loads(run(node, "mcp_remote.mjs", cwd=tmp_path, MCP_HOME=str(config), **told))
+    done = json.loads(run(node, "mcp_remote.mjs", cwd=tmp_path, MCP_HOME=str(config), **service_environment))
     assert "sources_list" in done["tools"] and "sources_update" in done["tools"], "what an owner could let it do"
     assert (done["isError"], done["object"]) == (False, "list")
-    assert done["resources"] == [f"{told['JOINERY_URL']}/mcp"]
+    assert done["resources"] == [f"{service_environment['JOINERY_URL']}/mcp"]
     assert "products:read" in done["scopes"][0] and ":write" not in done["scopes"][0]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.receiving import Receiving
+from benchmarks.receiver_client import ReceiverClient
 from tests.clients.programs import run
 from tests.flows.feeds import catalogue
 from tests.flows.stage import Stage, Tenancy
@@ -28,7 +28,9 @@ def test_it_and_its_users_are_typed_strictly(python_home: Path) -> None:
 
 
 @pytest.mark.parametrize("story", ["story.py", "async_story.py"])
-def test_what_an_integrator_does(stage: Stage, at: Receiving, python_home: Path, tmp_path: Path, story: str) -> None:
+def test_what_an_integrator_does(
+    stage: Stage, at: ReceiverClient, python_home: Path, tmp_path: Path, story: str
+) -> None:
     sandbox = stage.organisation(livemode=False)
     file = tmp_path / "prices.csv"
     file.write_bytes(catalogue(10))
@@ -49,7 +51,7 @@ def test_followers_that_are_killed_miss_nothing(
     follow_across_kills(stage, fjord, argv, tmp_path, PYTHONPATH=str(python_home))
 
 
-def test_what_was_delivered_is_verified(stage: Stage, at: Receiving, python_home: Path) -> None:
+def test_what_was_delivered_is_verified(stage: Stage, at: ReceiverClient, python_home: Path) -> None:
     one = hook(stage.organisation(livemode=False).api, at, ("*",))
     one.test()
     one.gets(1)

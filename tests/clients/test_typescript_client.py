@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.receiving import Receiving
+from benchmarks.receiver_client import ReceiverClient
 from tests.clients.programs import run
 from tests.flows.feeds import catalogue
 from tests.flows.stage import Stage, Tenancy, free_port
@@ -44,7 +44,7 @@ def test_it_and_its_users_are_typed_strictly(story: Path, node_home: Path) -> No
     assert story.exists()
 
 
-def test_what_an_integrator_does(stage: Stage, at: Receiving, story: Path, tmp_path: Path) -> None:
+def test_what_an_integrator_does(stage: Stage, at: ReceiverClient, story: Path, tmp_path: Path) -> None:
     sandbox = stage.organisation(livemode=False)
     file = tmp_path / "prices.csv"
     file.write_bytes(catalogue(10))
@@ -57,7 +57,7 @@ def test_followers_that_are_killed_miss_nothing(stage: Stage, fjord: Tenancy, st
     follow_across_kills(stage, fjord, (NODE, str(story.parent / "following.mjs")), tmp_path)
 
 
-def test_what_was_delivered_is_verified(stage: Stage, at: Receiving, story: Path, tmp_path: Path) -> None:
+def test_what_was_delivered_is_verified(stage: Stage, at: ReceiverClient, story: Path, tmp_path: Path) -> None:
     one = hook(stage.organisation(livemode=False).api, at, ("*",))
     one.test()
     one.gets(1)

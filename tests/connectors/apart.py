@@ -17,24 +17,24 @@ from connectors.sdk.testing import FakeContext
 most = int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 before = resource.getrusage(resource.RUSAGE_SELF)
-rows, said = 0, None
+rows, message = 0, None
 try:
-    for table in SPEC.open().tables(FakeContext(), Path(sys.argv[1])):
+    for table in SPEC.open().parse_tables(FakeContext(), Path(sys.argv[1])):
         for row in table.rows:
             rows += 1
 except BadData as error:
-    said = str(error)
+    message = str(error)
 after = resource.getrusage(resource.RUSAGE_SELF)
-print(json.dumps([rows, said, (after.ru_maxrss - before.ru_maxrss) // 1024, after.ru_utime - before.ru_utime]))
+print(json.dumps([rows, message, (after.ru_maxrss - before.ru_maxrss) // 1024, after.ru_utime - before.ru_utime]))
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How reading went: its rows, what BadData said, and the MiB and seconds of CPU that it took."""
+    """How reading went: its rows, the message of BadData, and the MiB and seconds of CPU that it took."""
 
     rows: int
-    said: str | None
+    message: str | None
     mib: int
     seconds: float
 

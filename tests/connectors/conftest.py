@@ -7,7 +7,7 @@ import pytest
 
 from connectors.csv.connector import SPEC as CSV
 from connectors.sdk import Limits, Table
-from connectors.sdk.testing import FakeContext, read
+from connectors.sdk.testing import FakeContext, parse_snapshot
 
 KNOWN = {
     "sku", "item", "title", "name", "price", "msrp", "qty", "width", "depth", "height", "weight", "colour", "color",
@@ -32,7 +32,7 @@ class Reader:
         self.context.config = config
         if limits is not None:
             self.context.limits = limits
-        return read(CSV, self.context, content)
+        return parse_snapshot(CSV, self.context, content)
 
     def one(self, content: bytes, **config: Any) -> tuple[tuple[str, ...], list[tuple[int, list[Any]]]]:
         """Headers and rows of the one table."""

@@ -7,20 +7,22 @@ import pytest
 
 from connectors.api.connector import SPEC
 from connectors.sdk import BadData, ConnectorError, Refused, Unreachable
-from connectors.sdk.testing import FakeAnswer, FakeContext, FakeHttp, fetched, read
+from connectors.sdk.testing import FakeContext, FakeHttp, StubResponse, parse_snapshot, run_fetch
 
 URL = "https://api.example/v1/items"
 
 
-def answer(*skus: str, link: str | None = None, **more: Any) -> FakeAnswer:
+def answer(*skus: str, link: str | None = None, **more: Any) -> StubResponse:
     """A page of items."""
     headers = {} if link is None else {"Link": link}
-    return FakeAnswer(json.dumps({"items": [{"sku": sku} for sku in skus], **more}, indent=1).encode(), headers=headers)
+    return StubResponse(
+        json.dumps({"items": [{"sku": sku} for sku in skus], **more}, indent=1).encode(), headers=headers
+    )
 
 
 def skus(context: FakeContext) -> list[str]:
     """The SKUs of all pages."""
-    ((table, rows),) = read(SPEC, context, fetched(SPEC, context))
+    ((table, rows),) = parse_snapshot(SPEC, context, run_fetch(SPEC, context))
     at = table.headers.index("sku")
     return [cells[at] for _, cells in rows]
 
@@ -86,7 +88,7 @@ def test_most_pages() -> None:
 def test_links_to_other_hosts_are_not_followed() -> None:
     context = service({"": answer("A", link="<https://evil.example/>; rel=next")}, {"token": "s3cret"})
     with pytest.raises(BadData, match="another host"):
-        fetched(SPEC, context)
+        run_fetch(SPEC, context)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +102,8 @@ def test_links_to_other_hosts_are_not_followed() -> None:
 def test_signing(credentials: dict[str, str], header: str, value: str) -> None:
     context = service({"": answer("A")}, credentials, headers={"X-Shop": "7"})
     skus(context)
-    assert context.http.asked[0].headers.get(header) == value
-    assert context.http.asked[0].headers.get("X-Shop") == "7"
+    assert context.http.requests[0].headers.get(header) == value
+    assert context.http.requests[0].headers.get("X-Shop") == "7"
 
 
 def test_a_key_in_the_query_is_never_shown() -> None:
@@ -121,20 +123,20 @@ def test_a_key_in_the_query_is_never_shown() -> None:
 def test_end_by_404() -> None:
     assert skus(service({"?page=1": answer("A"), "?page=2": answer("B")}, paging={"style": "page"})) == ["A", "B"]
     with pytest.raises(Unreachable):
-        fetched(SPEC, service({}, paging={"style": "page"}))
+        run_fetch(SPEC, service({}, paging={"style": "page"}))
 
 
 def test_refused_credentials() -> None:
     for status in (401, 403):
         with pytest.raises(Refused) as caught:
-            fetched(SPEC, service({"": FakeAnswer(status=status)}, {"token": "s3cret"}))
-        assert caught.value.credentials
+            run_fetch(SPEC, service({"": StubResponse(status=status)}, {"token": "s3cret"}))
+        assert caught.value.is_credentials_error
 
 
 @pytest.mark.parametrize("body", [b"not json", b"\xff", b'{"a": Infinity}'])
 def test_bad_answers(body: bytes) -> None:
     with pytest.raises(ConnectorError):
-        fetched(SPEC, service({"": FakeAnswer(body)}))
+        run_fetch(SPEC, service({"": StubResponse(body)}))
 
 
 def test_settings_that_carry_secrets_are_refused() -> None:

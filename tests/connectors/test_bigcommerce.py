@@ -9,7 +9,7 @@ from aiohttp import web
 
 from connectors.bigcommerce.connector import SPEC
 from connectors.sdk import Limits, Refused, RetryLater
-from connectors.sdk.testing import NOON, ConnectorContract, Example, FakeAnswer, Item
+from connectors.sdk.testing import NOON, ConnectorContract, ConnectorExample, StockCheckItem, StubResponse
 from tests.connectors.vendors import Vendor
 
 CREDENTIALS = {"store": "abc123", "access_token": "token-0123456789"}
@@ -46,13 +46,13 @@ class Store:
         self.limits: list[int] = []
         self.vendor = Vendor(self._answer)
 
-    def visit(self, **more: Any) -> Any:
+    def fetch(self, **more: Any) -> Any:
         """Have the connector fetch and read; its waiting refills the budget."""
 
         def waited(_: float) -> None:
             self.left = self.budget
 
-        return self.vendor.visit(SPEC, {}, CREDENTIALS, waited=waited, **more)
+        return self.vendor.fetch(SPEC, {}, CREDENTIALS, waited=waited, **more)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         if request.headers.get("X-Auth-Token") != CREDENTIALS["access_token"]:
@@ -82,9 +82,9 @@ class Store:
 
 
 def test_a_catalogue() -> None:
-    _, ((_, rows),), visit = Store().visit()
+    _, ((_, rows),), fetch = Store().fetch()
     assert len(rows) == 302
-    assert visit.reports == []
+    assert fetch.reports == []
     grey, blue, stools = rows[0], rows[1], rows[2:]
     assert grey == {
         "product id": "7", "variant id": "71", "name": "Sofa Ada", "description": "<p>Oak</p>", "brand": "Lindgren",
@@ -104,45 +104,47 @@ def test_a_catalogue() -> None:
 
 
 @pytest.mark.parametrize("clamp", [50, 128, 7])
-def test_a_store_that_gives_less_than_asked(clamp: int) -> None:
-    _, ((_, rows),), _ = Store(stools=60, clamp=clamp).visit()
+def test_a_store_that_returns_less_than_requested(clamp: int) -> None:
+    _, ((_, rows),), _ = Store(stools=60, clamp=clamp).fetch()
     assert len({row["variant id"] for row in rows}) == len(rows) == 62
 
 
-def test_pages_that_are_too_large_are_asked_for_in_smaller_ones() -> None:
+def test_pages_that_are_too_large_are_requested_in_smaller_ones() -> None:
     store = Store(stools=60)
-    _, ((_, rows),), _ = store.visit(limits=Limits(page_bytes=6_000))
+    _, ((_, rows),), _ = store.fetch(limits=Limits(page_bytes=6_000))
     assert len({row["variant id"] for row in rows}) == len(rows) == 62
     assert store.limits[:3] == [128, 64, 32]
 
 
 def test_what_is_left_of_a_budget_is_not_used_up() -> None:
     store = Store(stools=600, budget=4)
-    _, ((_, rows),), visit = store.visit()
+    _, ((_, rows),), fetch = store.fetch()
     assert len(rows) == 602
-    assert {round(seconds, 2) for seconds in visit.slept} == {4.5}
+    assert {round(seconds, 2) for seconds in fetch.slept} == {4.5}
 
 
 def test_a_budget_that_is_used_up_at_first() -> None:
     with pytest.raises(RetryLater) as caught:
-        Store(budget=0).visit()
+        Store(budget=0).fetch()
     assert caught.value.until is not None
 
 
 def test_stock_alone() -> None:
-    _, ((table, rows),), _ = Store(stools=1).visit(stream="stock")
+    _, ((table, rows),), _ = Store(stools=1).fetch(stream="stock")
     assert rows[0] == {"product id": "7", "variant id": "71", "sku": "ADA-G", "inventory_level": 4}
     assert "price" not in table.headers
 
 
 def test_a_wrong_token() -> None:
     with pytest.raises(Refused) as caught:
-        Store().vendor.visit(SPEC, {}, {**CREDENTIALS, "access_token": "token-of-another"})
-    assert caught.value.credentials and "of-another" not in str(caught.value)
+        Store().vendor.fetch(SPEC, {}, {**CREDENTIALS, "access_token": "token-of-another"})
+    assert caught.value.is_credentials_error and "of-another" not in str(caught.value)
 
 
 def test_milliseconds_where_no_retry_after_is_sent() -> None:
-    error = TestBigCommerce().failure(FakeAnswer(status=429, headers={"X-Rate-Limit-Time-Reset-Ms": "15000"}))
+    error = TestBigCommerce().find_fetch_error(
+        StubResponse(status=429, headers={"X-Rate-Limit-Time-Reset-Ms": "15000"})
+    )
     assert isinstance(error, RetryLater) and error.until == NOON + timedelta(seconds=15)
 
 
@@ -150,25 +152,25 @@ BASE = "https://api.bigcommerce.com/stores/abc123"
 FIELDS = "id%2Csku%2Cinventory_level%2Cinventory_tracking%2Cavailability"
 
 
-def listed(*items: dict[str, Any]) -> FakeAnswer:
+def listed(*items: dict[str, Any]) -> StubResponse:
     """A page that is all there is."""
-    return FakeAnswer(json.dumps({"data": items, "meta": {"pagination": {"total": len(items)}}}).encode())
+    return StubResponse(json.dumps({"data": items, "meta": {"pagination": {"total": len(items)}}}).encode())
 
 
 class TestBigCommerce(ConnectorContract):
     """What the kit promises of connectors."""
 
-    example = Example(
+    example = ConnectorExample(
         spec=SPEC,
         config={"platform": "bigcommerce"},
         credentials=CREDENTIALS,
-        answers={
+        responses={
             f"{BASE}/v3/catalog/products?is_visible=true&sort=id&direction=asc&include=variants%2Cimages%2Ccustom_fields&limit=128&page=1": listed(SOFA),
             f"{BASE}/v3/catalog/brands?limit=128&page=1": listed(),
             f"{BASE}/v3/catalog/trees/categories?limit=128&page=1": listed(),
-            f"{BASE}/v2/store": FakeAnswer(b'{"currency": "USD", "weight_units": "KGS", "dimension_units": "Centimeters"}'),
+            f"{BASE}/v2/store": StubResponse(b'{"currency": "USD", "weight_units": "KGS", "dimension_units": "Centimeters"}'),
         },
         rows=2,
-        item=Item("7", "71", "ADA-G"),
-        stock={f"{BASE}/v3/catalog/products?id=7&include=variants&include_fields={FIELDS}": listed(SOFA)},
+        item=StockCheckItem("7", "71", "ADA-G"),
+        stock_responses={f"{BASE}/v3/catalog/products?id=7&include=variants&include_fields={FIELDS}": listed(SOFA)},
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Cells beyond their bounds are taken as absent and told, whichever connector handed them over."""
+"""Cells beyond their bounds are dropped and reported, for every connector."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.pluggy.cells import bounded, named
+from adapters.pluggy.cells import omit_oversized_cells, truncate_headers
 from connectors.sdk import Limits
 from domain.ingestion.model import FeedTable, Row
 from domain.ingestion.ports import ParseFailed
@@ -26,10 +26,10 @@ def nested(levels: int) -> Any:
 
 
 def read(rows: Sequence[Any], headers: Sequence[str] = ("SKU", "Text")) -> tuple[list[Row], list[Any]]:
-    """The rows within their bounds, and what was told."""
-    told: list[Any] = []
-    kept = list(bounded(iter(rows), headers, LIMITS, lambda *said: told.append(said)))
-    return kept, told
+    """Return the rows within their bounds, and the reports."""
+    reports: list[Any] = []
+    kept = list(omit_oversized_cells(iter(rows), headers, LIMITS, lambda *report: reports.append(report)))
+    return kept, reports
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def read(rows: Sequence[Any], headers: Sequence[str] = ("SKU", "Text")) -> tuple
 )  # fmt: skip
 def test_cells_within_their_bounds_are_the_same(cell: Any) -> None:
     row = (2, ["A", cell])
-    kept, told = read([row])
+    kept, reports = read([row])
     assert kept == [row]
     assert kept[0] is row
-    assert not told
+    assert not reports
 
 
 @pytest.mark.parametrize(
-    ("cell", "says"),
+    ("cell", "message"),
     [
         ("x" * 101, "longer than 100 characters"),
         (" " * 5_000, "longer than 100 characters"),
@@ -69,12 +69,12 @@ def test_cells_within_their_bounds_are_the_same(cell: Any) -> None:
         (nested(50_000), "levels deep"),
     ],
 )
-def test_a_cell_beyond_its_bounds_is_absent_and_told(cell: Any, says: str) -> None:
+def test_a_cell_beyond_its_bounds_is_dropped_and_reported(cell: Any, message: str) -> None:
     row = (7, ["A", cell, "kept"])
-    kept, told = read([row], ("SKU", "Text", "Note"))
+    kept, reports = read([row], ("SKU", "Text", "Note"))
     assert kept == [(7, ["A", None, "kept"])]
-    ((detail, line, column),) = told
-    assert says in detail
+    ((detail, line, column),) = reports
+    assert message in detail
     assert (line, column) == (7, "Text")
 
 
@@ -83,10 +83,10 @@ def test_short_cells_of_a_long_row_stay() -> None:
     assert read([row])[0] == [row]
 
 
-def test_long_headers_are_cut_and_told() -> None:
-    told: list[Any] = []
-    assert named(("SKU", "x" * 5_000), lambda *said: told.append(said)) == ("SKU", "x" * 1_000)
-    assert "column 2" in told[0][0]
+def test_long_headers_are_truncated_and_reported() -> None:
+    reports: list[Any] = []
+    assert truncate_headers(("SKU", "x" * 5_000), lambda *report: reports.append(report)) == ("SKU", "x" * 1_000)
+    assert "column 2" in reports[0][0]
 
 
 class OneTable(Scripted):
@@ -96,14 +96,14 @@ class OneTable(Scripted):
         super().__init__(rows=rows)
         self._headers = headers
 
-    def tables(self, ctx: Any, path: Path) -> Any:
-        for table in super().tables(ctx, path):
+    def parse_tables(self, ctx: Any, path: Path) -> Any:
+        for table in super().parse_tables(ctx, path):
             yield type(table)("Sofas", self._headers, table.rows, None)
 
 
 def tables(connector: Scripted, problems: list[Problem], **limits: Any) -> list[tuple[FeedTable, list[Row]]]:
     """What a host hands on of the connector's table."""
-    found = host(connector, **limits).tables("one", job(), Path(), lambda _: 0, problems.append)
+    found = host(connector, **limits).parse_tables("one", job(), Path(), lambda _: 0, problems.append)
     return [(table, list(table.rows)) for table in found]
 
 
@@ -112,7 +112,7 @@ def test_every_connector_is_held_to_its_bounds() -> None:
     rows = [(2, ["A", "x" * 70_000]), (3, ["B", "short"])]
     ((_, kept),) = tables(OneTable(("SKU", "Text"), rows), problems)
     assert kept == [(2, ["A", None]), (3, ["B", "short"])]
-    detail = "The cell is longer than 65,536 characters; it is left out."
+    detail = "The cell is longer than 65,536 characters; it is ignored."
     assert problems == [Problem("row", ProblemKind.TOO_LONG, detail, 2, "Text", "Sofas")]
 
 

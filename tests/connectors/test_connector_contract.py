@@ -5,10 +5,10 @@ from importlib import import_module
 from pathlib import Path
 
 from adapters.pluggy.allowlist import BUILT_IN
-from adapters.pluggy.loading import load
+from adapters.pluggy.loading import load_plugins
 from connectors.api.connector import SPEC as API
 from connectors.csv.connector import SPEC as CSV
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, Item
+from connectors.sdk.testing import ConnectorContract, ConnectorExample, StockCheckItem, StubResponse
 from connectors.shopify.connector import SPEC as SHOPIFY
 from tests.connectors.made_workbooks import ods, xls, xlsb
 from tests.connectors.test_json_ld import SOFA, page
@@ -40,12 +40,12 @@ def product(number: int) -> dict[str, object]:
 class TestCsv(ConnectorContract):
     """The connector for files."""
 
-    example = Example(
+    example = ConnectorExample(
         spec=CSV,
         config={"url": "https://files.example/stock.csv"},
         credentials={"username": "joiner", "password": "s3cret-word"},
-        answers={
-            "https://files.example/stock.csv": FakeAnswer(b"SKU,Qty\r\nA-1,3\r\nA-2,0\r\n", content_type="text/csv")
+        responses={
+            "https://files.example/stock.csv": StubResponse(b"SKU,Qty\r\nA-1,3\r\nA-2,0\r\n", content_type="text/csv")
         },
         rows=2,
     )
@@ -54,31 +54,35 @@ class TestCsv(ConnectorContract):
 class TestShopify(ConnectorContract):
     """The connector for Shopify shops."""
 
-    example = Example(
+    example = ConnectorExample(
         spec=SHOPIFY,
         config={"url": "https://shop.example", "platform": "shopify", "currency": "usd"},
-        answers={
-            f"{SHOP}1": FakeAnswer(json.dumps({"products": [product(1)]}, indent=2).encode()),
-            f"{SHOP}2": FakeAnswer(json.dumps({"products": [product(2)]}).encode()),
-            f"{SHOP}3": FakeAnswer(b'{"products": []}'),
+        responses={
+            f"{SHOP}1": StubResponse(json.dumps({"products": [product(1)]}, indent=2).encode()),
+            f"{SHOP}2": StubResponse(json.dumps({"products": [product(2)]}).encode()),
+            f"{SHOP}3": StubResponse(b'{"products": []}'),
         },
         rows=4,
-        item=Item("1", "11", "S1-1"),
-        stock={"https://shop.example/variants/11.js": FakeAnswer(b'{"id": 11, "sku": "S1-1", "available": false}')},
+        item=StockCheckItem("1", "11", "S1-1"),
+        stock_responses={
+            "https://shop.example/variants/11.js": StubResponse(b'{"id": 11, "sku": "S1-1", "available": false}')
+        },
     )
 
 
 class TestApi(ConnectorContract):
     """The connector for JSON services."""
 
-    example = Example(
+    example = ConnectorExample(
         spec=API,
         config={"url": "https://api.example/items", "paging": {"style": "page", "size": 2, "size_param": "n"}},
         credentials={"query": "key", "value": "s3cret-word"},
-        answers={
-            "https://api.example/items?n=2&page=1&key=s3cret-word": FakeAnswer(b'{"items": [{"sku": "A", "w": 1.50}]}'),
-            "https://api.example/items?n=2&page=2&key=s3cret-word": FakeAnswer(b'{"items": [{"sku": "B"}]}'),
-            "https://api.example/items?n=2&page=3&key=s3cret-word": FakeAnswer(b'{"items": []}'),
+        responses={
+            "https://api.example/items?n=2&page=1&key=s3cret-word": StubResponse(
+                b'{"items": [{"sku": "A", "w": 1.50}]}'
+            ),
+            "https://api.example/items?n=2&page=2&key=s3cret-word": StubResponse(b'{"items": [{"sku": "B"}]}'),
+            "https://api.example/items?n=2&page=3&key=s3cret-word": StubResponse(b'{"items": []}'),
         },
         rows=2,
     )
@@ -88,9 +92,11 @@ ADDRESS = "https://files.example/feed"
 SHEET = {"Stock": [["SKU", "Qty"], ["A-1", 3], ["A-2", 0]]}
 
 
-def file(content: bytes, rows: int, **config: str) -> Example:
+def file(content: bytes, rows: int, **config: str) -> ConnectorExample:
     """The connector for files over one file."""
-    return Example(spec=CSV, config={"url": ADDRESS, **config}, answers={ADDRESS: FakeAnswer(content)}, rows=rows)
+    return ConnectorExample(
+        spec=CSV, config={"url": ADDRESS, **config}, responses={ADDRESS: StubResponse(content)}, rows=rows
+    )
 
 
 class TestMerchant(ConnectorContract):
@@ -167,4 +173,4 @@ def test_every_connector_that_is_shipped_is_held_to_the_suite() -> None:
         for suite in ConnectorContract.__subclasses__()
         if suite.__name__.startswith("Test") and suite.__module__.startswith("tests.connectors.")
     }
-    assert set(load(BUILT_IN, product_version="1").connectors) <= proved
+    assert set(load_plugins(BUILT_IN, release_version="1").connectors) <= proved

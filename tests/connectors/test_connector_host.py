@@ -1,4 +1,4 @@
-"""The bridge from connectors to the port: errors told, secrets kept, bounds held."""
+"""The bridge from connectors to the port: errors reported, secrets kept, bounds held."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -12,26 +12,25 @@ import pytest
 
 from adapters.pluggy.allowlist import BUILT_IN
 from adapters.pluggy.host import PluggyConnectors
-from adapters.pluggy.loading import Loaded, Provided, load
+from adapters.pluggy.loading import LoadedPlugins, ProvidedConnector, load_plugins
 from connectors.sdk import (
     BadData,
     ConnectorSpec,
     Context,
     Fetched,
     HttpClient,
-    Item,
     Limits,
     Refused,
     RetryLater,
+    StockCheckItem,
     Table,
     Unreachable,
     Validators,
 )  # fmt: skip
-from connectors.sdk.answers import check
-from connectors.sdk.testing import FakeAnswer, FakeHttp
-from domain.ingestion.ports import Connectors, FetchFailed, Job, ParseFailed, ResponseHead
-from domain.ingestion.ports import Item as Asked
-from domain.ingestion.ports import Validators as Known
+from connectors.sdk.responses import raise_for_status
+from connectors.sdk.testing import FakeHttp, StubResponse
+from domain.ingestion.ports import Connectors, ConnectorTask, FetchFailed, ParseFailed, ResponseHead, StockRequest
+from domain.ingestion.ports import HttpValidators as Known
 from domain.kernel.problems import Problem
 
 SECRET = "tok en/9!"
@@ -39,7 +38,7 @@ LATER = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 class Scripted:
-    """A connector that does what a test says."""
+    """A connector with the behaviour that a test sets."""
 
     def __init__(
         self, fetch: Callable[[Context], AsyncIterator[bytes]] | None = None, rows: Iterable[Any] = ()
@@ -52,26 +51,26 @@ class Scripted:
         assert self._fetch is not None
         yield Fetched(200, self._fetch(ctx), validators=Validators("e", "m"))
 
-    def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
+    def parse_tables(self, ctx: Context, path: Path) -> Iterator[Table]:
         yield Table(None, ("A",), iter(self._rows), ("sku",))
 
 
 def host(connector: Scripted, http: HttpClient | None = None, hosts: str = "*", **limits: Any) -> PluggyConnectors:
     """A host of this one connector, named `one`."""
     spec = ConnectorSpec(
-        name="one", title="One", kinds=frozenset({"api"}), streams=frozenset({"catalogue"}), fetches=True,
+        name="one", title="One", kinds=frozenset({"api"}), streams=frozenset({"catalogue"}), can_fetch=True,
         config_schema={"type": "object"}, open=lambda: connector,
     )  # fmt: skip
-    loaded = Loaded({"one": Provided(spec, "acme", "1", frozenset({hosts}))})
+    loaded = LoadedPlugins({"one": ProvidedConnector(spec, "acme", "1", frozenset({hosts}))})
     return PluggyConnectors(loaded, http or FakeHttp(), limits=Limits(**limits))
 
 
-def job(**config: Any) -> Job:
+def job(**config: Any) -> ConnectorTask:
     """A job with a secret."""
-    return Job(config, {"token": SECRET, "inner": {"pin": "123456"}}, "catalogue")
+    return ConnectorTask(config, {"token": SECRET, "inner": {"pin": "123456"}}, "catalogue")
 
 
-def fetched(connectors: Connectors, name: str = "one", what: Job | None = None) -> bytes:
+def fetched(connectors: Connectors, name: str = "one", what: ConnectorTask | None = None) -> bytes:
     """The snapshot."""
 
     async def run() -> bytes:
@@ -97,7 +96,7 @@ def fails(error: BaseException) -> Scripted:
         (RetryLater("busy", until=LATER), "fetch_failed", "rate_limited"),
         (RetryLater("busy", reason="upstream_busy"), "fetch_failed", "upstream_busy"),
         (Refused("go away"), "fetch_refused", None),
-        (Refused("who are you", credentials=True), "credentials_refused", None),
+        (Refused("who are you", is_credentials_error=True), "credentials_refused", None),
         (Unreachable("nothing there"), "fetch_failed", None),
         (BadData("what is this"), "parse_failed", None),
         (KeyError("anything"), "fetch_failed", None),
@@ -107,7 +106,7 @@ def fails(error: BaseException) -> Scripted:
 def test_errors_of_fetching(error: BaseException, code: str, waiting: str | None) -> None:
     with pytest.raises(FetchFailed) as caught:
         fetched(host(fails(error)))
-    assert (caught.value.code, caught.value.waiting) == (code, waiting)
+    assert (caught.value.code, caught.value.wait_reason) == (code, waiting)
     assert caught.value.retry_at == (LATER if waiting == "rate_limited" else None)
 
 
@@ -139,22 +138,27 @@ def test_failures_of_the_client(kind: str, code: str) -> None:
             raise Failure
             yield
 
-    connectors = PluggyConnectors(load(BUILT_IN, product_version="1"), Client())
+    connectors = PluggyConnectors(load_plugins(BUILT_IN, release_version="1"), Client())
     with pytest.raises(FetchFailed) as caught:
-        fetched(connectors, "csv", Job({"url": "https://files.example/a.csv"}, None, "catalogue"))
+        fetched(connectors, "csv", ConnectorTask({"url": "https://files.example/a.csv"}, None, "catalogue"))
     assert caught.value.code == code
 
 
 def test_conditional_fetch() -> None:
     http = FakeHttp(
-        {"https://files.example/a.csv": FakeAnswer(b"SKU\nA\n", content_type="text/csv", headers={"ETag": "e"})}
+        {"https://files.example/a.csv": StubResponse(b"SKU\nA\n", content_type="text/csv", headers={"ETag": "e"})}
     )
-    connectors: Connectors = PluggyConnectors(load(BUILT_IN, product_version="1"), http)
+    connectors: Connectors = PluggyConnectors(load_plugins(BUILT_IN, release_version="1"), http)
     config = {"url": "https://files.example/a.csv"}
 
     async def run(known: Known) -> tuple[bool, Known, str | None, bytes]:
-        async with connectors.fetch("csv", Job(config, None, "catalogue", known)) as answer:
-            return answer.not_modified, answer.validators, answer.filename, b"".join([c async for c in answer.chunks])
+        async with connectors.fetch("csv", ConnectorTask(config, None, "catalogue", known)) as answer:
+            return (
+                answer.is_not_modified,
+                answer.validators,
+                answer.filename,
+                b"".join([c async for c in answer.chunks]),
+            )
 
     assert asyncio.run(run(Known())) == (False, Known("e", None), "a.csv", b"SKU\nA\n")
     assert asyncio.run(run(Known("e")))[::3] == (True, b"")
@@ -185,21 +189,21 @@ def test_hosts_of_a_plugin() -> None:
             async with super().get(url) as response:
                 yield response
 
-    async def asks(ctx: Context) -> AsyncIterator[bytes]:
+    async def fetch_file(ctx: Context) -> AsyncIterator[bytes]:
         async with ctx.http.get("https://b.example/", hosts=frozenset({"b.example"})) as response:
             async for chunk in response.chunks:
                 yield chunk
 
-    client = Client(always=FakeAnswer(b"ok"))
-    assert fetched(host(Scripted(asks), client, hosts="api.example")) == b"ok"
-    assert fetched(host(Scripted(asks), client)) == b"ok"
+    client = Client(always=StubResponse(b"ok"))
+    assert fetched(host(Scripted(fetch_file), client, hosts="api.example")) == b"ok"
+    assert fetched(host(Scripted(fetch_file), client)) == b"ok"
     assert seen == [frozenset({"api.example"}), frozenset({"b.example"})]
 
 
 def test_rows_pass_as_they_are(tmp_path: Path) -> None:
     rows = [(number, [str(number)]) for number in range(1, 10_001)]
-    (table,) = host(Scripted(rows=iter(rows))).tables("one", job(), tmp_path, lambda _: 0, [].append)
-    assert (table.headers, table.given) == (("A",), ("sku",))
+    (table,) = host(Scripted(rows=iter(rows))).parse_tables("one", job(), tmp_path, lambda _: 0, [].append)
+    assert (table.headers, table.declared_fields) == (("A",), ("sku",))
     walked = list(table.rows)
     assert walked == rows
     assert walked[0] is rows[0]
@@ -210,11 +214,11 @@ def test_errors_of_reading(tmp_path: Path) -> None:
         yield 1, ["a"]
         raise error
 
-    for error, says in (
+    for error, message in (
         (BadData(f"no: {SECRET}"), "No: \\[hidden\\]"),
-        (KeyError(SECRET), "could not read .*KeyError"),
+        (KeyError(SECRET), "could not parse .*KeyError"),
     ):
-        with pytest.raises(ParseFailed, match=says):
+        with pytest.raises(ParseFailed, match=message):
             walked(host(Scripted(rows=rows(error))), tmp_path)
 
 
@@ -228,26 +232,26 @@ def test_bounds_of_reading(tmp_path: Path) -> None:
 
 def walked(connectors: Connectors, path: Path) -> list[Any]:
     """The rows of the one table."""
-    (table,) = connectors.tables("one", job(), path, lambda _: 0, [].append)
+    (table,) = connectors.parse_tables("one", job(), path, lambda _: 0, [].append)
     return list(table.rows)
 
 
 def test_unknown_connectors(tmp_path: Path) -> None:
     connectors = host(Scripted())
-    assert connectors.info("two") is None
-    assert [info.name for info in connectors.infos()] == ["one"]
+    assert connectors.find_connector("two") is None
+    assert [info.name for info in connectors.list_connectors()] == ["one"]
     with pytest.raises(FetchFailed):
         fetched(connectors, "two")
     with pytest.raises(ParseFailed):
-        list(connectors.tables("two", job(), tmp_path, len, [].append))
+        list(connectors.parse_tables("two", job(), tmp_path, len, [].append))
 
 
 def test_reports(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("SKU,Qty\nA,1,secret value\nB,2\n")
     got: list[Problem] = []
-    connectors = PluggyConnectors(load(BUILT_IN, product_version="1"), FakeHttp())
-    for table in connectors.tables("csv", Job({}, None, "catalogue"), path, lambda _: 0, got.append):
+    connectors = PluggyConnectors(load_plugins(BUILT_IN, release_version="1"), FakeHttp())
+    for table in connectors.parse_tables("csv", ConnectorTask({}, None, "catalogue"), path, lambda _: 0, got.append):
         assert len(list(table.rows)) == 2
     (problem,) = got
     assert problem.line == 2
@@ -255,49 +259,51 @@ def test_reports(tmp_path: Path) -> None:
 
 
 class CheckingOne(Scripted):
-    """A connector that can also ask for one item."""
+    """A connector that can also check one item."""
 
-    def __init__(self, said: Callable[[Context, Item], AsyncIterator[bytes]]) -> None:
+    def __init__(self, fetch_item: Callable[[Context, StockCheckItem], AsyncIterator[bytes]]) -> None:
         super().__init__()
-        self.said = said
+        self.fetch_item = fetch_item
 
     @asynccontextmanager
-    async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
-        yield Fetched(200, self.said(ctx, item))
+    async def fetch_stock(self, ctx: Context, item: StockCheckItem) -> AsyncIterator[Fetched]:
+        yield Fetched(200, self.fetch_item(ctx, item))
 
 
 def checked(connectors: Connectors) -> bytes:
     """What a check of one item answers."""
 
     async def run() -> bytes:
-        async with connectors.check("one", Job({}, {"token": SECRET}, "stock"), Asked("P", "V", "S")) as answer:
+        async with connectors.fetch_stock(
+            "one", ConnectorTask({}, {"token": SECRET}, "stock"), StockRequest("P", "V", "S")
+        ) as answer:
             return b"".join([chunk async for chunk in answer.chunks])
 
     return asyncio.run(run())
 
 
-def checker(said: Callable[[Context, Item], AsyncIterator[bytes]], **limits: Any) -> PluggyConnectors:
+def checker(fetch_item: Callable[[Context, StockCheckItem], AsyncIterator[bytes]], **limits: Any) -> PluggyConnectors:
     """A host of a connector that checks so."""
-    made = host(CheckingOne(said), **limits)
+    made = host(CheckingOne(fetch_item), **limits)
     provided = made._loaded.connectors["one"]
-    spec = replace(provided.spec, checks=True)
-    return PluggyConnectors(Loaded({"one": replace(provided, spec=spec)}), FakeHttp(), limits=Limits(**limits))
+    spec = replace(provided.spec, can_check_stock=True)
+    return PluggyConnectors(LoadedPlugins({"one": replace(provided, spec=spec)}), FakeHttp(), limits=Limits(**limits))
 
 
-def test_one_item_is_asked_for_within_tighter_bounds() -> None:
-    async def said(ctx: Context, item: Item) -> AsyncIterator[bytes]:
-        assert (ctx.stream, ctx.limits.patience_seconds, ctx.credentials) == ("stock", 0.0, {"token": SECRET})
+def test_one_item_is_checked_within_tighter_bounds() -> None:
+    async def fetch_item(ctx: Context, item: StockCheckItem) -> AsyncIterator[bytes]:
+        assert (ctx.stream, ctx.limits.max_wait_seconds, ctx.credentials) == ("stock", 0.0, {"token": SECRET})
         yield repr(item).encode()
 
-    async def endless(_: Context, __: Item) -> AsyncIterator[bytes]:
+    async def endless(_: Context, __: StockCheckItem) -> AsyncIterator[bytes]:
         while True:
             yield b"x" * 1024 * 1024
 
-    async def failing(_: Context, __: Item) -> AsyncIterator[bytes]:
-        raise Refused(f"Not {SECRET}.", credentials=True)
+    async def failing(_: Context, __: StockCheckItem) -> AsyncIterator[bytes]:
+        raise Refused(f"Not {SECRET}.", is_credentials_error=True)
         yield b""
 
-    assert checked(checker(said)) == b"Item(product_key='P', variant_key='V', sku='S')"
+    assert checked(checker(fetch_item)) == b"StockCheckItem(product_key='P', variant_key='V', sku='S')"
     with pytest.raises(FetchFailed, match="larger than 1 MiB"):
         checked(checker(endless, page_bytes=1024 * 1024))
     with pytest.raises(FetchFailed, match="Not .hidden.") as caught:
@@ -305,15 +311,15 @@ def test_one_item_is_asked_for_within_tighter_bounds() -> None:
     assert caught.value.code == "credentials_refused"
 
 
-def test_who_can_ask_for_one_item_is_declared() -> None:
-    shops = PluggyConnectors(load(BUILT_IN, product_version="1"), FakeHttp())
-    able = {one.name for one in shops.infos() if one.checks}
+def test_connectors_that_can_check_one_item_are_declared() -> None:
+    shops = PluggyConnectors(load_plugins(BUILT_IN, release_version="1"), FakeHttp())
+    able = {one.name for one in shops.list_connectors() if one.can_check_stock}
     assert able == {"bigcommerce", "shopify", "shopify-admin", "woocommerce"}
-    with pytest.raises(FetchFailed, match="cannot check a single item"):
+    with pytest.raises(FetchFailed, match="does not support stock checks"):
         checked(host(Scripted()))
 
 
-def test_a_host_whose_turn_is_others_is_asked_later() -> None:
+def test_a_busy_host_is_retried_later() -> None:
     class Busy(Exception):
         kind, seconds = "host_busy", 90.0
 
@@ -323,10 +329,14 @@ def test_a_host_whose_turn_is_others_is_asked_later() -> None:
             raise Busy("Not our turn.")
             yield
 
-    connectors = PluggyConnectors(load(BUILT_IN, product_version="1"), Client())
+    connectors = PluggyConnectors(load_plugins(BUILT_IN, release_version="1"), Client())
     with pytest.raises(FetchFailed) as caught:
-        fetched(connectors, "csv", Job({"url": "https://files.example/a.csv"}, None, "catalogue"))
-    assert (caught.value.code, caught.value.waiting, caught.value.own) == ("fetch_failed", "retry", True)
+        fetched(connectors, "csv", ConnectorTask({"url": "https://files.example/a.csv"}, None, "catalogue"))
+    assert (caught.value.code, caught.value.wait_reason, caught.value.is_throttled_locally) == (
+        "fetch_failed",
+        "retry",
+        True,
+    )
     assert caught.value.retry_at is not None and caught.value.retry_at > datetime.now(UTC)
 
 
@@ -339,10 +349,10 @@ def test_a_failure_has_the_head_of_the_last_response(status: int, begun: bool) -
         if begun:
             yield b"some"
         async with ctx.http.get(address) as response:
-            check(response, ctx)
+            raise_for_status(response, ctx)
         yield b""
 
-    http = FakeHttp({address: FakeAnswer(b"", status, "text/HTML; charset=utf-8")})
+    http = FakeHttp({address: StubResponse(b"", status, "text/HTML; charset=utf-8")})
     with pytest.raises(FetchFailed) as caught:
         fetched(host(Scripted(fetch), http))
     assert caught.value.response == ResponseHead(status, "https://a.example/feed", "text/html")

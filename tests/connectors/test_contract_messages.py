@@ -1,4 +1,4 @@
-"""What the kit's suite says of a connector that breaks a promise: what was expected, and what came."""
+"""The messages of the kit's suite about a faulty connector: what was expected, and what it got."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from connectors.sdk import BadData, ConnectorSpec, Fetched, Refused, RetryLater, Table, Unreachable
-from connectors.sdk.answers import check
-from connectors.sdk.pulling import pull
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeHttp, Item
+from connectors.sdk.fetching import stream_file
+from connectors.sdk.responses import raise_for_status
+from connectors.sdk.testing import ConnectorContract, ConnectorExample, FakeHttp, StockCheckItem, StubResponse
 
 URL = "https://api.odd.example/items"
 TOKEN = "not-a-real-token"
-ANSWERS = {URL: FakeAnswer(b'[{"sku": "A", "price": 1}, {"sku": "B", "price": 2}]')}
+ANSWERS = {URL: StubResponse(b'[{"sku": "A", "price": 1}, {"sku": "B", "price": 2}]')}
 
 
 def keen(items: Any) -> Iterator[Table]:
@@ -33,10 +33,10 @@ class Odd:
         self.make, self.ways = make, ways
 
     def fetch(self, ctx: Any) -> Any:
-        """Ask for the items."""
-        return self.ways["fetch"](ctx) if "fetch" in self.ways else pull(ctx, URL, {})
+        """Request the items."""
+        return self.ways["fetch"](ctx) if "fetch" in self.ways else stream_file(ctx, URL, {})
 
-    def tables(self, ctx: Any, path: Path) -> Iterator[Table]:
+    def parse_tables(self, ctx: Any, path: Path) -> Iterator[Table]:
         """Read them."""
         try:
             items = json.loads(path.read_bytes())
@@ -53,7 +53,7 @@ SPEC = ConnectorSpec(
     title="Odd",
     kinds=frozenset({"api"}),
     streams=frozenset({"stock"}),
-    fetches=True,
+    can_fetch=True,
     config_schema={"type": "object", "properties": {"page": {"type": "integer", "description": "Which."}}},
     credentials_schema={"type": "object", "properties": {"token": {"type": "string", "description": "Yours."}}},
     open=Odd,
@@ -64,7 +64,8 @@ def suite(spec: ConnectorSpec = SPEC, **changes: Any) -> ConnectorContract:
     """The suite over the example."""
     made = ConnectorContract()
     made.example = replace(
-        Example(spec=spec, config={"page": 1}, credentials={"token": TOKEN}, answers=ANSWERS, rows=2), **changes
+        ConnectorExample(spec=spec, config={"page": 1}, credentials={"token": TOKEN}, responses=ANSWERS, rows=2),
+        **changes,
     )
     return made
 
@@ -74,7 +75,7 @@ def opened(*make: Any, **ways: Any) -> ConnectorSpec:
     return replace(SPEC, open=lambda: Odd(*make, **ways))
 
 
-def said(test: Callable[[], None]) -> str:
+def failure_of(test: Callable[[], None]) -> str:
     """What a test of the suite fails with."""
     with pytest.raises(AssertionError) as caught:
         test()
@@ -92,25 +93,25 @@ def test_a_good_one_passes() -> None:
 @pytest.mark.parametrize(
     ("change", "expected", "came"),
     [
-        ({"api": 2}, "ConnectorSpec.api\n  expected: 1", "2"),
+        ({"api": 1}, "ConnectorSpec.api\n  expected: 2", "1"),
         ({"name": "Odd One"}, "ConnectorSpec.name\n  expected: lower-case letters", "Odd One"),
-        ({"title": " "}, "ConnectorSpec.title\n  expected: a title", " "),
+        ({"title": " "}, "ConnectorSpec.title\n  expected: a human-readable title", " "),
         ({"kinds": frozenset({"ftp"})}, "kinds\n  expected: one or more of api, file, mail, push, url", "['ftp']"),
         ({"streams": frozenset()}, "streams\n  expected: one or more of catalogue, stock", "[]"),
-        ({"addresses": frozenset("a"), "harmless": frozenset("a")}, "addresses and harmless\n  expected: no", "['a']"),
+        ({"address_settings": frozenset("a"), "neutral_settings": frozenset("a")}, "address_settings and neutral_settings\n  expected: disjoint", "['a']"),
         ({"config_schema": {"type": "array"}}, "config_schema\n  expected: a JSON Schema of type object", "type 'array'"),
-        ({"config_schema": {"type": "object", "properties": {"page": {}}}}, "expected: a description", "none of ['page']"),
-        ({"config_schema": {"type": "object", "required": ["url"]}}, "Example.config\n  expected: settings", "the whole: required"),
+        ({"config_schema": {"type": "object", "properties": {"page": {}}}}, "expected: a description", "no description of ['page']"),
+        ({"config_schema": {"type": "object", "required": ["url"]}}, "ConnectorExample.config\n  expected: settings", "the whole object: required"),
         ({"config_schema": {"type": "object", "properties": {"page": {"type": "string", "description": "P"}}}},
-         "Example.config\n  expected: settings that are valid by config_schema", "page: type"),
+         "ConnectorExample.config\n  expected: settings that config_schema accepts", "page: type"),
         ({"config_schema": {"type": "object", "required": 3}}, "config_schema\n  expected: a valid JSON Schema", ""),
-        ({"credentials_schema": None}, "credentials_schema\n  expected: a JSON Schema, as there is Example.cred", "None"),
+        ({"credentials_schema": None}, "credentials_schema\n  expected: a JSON Schema, because ConnectorExample.cred", "None"),
     ],
 )  # fmt: skip
 def test_descriptions(change: dict[str, Any], expected: str, came: str) -> None:
-    text = said(suite(replace(SPEC, **change)).test_description)
+    text = failure_of(suite(replace(SPEC, **change)).test_description)
     assert expected in text
-    assert f"\n  came: {came}" in text
+    assert f"\n  actual: {came}" in text
 
 
 def one(headers: tuple[str, ...], rows: list[Any], given: Any = None) -> ConnectorSpec:
@@ -121,23 +122,23 @@ def one(headers: tuple[str, ...], rows: list[Any], given: Any = None) -> Connect
 @pytest.mark.parametrize(
     ("spec", "expected", "came"),
     [
-        (one(("a",), [(1, ["x"])]), "Rows of all tables\n  expected: 2 (Example.rows)", "1"),
+        (one(("a",), [(1, ["x"])]), "Rows of all tables\n  expected: 2 (ConnectorExample.rows)", "1"),
         (one((), [(1, []), (2, [])]), "Table 1 (Stock), headers\n  expected: one or more", "()"),
-        (one(("",), [(1, [1]), (2, [1])]), "headers\n  expected: text that is not empty", "['']"),
-        (one(("a",), [(1, [1]), (2, [1])], ()), "entries of given\n  expected: 1, as many as headers", "0"),
-        (one(("a",), [(1, [1]), (2, [1])], ("prize",)), "given\n  expected: fields of joinery_sdk.GIVEN", "['prize']"),
-        (one(("a",), [(1, [1]), (2, [1])], ("dimensions.widht",)), "given\n  expected: fields", "['dimensions.widht']"),
-        (one(("a",), [(2, [1]), (1, [1])]), "lines of its rows\n  expected: from 1 upwards", "[2, 1]"),
-        (one(("a",), [(0, [1]), (1, [1])]), "lines of its rows\n  expected: from 1 upwards", "[0, 1]"),
-        (one(("a", "b"), [(1, [1, 2]), (2, [1])]), "Table 1 (Stock), line 2, cells\n  expected: 2, one a header", "1"),
+        (one(("",), [(1, [1]), (2, [1])]), "headers\n  expected: headers that are not empty", "['']"),
+        (one(("a",), [(1, [1]), (2, [1])], ()), "number of fields\n  expected: 1, as many as headers", "0"),
+        (one(("a",), [(1, [1]), (2, [1])], ("prize",)), "fields\n  expected: names in joinery_sdk.DECLARED", "['prize']"),
+        (one(("a",), [(1, [1]), (2, [1])], ("dimensions.widht",)), "fields\n  expected: names in", "['dimensions.widht']"),
+        (one(("a",), [(2, [1]), (1, [1])]), "lines of its rows\n  expected: ascending line numbers", "[2, 1]"),
+        (one(("a",), [(0, [1]), (1, [1])]), "lines of its rows\n  expected: ascending line numbers", "[0, 1]"),
+        (one(("a", "b"), [(1, [1, 2]), (2, [1])]), "Table 1 (Stock), line 2, cells\n  expected: 2, one per header", "1"),
         (one(("a",), [(1, [1]), (7, [49.9])]), "line 7, column a\n  expected: text, whole numbers, Decimal", "49.9 (float)"),
         (one(("a",), [(1, [1]), (7, [{"w": 0.5}])]), "line 7, column a\n  expected: text", "{'w': 0.5} (dict)"),
     ],
 )  # fmt: skip
 def test_rows(spec: ConnectorSpec, expected: str, came: str) -> None:
-    text = said(suite(spec).test_rows)
+    text = failure_of(suite(spec).test_rows)
     assert expected in text
-    assert f"\n  came: {came}" in text
+    assert f"\n  actual: {came}" in text
 
 
 def test_state_that_is_kept() -> None:
@@ -147,30 +148,30 @@ def test_state_that_is_kept() -> None:
         kept.append(1)
         return iter([Table(None, ("n",), iter([(1, [len(kept)])]))])
 
-    assert "the same rows, [[(1, [1])]]\n  came: [[(1, [2])]]" in said(suite(opened(more)).test_same_twice)
+    assert "the same rows, [[(1, [1])]]\n  actual: [[(1, [2])]]" in failure_of(suite(opened(more)).test_repeated_calls)
 
     @asynccontextmanager
     async def fetch(ctx: Any) -> Any:
         kept.append(1)
-        async with FakeHttp(always=FakeAnswer(b"[%d]" % len(kept))).get(URL) as answer:
+        async with FakeHttp(always=StubResponse(b"[%d]" % len(kept))).get(URL) as answer:
             yield Fetched(answer.status, answer.chunks)
 
     kept.clear()
-    text = said(suite(opened(fetch=fetch)).test_same_twice)
-    assert text == "Fetching twice\n  expected: the same 3 bytes\n  came: b'[2]'"
+    text = failure_of(suite(opened(fetch=fetch)).test_repeated_calls)
+    assert text == "Fetching twice\n  expected: the same 3 bytes\n  actual: b'[2]'"
 
 
-def test_a_reading_that_asks() -> None:
-    class Asking(Odd):
-        """Asks while it reads."""
+def test_reading_that_sends_a_request() -> None:
+    class Requesting(Odd):
+        """A connector that sends a request while it reads."""
 
-        def tables(self, ctx: Any, path: Path) -> Iterator[Table]:
-            """Ask."""
-            ctx.http._answer("GET", URL, {}, None)
-            return super().tables(ctx, path)
+        def parse_tables(self, ctx: Any, path: Path) -> Iterator[Table]:
+            """Send a request."""
+            ctx.http._find_reply("GET", URL, {}, None)
+            return super().parse_tables(ctx, path)
 
-    text = said(suite(replace(SPEC, open=Asking)).test_snapshot_is_lines)
-    assert text == f"Reading a snapshot\n  expected: no request\n  came: ['GET {URL}']"
+    text = failure_of(suite(replace(SPEC, open=Requesting)).test_parsing_without_network)
+    assert text == f"Reading a snapshot\n  expected: no request\n  actual: ['GET {URL}']"
 
 
 def failing(error: Exception | None) -> ConnectorSpec:
@@ -186,21 +187,21 @@ def failing(error: Exception | None) -> ConnectorSpec:
     return opened(fetch=fetch)
 
 
-ITEM = Item("A", "A")
+ITEM = StockCheckItem("A", "A")
 
 
 class Checking(Odd):
     """Checks as a test has it do; `stock` comes out as a snapshot."""
 
-    def check(self, ctx: Any, item: Item) -> Any:
-        """Ask so many times, and answer."""
+    def fetch_stock(self, ctx: Any, item: StockCheckItem) -> Any:
+        """Send so many requests, and answer."""
 
         @asynccontextmanager
         async def answering() -> Any:
             found = self.ways.get("stock")
             for _ in range(self.ways.get("times", 1)):
                 async with ctx.http.get(URL) as answer:
-                    check(answer, ctx)
+                    raise_for_status(answer, ctx)
                     found = found or answer.chunks
             await ctx.sleep(self.ways.get("wait", 0))
             yield Fetched(200, found)
@@ -208,27 +209,39 @@ class Checking(Odd):
         return answering()
 
 
-def checking(example: Any = MappingProxyType({"item": ITEM, "stock": ANSWERS}), **ways: Any) -> ConnectorContract:
+def checking(
+    example: Any = MappingProxyType({"item": ITEM, "stock_responses": ANSWERS}), **ways: Any
+) -> ConnectorContract:
     """The suite over a connector that checks stock in such a way."""
-    return suite(replace(SPEC, open=lambda: Checking(**ways), checks=True), **example)
+    return suite(replace(SPEC, open=lambda: Checking(**ways), can_check_stock=True), **example)
 
 
 def test_stock_checks() -> None:
     good = checking()
     for name in ("test_description", "test_stock_check"):
         getattr(good, name)()
-    assert "ConnectorSpec.checks\n  expected: only for" in said(suite(replace(SPEC, checks=True)).test_description)
-    assert "expected: a connector with the method check" in said(
-        suite(replace(SPEC, checks=True), item=ITEM).test_stock_check
+    assert "ConnectorSpec.can_check_stock\n  expected: only for" in failure_of(
+        suite(replace(SPEC, can_check_stock=True)).test_description
     )
-    assert "Example.item, as ConnectorSpec.checks is set\n  expected: an Item" in said(checking({}).test_stock_check)
-    assert "Requests of a stock check\n  expected: 1 to 5" in said(checking(times=6).test_stock_check)
-    assert "somebody waits\n  expected: no wait\n  came: 30" in said(checking(wait=30).test_stock_check)
-    other = checking({"item": Item("C", "C"), "stock": ANSWERS})
-    assert "Rows of a stock check\n  expected: one of Item" in said(other.test_stock_check)
-    assert "HTTP 404 to a stock check\n  expected: ConnectorError" in said(
+    assert "expected: a connector with the method fetch_stock" in failure_of(
+        suite(replace(SPEC, can_check_stock=True), item=ITEM).test_stock_check
+    )
+    assert (
+        "ConnectorExample.item, because ConnectorSpec.can_check_stock is set\n  expected: a StockCheckItem"
+        in failure_of(checking({}).test_stock_check)
+    )
+    assert "Requests of a stock check\n  expected: 1 to 5" in failure_of(checking(times=6).test_stock_check)
+    assert (
+        "Wait time of a stock check\n  expected: 0 seconds, because the caller waits for the result\n  actual: 30"
+        in failure_of(checking(wait=30).test_stock_check)
+    )
+    other = checking({"item": StockCheckItem("C", "C"), "stock_responses": ANSWERS})
+    assert "Rows of a stock check\n  expected: one of StockCheckItem" in failure_of(other.test_stock_check)
+    assert "HTTP 404 to a stock check\n  expected: ConnectorError" in failure_of(
         suite(
-            replace(SPEC, open=lambda: Checking(lambda _: iter([]), stock=chunks(b"[]"), times=0), checks=True),
+            replace(
+                SPEC, open=lambda: Checking(lambda _: iter([]), stock=chunks(b"[]"), times=0), can_check_stock=True
+            ),
             item=ITEM,
         ).test_stock_check_refusals
     )
@@ -240,22 +253,22 @@ async def chunks(content: bytes) -> Any:
 
 
 def test_refusals() -> None:
-    assert "HTTP 404 from the source\n  expected: ConnectorError\n  came: no error" in said(
+    assert "HTTP 404 from the source\n  expected: ConnectorError\n  actual: no error" in failure_of(
         suite(opened(lambda _: iter([]), fetch=failing(None).open().fetch)).test_refusals
     )
-    assert "HTTP 401 from the source\n  expected: Refused\n  came: Unreachable('no')" in said(
+    assert "HTTP 401 from the source\n  expected: Refused\n  actual: Unreachable('no')" in failure_of(
         suite(failing(Unreachable("no"))).test_refusals
     )
-    assert "HTTP 429 from the source\n  expected: RetryLater\n  came: Refused('no')" in said(
+    assert "HTTP 429 from the source\n  expected: RetryLater\n  actual: Refused('no')" in failure_of(
         suite(failing(Refused("no"))).test_refusals
     )
 
 
-def test_an_error_that_is_none_of_the_kit() -> None:
-    text = said(suite(failing(KeyError("account"))).test_refusals)
+def test_an_error_that_is_not_one_of_the_kit() -> None:
+    text = failure_of(suite(failing(KeyError("account"))).test_refusals)
     assert (
         text
-        == "A source that answers HTTP 404, application/json\n  expected: an error of joinery_sdk\n  came: KeyError('account')"
+        == "A source that answers HTTP 404, application/json\n  expected: an error of joinery_sdk\n  actual: KeyError('account')"
     )
 
 
@@ -274,23 +287,23 @@ def test_a_wait_that_is_not_passed_on() -> None:
 
             return run()
 
-    text = said(suite(replace(SPEC, open=Hasty)).test_refusals)
+    text = failure_of(suite(replace(SPEC, open=Hasty)).test_refusals)
     assert text.startswith("RetryLater.until at HTTP 404, Retry-After 30\n  expected: 2026-11-20 12:00:30+00:00")
-    assert text.endswith("came: None")
+    assert text.endswith("actual: None")
 
 
-def test_a_message_with_a_secret_is_told_without_it() -> None:
-    text = said(suite(failing(Refused(f"the token {TOKEN} is wrong"))).test_refusals)
+def test_secrets_are_removed_from_messages() -> None:
+    text = failure_of(suite(failing(Refused(f"the token {TOKEN} is wrong"))).test_refusals)
     assert text.startswith("The message of HTTP 404\n  expected: no value of the credentials")
     assert TOKEN not in text
 
 
 def test_a_web_page_that_is_read() -> None:
-    assert "A web page in place of the feed\n  expected: a ConnectorError\n  came: no error" in said(
+    assert "A web page in place of the feed\n  expected: a ConnectorError\n  actual: no error" in failure_of(
         suite(opened(keen, broken=lambda: iter([]), fetch=failing(None).open().fetch)).test_web_page
     )
-    assert "Reading a web page\n  expected: BadData\n  came: no error, and 0 rows" in said(
-        suite(replace(opened(keen, broken=lambda: iter([])), fetches=False), snapshot=b"[]").test_web_page
+    assert "Reading a web page\n  expected: BadData\n  actual: no error, and 0 rows" in failure_of(
+        suite(replace(opened(keen, broken=lambda: iter([])), can_fetch=False), snapshot=b"[]").test_web_page
     )
 
 
@@ -302,29 +315,29 @@ def test_bad_snapshots() -> None:
         raise KeyError("items")
 
     spoilt = suite(opened(keen, broken=lambda: iter([]))).test_bad_snapshots
-    assert said(spoilt) == "Reading an empty file\n  expected: BadData\n  came: no error, and 0 rows"
-    assert "expected: BadData with a message" in said(suite(opened(keen, broken=silent)).test_bad_snapshots)
-    told = said(suite(opened(keen, broken=failed)).test_bad_snapshots)
-    assert told == "Reading an empty file\n  expected: BadData\n  came: KeyError('items')"
+    assert failure_of(spoilt) == "Reading an empty file\n  expected: BadData\n  actual: no error, and 0 rows"
+    assert "expected: BadData with a message" in failure_of(suite(opened(keen, broken=silent)).test_bad_snapshots)
+    message = failure_of(suite(opened(keen, broken=failed)).test_bad_snapshots)
+    assert message == "Reading an empty file\n  expected: BadData\n  actual: KeyError('items')"
 
 
 def test_a_truncated_snapshot_that_fails_otherwise() -> None:
     class Frail(Odd):
         """Takes for granted that a file ends as it should."""
 
-        def tables(self, ctx: Any, path: Path) -> Iterator[Table]:
+        def parse_tables(self, ctx: Any, path: Path) -> Iterator[Table]:
             """Fail at what is long and broken."""
             if path.stat().st_size > 1_000:
                 raise KeyError("items")
-            return super().tables(ctx, path)
+            return super().parse_tables(ctx, path)
 
-    text = said(suite(replace(SPEC, open=Frail)).test_bad_snapshots)
-    assert text == "Reading noise\n  expected: rows or BadData\n  came: KeyError('items')"
+    text = failure_of(suite(replace(SPEC, open=Frail)).test_bad_snapshots)
+    assert text == "Reading noise\n  expected: rows or BadData\n  actual: KeyError('items')"
 
 
 def test_an_address_that_the_example_does_not_answer() -> None:
     with pytest.raises(Unreachable) as caught:
-        suite(answers={"https://api.odd.example/other": FakeAnswer(b"[]")}).test_rows()
+        suite(responses={"https://api.odd.example/other": StubResponse(b"[]")}).test_rows()
     assert caught.value.__notes__ == [
         f"The example answers ['https://api.odd.example/other']; the connector requested ['{URL}']."
     ]

@@ -31,12 +31,12 @@ def test_encodings(reader: Any, content: bytes, value: str) -> None:
     assert rows == [(2, ["A", value])]
 
 
-def test_broken_places_in_utf8_are_kept_to_be_told(reader: Any) -> None:
+def test_invalid_utf8_is_kept_and_reported(reader: Any) -> None:
     good = "".join(f"A{number},Küche Grün\n" for number in range(20)).encode()
     _, rows = reader.one(b"SKU,Name\n" + good + b"B,K\xfcche\n")
     assert rows[0][1][1] == "Küche Grün"
     assert rows[-1] == (22, ["B", "K\ufffdche"])
-    assert "1 places are not readable" in reader.context.reports[0].detail
+    assert "1 invalid UTF-8 sequences" in reader.context.reports[0].detail
 
 
 def test_windows_1252_far_down(reader: Any) -> None:
@@ -99,7 +99,7 @@ def test_groups_over_names(reader: Any) -> None:
     assert got == [(3, ["A", "Sofa", "1", "2", "3", "4", "5"])]
 
 
-def test_title_beside_a_date_is_no_group(reader: Any) -> None:
+def test_title_next_to_a_date_is_not_a_group(reader: Any) -> None:
     rows = [
         ["Acme list", "", "", "November", ""],
         ["SKU", "Name", "Width", "Price", "Qty"],
@@ -137,7 +137,7 @@ def test_leading_zeros_and_guards_stay(reader: Any) -> None:
     assert got == [(2, ["'101", "0012345678905"])]
 
 
-def test_zero_bytes_are_told(reader: Any) -> None:
+def test_zero_bytes_are_replaced(reader: Any) -> None:
     _, got = reader.one(b"SKU,Name\nA,So\0fa\n")
     assert got == [(2, ["A", "So\ufffdfa"])]
 
@@ -159,7 +159,7 @@ def test_huge_value(reader: Any) -> None:
 
 
 def test_one_endless_line(reader: Any) -> None:
-    with pytest.raises(BadData, match="this is no table"):
+    with pytest.raises(BadData, match="the file is not a table"):
         reader.one(b"SKU,Name," * 1_000_000)
 
 
@@ -171,7 +171,7 @@ def test_two_hundred_columns(reader: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"", "the file is empty"),
         (b"\xef\xbb\xbf \r\n\r\n", "the file is empty"),
@@ -180,13 +180,13 @@ def test_two_hundred_columns(reader: Any) -> None:
         (b"\xd0\xcf\x11\xe0" + "EncryptedPackage".encode("utf-16-le"), "password"),
         (b"<!DOCTYPE html><html><body>Sign in", "web page"),
         (b"\n <html lang=en><head>", "web page"),
-        (b"\x89PNG\r\n\x1a\n", "picture"),
+        (b"\x89PNG\r\n\x1a\n", "image"),
         (b"\x1f\x8b\x08\x00", "gzip"),
         (b"PK\x03\x04 not really", "damaged"),
     ],
 )
-def test_what_is_no_table(reader: Any, content: bytes, says: str) -> None:
-    with pytest.raises(BadData, match=says):
+def test_what_is_no_table(reader: Any, content: bytes, message: str) -> None:
+    with pytest.raises(BadData, match=message):
         reader(content)
 
 
@@ -196,7 +196,7 @@ def test_reading_streams(tmp_path: Path) -> None:
         file.write("SKU,Name,Qty\n")
         file.writelines(f"SKU-{number},Sofa number {number},{number}\n" for number in range(200_000))
     tracemalloc.start()
-    (table,) = CSV.open().tables(FakeContext(), path)
+    (table,) = CSV.open().parse_tables(FakeContext(), path)
     count = sum(1 for _ in table.rows)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -218,7 +218,7 @@ def test_delimiters_inside_quoted_values_count_for_nothing(reader: Any) -> None:
     assert [cells[0] for _, cells in rows] == [*[f"A-{at}" for at in range(5)], "A;9"]
 
 
-def test_lost_characters_are_told_where_they_stand(reader: Any) -> None:
+def test_lost_characters_are_reported_with_their_position(reader: Any) -> None:
     content = "SKU,Title\nA-1,Stühle\nA-2,St\ufffdhle\n".encode() + b"A-3,St\xfchle\n"
     _, rows = reader.one(content)
     assert [cells[1] for _, cells in rows] == ["Stühle", "St\ufffdhle", "St\ufffdhle"]

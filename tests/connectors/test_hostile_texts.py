@@ -1,4 +1,4 @@
-"""CSV, JSON and XML that are made to take memory or time: read within bounds, or refused with a sentence that says why."""
+"""CSV, JSON and XML that are made to take memory or time: read within bounds, or refused with the reason."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -79,7 +79,7 @@ def _every_fourth_soon(names: Iterable[str]) -> list[Any]:
 @pytest.mark.parametrize("name", _every_fourth_soon(FILES))
 def test_memory_is_bounded(name: str, tmp_path: Path) -> None:
     found = read_apart(FILES[name](), tmp_path)
-    assert found.mib < MOST_MIB, f"{found.mib} MiB, {found.said}"
+    assert found.mib < MOST_MIB, f"{found.mib} MiB, {found.message}"
 
 
 def test_a_repeated_child_takes_time_by_its_number(tmp_path: Path) -> None:

@@ -11,13 +11,21 @@ import pytest
 
 from connectors.json_ld.connector import SPEC
 from connectors.sdk import BadData, Limits, Refused, RetryLater, Unreachable
-from connectors.sdk.readers.json_ld import blocks, parsed
+from connectors.sdk.readers.json_ld import extract_scripts, parse_script
 from connectors.sdk.robots import Robots
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeContext, FakeHttp, fetched, read
+from connectors.sdk.testing import (
+    ConnectorContract,
+    ConnectorExample,
+    FakeContext,
+    FakeHttp,
+    StubResponse,
+    parse_snapshot,
+    run_fetch,
+)
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.mapping.proposal import from_given
+from domain.ingestion.mapping.proposal import map_declared_fields
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.normalise import normalise
+from domain.ingestion.normalisation import normalise_rows
 
 SITE = "https://shop.example"
 SOFA: dict[str, Any] = {
@@ -59,9 +67,9 @@ def test_a_product(reader: Any) -> None:
 
 def test_to_a_statement(reader: Any) -> None:
     ((table, found),) = reader(page(SOFA).encode(), format="json_ld")
-    plan = ReadPlan(from_given(table.headers, table.given), FeedSettings())
-    key, group = next(itertools.groupby(found, key=lambda row: plan.product_key(row[1])))
-    statement, problems = normalise(str(key), list(group), plan)
+    plan = ReadPlan(map_declared_fields(table.headers, table.fields), FeedSettings())
+    key, group = next(itertools.groupby(found, key=lambda row: plan.read_product_key(row[1])))
+    statement, problems = normalise_rows(str(key), list(group), plan)
     assert not problems
     (variant,) = statement.variants
     assert variant.offers[0].data["price"] == 49900 and variant.offers[0].data["availability"] == "in_stock"
@@ -103,22 +111,24 @@ def test_offers_that_are_variants(reader: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says", "absent"),
+    ("changes", "message", "absent"),
     [
-        ({"offers": {"@type": "AggregateOffer", "lowPrice": 10, "highPrice": 20, "priceCurrency": "EUR"}}, "span of prices", "price"),
+        ({"offers": {"@type": "AggregateOffer", "lowPrice": 10, "highPrice": 20, "priceCurrency": "EUR"}}, "price range", "price"),
         ({"offers": [{"price": 10, "priceCurrency": "EUR"}, {"price": 11, "priceCurrency": "EUR"}]}, "differ in price", "price"),
-        ({"weight": "Weight capacity 250 lbs"}, "carries", "weight"),
-        ({"weight": {"value": 250, "unitCode": "LBR", "name": "Maximum load"}}, "carries", "weight"),
-        ({"weight": "250 lb", "description": "Weight capacity: 250 lbs. Seats two."}, "named a capacity", "weight"),
-        ({"weight": "250 lb", "additionalProperty": [{"name": "Weight Capacity (lb.)", "value": "250"}]}, "named a capacity", "weight"),
-        ({"weight": {"value": 41, "unitCode": "XYZ"}}, "no unit", "weight"),
-        ({"weight": 41}, "no unit", "weight"),
+        ({"weight": "Weight capacity 250 lbs"}, "weight is a load capacity", "weight"),
+        ({"weight": {"value": 250, "unitCode": "LBR", "name": "Maximum load"}}, "weight is a load capacity", "weight"),
+        ({"weight": "250 lb", "description": "Weight capacity: 250 lbs. Seats two."}, "according to the page", "weight"),
+        ({"weight": "250 lb", "additionalProperty": [{"name": "Weight Capacity (lb.)", "value": "250"}]}, "according to the page", "weight"),
+        ({"weight": {"value": 41, "unitCode": "XYZ"}}, "unit of the", "weight"),
+        ({"weight": 41}, "unit of the", "weight"),
     ],
 )  # fmt: skip
-def test_told_instead_of_guessed(reader: Any, changes: dict[str, Any], says: str, absent: str) -> None:
+def test_ambiguous_values_are_reported_instead_of_guessed(
+    reader: Any, changes: dict[str, Any], message: str, absent: str
+) -> None:
     (row,) = rows(reader, {**SOFA, **changes})
     assert absent not in row
-    assert any(says in report.detail for report in reader.context.reports), reader.context.reports
+    assert any(message in report.detail for report in reader.context.reports), reader.context.reports
 
 
 def test_an_aggregate_of_one_price(reader: Any) -> None:
@@ -132,7 +142,7 @@ def test_an_aggregate_of_one_price(reader: Any) -> None:
     assert row["price"] == "10.00"
 
 
-def test_a_weight_beside_another_capacity(reader: Any) -> None:
+def test_a_weight_next_to_a_weight_capacity(reader: Any) -> None:
     (row,) = rows(reader, {**SOFA, "weight": "41 lb", "description": "Weight capacity 250 lbs."})
     assert row["weight"] == "41 lb"
 
@@ -152,7 +162,7 @@ def test_line_breaks_inside_texts(reader: Any) -> None:
     assert row["description"] == "Oak\nand\twool."
 
 
-def test_malformed_blocks_are_told_and_passed_over(reader: Any) -> None:
+def test_malformed_blocks_are_reported_and_skipped(reader: Any) -> None:
     assert len(rows(reader, '{"@type": "Product", "name": }', SOFA, "")) == 1
     assert ["block 1" in report.detail for report in reader.context.reports] == [True, False]
 
@@ -168,7 +178,7 @@ def test_what_is_commented_out_or_quoted_is_none(reader: Any) -> None:
 
 
 def test_no_product_at_all(reader: Any) -> None:
-    with pytest.raises(BadData, match="no page holds a product"):
+    with pytest.raises(BadData, match="no page contains a product"):
         rows(reader, {"@type": "Organization", "name": "Lindgren"})
 
 
@@ -193,7 +203,7 @@ def test_pages_that_are_hard_to_parse(reader: Any) -> None:
         "<script></script>",
         "<ScRiPt type=ld+json>",
     ):
-        list(blocks(odd * 100_000))
+        list(extract_scripts(odd * 100_000))
     chance, whole = random.Random(2), page(SOFA).encode()
     for _ in range(300):
         at = chance.randrange(len(whole))
@@ -211,7 +221,7 @@ def test_pages_that_are_hard_to_parse(reader: Any) -> None:
 @pytest.mark.parametrize("text", ['"' + "\\" * 100_000, "<!--" * 50_000, '{"a": "' + "\n" * 200_000, "[" * 100_000])
 def test_hostile_blocks(text: str) -> None:
     with pytest.raises(BadData):
-        parsed(text)
+        parse_script(text)
 
 
 ROBOTS = b"""
@@ -253,18 +263,18 @@ def urls(*addresses: str) -> bytes:
     return f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{inner}</urlset>'.encode()
 
 
-def html(text: str) -> FakeAnswer:
+def html(text: str) -> StubResponse:
     """A page's answer."""
-    return FakeAnswer(text.encode(), content_type="text/html")
+    return StubResponse(text.encode(), content_type="text/html")
 
 
 def site(more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A site with an index of two sitemaps, one packed; a product each on two of its pages."""
     return {
-        f"{SITE}/robots.txt": FakeAnswer(ROBOTS, content_type="text/plain"),
-        f"{SITE}/maps/index.xml": FakeAnswer(index(f"{SITE}/maps/a.xml", f"{SITE}/maps/b.xml.gz", "https://other.example/c.xml")),
-        f"{SITE}/maps/a.xml": FakeAnswer(urls(f"{SITE}/p/1", f"{SITE}/cart", f"{SITE}/about", "https://other.example/p/9", f"{SITE}/p/1")),
-        f"{SITE}/maps/b.xml.gz": FakeAnswer(gzip.compress(urls(f"{SITE}/p/2", f"{SITE}/p/gone"))),
+        f"{SITE}/robots.txt": StubResponse(ROBOTS, content_type="text/plain"),
+        f"{SITE}/maps/index.xml": StubResponse(index(f"{SITE}/maps/a.xml", f"{SITE}/maps/b.xml.gz", "https://other.example/c.xml")),
+        f"{SITE}/maps/a.xml": StubResponse(urls(f"{SITE}/p/1", f"{SITE}/cart", f"{SITE}/about", "https://other.example/p/9", f"{SITE}/p/1")),
+        f"{SITE}/maps/b.xml.gz": StubResponse(gzip.compress(urls(f"{SITE}/p/2", f"{SITE}/p/gone"))),
         f"{SITE}/p/1": html(page(SOFA)),
         f"{SITE}/p/2": html(page({**SOFA, "sku": "A-2"})),
         f"{SITE}/about": html("<html>about us</html>"),
@@ -279,11 +289,11 @@ def crawl(answers: Mapping[str, Any], **config: Any) -> FakeContext:
 
 def test_a_site() -> None:
     context = crawl(site())
-    snapshot = fetched(SPEC, context)
-    ((table, found),) = read(SPEC, context, snapshot)
+    snapshot = run_fetch(SPEC, context)
+    ((table, found),) = parse_snapshot(SPEC, context, snapshot)
     assert [cells[table.headers.index("sku")] for _, cells in found] == ["A-1", "A-2"]
-    asked = [request.url.removeprefix(SITE) for request in context.http.asked]
-    assert asked == [
+    paths = [request.url.removeprefix(SITE) for request in context.http.requests]
+    assert paths == [
         "/robots.txt",
         "/maps/index.xml",
         "/maps/a.xml",
@@ -293,66 +303,66 @@ def test_a_site() -> None:
         "/p/2",
         "/p/gone",
     ]
-    assert context.slept == 2 * 6, "as long between pages as robots.txt asks"
-    told = " ".join(report.detail for report in context.reports)
-    assert "1 pages were skipped because robots.txt" in told and "1 pages that the sitemap lists are gone" in told
+    assert context.slept == 2 * 6, "as long between pages as robots.txt requires"
+    details = " ".join(report.detail for report in context.reports)
+    assert "1 pages were skipped because robots.txt" in details and "1 pages in the sitemap no longer exist" in details
 
 
 def test_bounds() -> None:
     context = crawl(site(), max_pages=1, include="/p/")
-    ((_, found),) = read(SPEC, context, fetched(SPEC, context))
+    ((_, found),) = parse_snapshot(SPEC, context, run_fetch(SPEC, context))
     assert len(found) == 1
-    assert any("2 further pages" in report.detail for report in context.reports)
+    assert any("2 pages were skipped because of the limit" in report.detail for report in context.reports)
     small = crawl(site())
     small.limits = Limits(snapshot_bytes=4 * 1024 * 1024 + 10)
-    assert b"joinery_note" in fetched(SPEC, small)
+    assert b"joinery_note" in run_fetch(SPEC, small)
 
 
 @pytest.mark.parametrize(
-    ("more", "kind", "says"),
+    ("more", "kind", "message"),
     [
-        ({f"{SITE}/robots.txt": FakeAnswer(status=500)}, Unreachable, "robots.txt"),
-        ({f"{SITE}/robots.txt": FakeAnswer(b"User-agent: *\nDisallow: /\nSitemap: https://shop.example/maps/index.xml")}, BadData, "no page"),
-        ({f"{SITE}/robots.txt": FakeAnswer(b"User-agent: *\nCrawl-delay: 600")}, Refused, "600 seconds"),
-        ({f"{SITE}/robots.txt": FakeAnswer(status=404)}, BadData, "no sitemap"),
-        ({f"{SITE}/maps/index.xml": FakeAnswer(b"<!DOCTYPE a [<!ENTITY x 'xx'>]><urlset/>")}, BadData, "document type"),
-        ({f"{SITE}/maps/index.xml": FakeAnswer(b"<urlset><url><loc>x")}, BadData, "not valid XML"),
-        ({f"{SITE}/maps/a.xml": FakeAnswer(gzip.compress(b"x")[:-3])}, BadData, "cut off"),
-        ({f"{SITE}/maps/a.xml": FakeAnswer(b"hello")}, BadData, "not a sitemap"),
-        ({f"{SITE}/p/2": FakeAnswer(status=500)}, Unreachable, "500"),
-        ({f"{SITE}/p/2": FakeAnswer(status=403)}, Unreachable, "incomplete"),
-        ({f"{SITE}/p/2": FakeAnswer(status=429, headers={"Retry-After": "999"})}, RetryLater, "limits"),
+        ({f"{SITE}/robots.txt": StubResponse(status=500)}, Unreachable, "robots.txt"),
+        ({f"{SITE}/robots.txt": StubResponse(b"User-agent: *\nDisallow: /\nSitemap: https://shop.example/maps/index.xml")}, BadData, "no allowed page"),
+        ({f"{SITE}/robots.txt": StubResponse(b"User-agent: *\nCrawl-delay: 600")}, Refused, "600 seconds"),
+        ({f"{SITE}/robots.txt": StubResponse(status=404)}, BadData, "no sitemap"),
+        ({f"{SITE}/maps/index.xml": StubResponse(b"<!DOCTYPE a [<!ENTITY x 'xx'>]><urlset/>")}, BadData, "DOCTYPE"),
+        ({f"{SITE}/maps/index.xml": StubResponse(b"<urlset><url><loc>x")}, BadData, "not valid XML"),
+        ({f"{SITE}/maps/a.xml": StubResponse(gzip.compress(b"x")[:-3])}, BadData, "incomplete"),
+        ({f"{SITE}/maps/a.xml": StubResponse(b"hello")}, BadData, "not a sitemap"),
+        ({f"{SITE}/p/2": StubResponse(status=500)}, Unreachable, "500"),
+        ({f"{SITE}/p/2": StubResponse(status=403)}, Unreachable, "incomplete"),
+        ({f"{SITE}/p/2": StubResponse(status=429, headers={"Retry-After": "999"})}, RetryLater, "limits"),
     ],
 )  # fmt: skip
-def test_what_ends_a_run(more: dict[str, Any], kind: type[Exception], says: str) -> None:
-    with pytest.raises(kind, match=says):
-        fetched(SPEC, crawl(site(more)))
+def test_what_ends_a_run(more: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        run_fetch(SPEC, crawl(site(more)))
 
 
 def test_a_sitemap_that_unpacks_without_end() -> None:
     bomb = gzip.compress(b"<urlset>" + b" " * (80 << 20))
     with pytest.raises(BadData, match="64 MiB"):
-        fetched(SPEC, crawl(site({f"{SITE}/maps/a.xml": FakeAnswer(bomb)})))
+        run_fetch(SPEC, crawl(site({f"{SITE}/maps/a.xml": StubResponse(bomb)})))
 
 
 def test_sitemaps_that_go_in_circles() -> None:
     loop = index(f"{SITE}/maps/a.xml", f"{SITE}/maps/index.xml")
-    context = crawl(site({f"{SITE}/maps/index.xml": FakeAnswer(loop)}))
-    assert len(read(SPEC, context, fetched(SPEC, context))[0][1]) == 1
+    context = crawl(site({f"{SITE}/maps/index.xml": StubResponse(loop)}))
+    assert len(parse_snapshot(SPEC, context, run_fetch(SPEC, context))[0][1]) == 1
 
 
 def test_a_list_of_addresses_as_sitemap() -> None:
     context = crawl(
-        site({f"{SITE}/list.txt": FakeAnswer(f"{SITE}/p/1\n{SITE}/p/2\n".encode())}), url=f"{SITE}/list.txt"
+        site({f"{SITE}/list.txt": StubResponse(f"{SITE}/p/1\n{SITE}/p/2\n".encode())}), url=f"{SITE}/list.txt"
     )
-    assert len(read(SPEC, context, fetched(SPEC, context))[0][1]) == 2
+    assert len(parse_snapshot(SPEC, context, run_fetch(SPEC, context))[0][1]) == 2
 
 
 class TestJsonLd(ConnectorContract):
     """What the kit promises of connectors."""
 
-    example = Example(
+    example = ConnectorExample(
         spec=SPEC,
         config={"url": f"{SITE}/p/1", "format": "json_ld"},
-        answers={f"{SITE}/p/1": html(page(SOFA))},
+        responses={f"{SITE}/p/1": html(page(SOFA))},
     )

@@ -12,8 +12,8 @@ import pytest
 
 import connectors.sdk
 from adapters.pluggy import loading as kit
-from adapters.pluggy.allowlist import Allowlist, Entry
-from adapters.pluggy.loading import PluginReport, load
+from adapters.pluggy.allowlist import Allowlist, AllowlistEntry
+from adapters.pluggy.loading import PluginReport, load_plugins
 from connectors.sdk.spec import API
 from connectors.sdk.version import VERSION
 
@@ -23,10 +23,10 @@ HOOK = """
 from {kit} import ConnectorSpec, hookimpl
 @hookimpl
 def joinery_connectors():
-    return [ConnectorSpec(name="named", title="T", kinds=frozenset({{"api"}}), streams=frozenset({{"stock"}}), fetches=True,
+    return [ConnectorSpec(name="named", title="T", kinds=frozenset({{"api"}}), streams=frozenset({{"stock"}}), can_fetch=True,
                           config_schema={{"type": "object"}}, open=object)]
 """
-STRANGER = """
+OTHER_MODULE = """
 class ConnectorSpec:
     def __init__(self, **_): ...
 def hookimpl(function):
@@ -39,12 +39,12 @@ Install = Callable[..., PluginReport]
 @pytest.fixture
 def provided() -> None:
     """The kit under its other name."""
-    kit.provide()
+    kit.install_sdk_alias()
 
 
 @pytest.fixture
 def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Installs a plugin of one module, loads it and tells what became of it."""
+    """Install a plugin of one module, load it and return its report."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def run(source: str, module: str, needs: str = "") -> PluginReport:
@@ -54,8 +54,8 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         required = f"Requires-Dist: {needs}\n" if needs else ""
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n{required}")
         (info / "entry_points.txt").write_text(f"[joinery.connectors]\nmain = {module}\n")
-        [told] = load(Allowlist((Entry(distribution=module),)), product_version="1").reports[:1]
-        return told
+        [loaded] = load_plugins(Allowlist((AllowlistEntry(distribution=module),)), release_version="1").reports[:1]
+        return loaded
 
     return run
 
@@ -74,7 +74,7 @@ def test_every_module_is_the_same(provided: None) -> None:
 def test_whichever_name_comes_first() -> None:
     program = """
 from adapters.pluggy import loading as kit
-kit.provide()
+kit.install_sdk_alias()
 import joinery_sdk.trees
 from joinery_sdk.readers import json_records
 import connectors.sdk.trees, connectors.sdk.readers.json_records
@@ -84,47 +84,47 @@ assert joinery_sdk.BadData is connectors.sdk.errors.BadData
     subprocess.run([sys.executable, "-W", "error", "-P", "-c", program], cwd=ROOT, env=SURROUNDINGS, check=True)
 
 
-def test_what_the_kit_has_not_is_missing(provided: None) -> None:
+def test_modules_that_the_kit_lacks_are_missing(provided: None) -> None:
     with pytest.raises(ModuleNotFoundError, match="joinery_sdk.nowhere"):
         importlib.import_module("joinery_sdk.nowhere")
 
 
-def test_another_copy_gives_way(
+def test_another_copy_is_replaced(
     provided: None, report: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even one that was imported before any plugin was loaded."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "joinery_sdk"]:
         monkeypatch.delitem(sys.modules, name)
-    (tmp_path / "joinery_sdk.py").write_text(STRANGER)
+    (tmp_path / "joinery_sdk.py").write_text(OTHER_MODULE)
     assert importlib.import_module("joinery_sdk") is not connectors.sdk
-    told = report(HOOK.format(kit="joinery_sdk"), "beside_another_copy")
-    assert (told.state, told.reason) == ("loaded", None)
+    loaded = report(HOOK.format(kit="joinery_sdk"), "beside_another_copy")
+    assert (loaded.state, loaded.reason) == ("loaded", None)
     assert importlib.import_module("joinery_sdk") is connectors.sdk
 
 
 def test_the_name_inside_joinery_works_too(report: Install) -> None:
-    told = report(f"from connectors.sdk import Table\n{HOOK.format(kit='connectors.sdk')}", "inside_name")
-    assert (told.state, told.connectors) == ("loaded", ("named",))
+    loaded = report(f"from connectors.sdk import Table\n{HOOK.format(kit='connectors.sdk')}", "inside_name")
+    assert (loaded.state, loaded.connectors) == ("loaded", ("named",))
 
 
 @pytest.mark.parametrize(
     "needs",
-    ["joinery-sdk", "joinery_sdk>=1,<2", "Joinery.SDK (>=1.0)", "joinery-sdk[json-ld]~=1.0", "joinery-sdk ~=1.1.0",
+    ["joinery-sdk", "joinery_sdk>=2,<3", "Joinery.SDK (>=2.0)", "joinery-sdk[json-ld]~=2.0", "joinery-sdk ~=2.0.0",
      'joinery-sdk>=99; extra == "later"', "other>=99"],
 )  # fmt: skip
 def test_a_kit_that_is_new_enough(needs: str) -> None:
-    assert kit.lacking([needs]) is None
+    assert kit.find_unmet_range([needs]) is None
 
 
-@pytest.mark.parametrize("wanted", [">=1.99", "<1", "~=2.0", "~=1.0.7", "==1.0.5"])
+@pytest.mark.parametrize("wanted", [">=2.99", "<2", "~=3.0", "~=1.0.7", "==1.0.5"])
 def test_a_kit_that_is_not(report: Install, wanted: str) -> None:
-    assert kit.lacking(["other", f"joinery-sdk[json-ld]{wanted}"]) == wanted
+    assert kit.find_unmet_range(["other", f"joinery-sdk[json-ld]{wanted}"]) == wanted
 
 
 def test_a_plugin_for_a_later_kit_is_left_out(report: Install) -> None:
-    told = report("raise RuntimeError", "for_a_later_kit", "joinery-sdk>=1.99,<2")
-    assert told.state == "broken"
-    assert told.reason == f"it needs joinery-sdk <2,>=1.99; this Joinery has {VERSION}"
+    loaded = report("raise RuntimeError", "for_a_later_kit", "joinery-sdk>=2.99,<3")
+    assert loaded.state == "broken"
+    assert loaded.reason == f"the plugin requires joinery-sdk <3,>=2.99; this Joinery has {VERSION}"
 
 
 def test_the_version_names_the_interface() -> None:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from connectors.sdk.readers.merchant import ATTRIBUTES
-from connectors.sdk.tables import GIVEN_FIELDS, given_field
+from connectors.sdk.readers.merchant import FIELD_BY_ATTRIBUTE
+from connectors.sdk.tables import DECLARED_FIELDS, base_field
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.mapping.proposal import from_given
+from domain.ingestion.mapping.proposal import map_declared_fields
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.normalise import normalise
-from domain.ingestion.vocabulary.fields import is_field, parse_given
+from domain.ingestion.normalisation import normalise_rows
+from domain.ingestion.vocabulary.fields import is_field, parse_declared_field
 
 ITEM = """
 <g:id>SF-1-OAK</g:id><title>Plain title</title><g:title>Sofa Ada, oak</g:title><g:item_group_id>SF-1</g:item_group_id>
@@ -42,10 +42,10 @@ def item(sale: str = "", tag: str = "item") -> str:
 def product(table: Any, rows: list[Any], currency: str | None = None) -> Any:
     """The first product that the rows state."""
     settings = FeedSettings(currency=currency)
-    plan = ReadPlan(from_given(table.headers, table.given), settings)
-    groups = itertools.groupby(rows, key=lambda row: plan.product_key(row[1]))
+    plan = ReadPlan(map_declared_fields(table.headers, table.fields), settings)
+    groups = itertools.groupby(rows, key=lambda row: plan.read_product_key(row[1]))
     key, found = next(groups)
-    statement, problems = normalise(str(key), list(found), plan)
+    statement, problems = normalise_rows(str(key), list(found), plan)
     assert not problems, problems
     return statement
 
@@ -71,7 +71,7 @@ def test_from_item_to_product(reader: Any, feed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("span", "price", "told"),
+    ("span", "price", "count"),
     [
         ("2026-11-01T00:00-0800/2026-12-01T00:00-0800", "299.00 EUR", 0),
         ("2026-11-01/2026-12-01", "299.00 EUR", 0),
@@ -81,12 +81,12 @@ def test_from_item_to_product(reader: Any, feed: str) -> None:
         ("tomorrow/later", None, 1),
     ],
 )
-def test_a_sale_has_its_time(reader: Any, span: str, price: str | None, told: int) -> None:
+def test_a_sale_has_its_time(reader: Any, span: str, price: str | None, count: int) -> None:
     """It is NOON of 2026-11-20 in tests."""
     dates = f"<g:sale_price_effective_date>{span}</g:sale_price_effective_date>"
     ((table, rows),) = reader(RSS.format(item(dates)).encode())
     assert rows[0][1][table.headers.index("sale_price")] == price
-    assert len(reader.context.reports) == told
+    assert len(reader.context.reports) == count
 
 
 @pytest.mark.parametrize("titled", [False, True])
@@ -103,14 +103,14 @@ def test_a_table(reader: Any, titled: bool) -> None:
     assert variant.offers[0].data["price"] == 1250
 
 
-def test_a_feed_read_plainly_where_settings_say_so(reader: Any) -> None:
+def test_a_feed_is_read_as_plain_xml_if_settings_require_it(reader: Any) -> None:
     ((table, _),) = reader(RSS.format(item()).encode(), format="xml")
-    assert table.given is None
+    assert table.fields is None
 
 
 def test_a_table_of_another_make_is_left_alone(reader: Any) -> None:
     ((table, _),) = reader(b"id\ttitle\tprice\n1\tStool\t12\n")
-    assert table.given is None
+    assert table.fields is None
 
 
 def test_more_than_one_product_type(reader: Any) -> None:
@@ -121,6 +121,6 @@ def test_more_than_one_product_type(reader: Any) -> None:
 
 
 def test_every_meaning_is_a_field() -> None:
-    for entry in filter(None, ATTRIBUTES.values()):
-        assert given_field(entry) in GIVEN_FIELDS
-        assert is_field(parse_given(entry)[0]), entry
+    for entry in filter(None, FIELD_BY_ATTRIBUTE.values()):
+        assert base_field(entry) in DECLARED_FIELDS
+        assert is_field(parse_declared_field(entry)[0]), entry

@@ -80,7 +80,7 @@ def test_variants_path(records: Records) -> None:
     assert [row["skus.list.c"] for row in records(content, variants_path="skus.list")] == ["A", "B"]
 
 
-def test_late_columns_are_told_once(reader: Any) -> None:
+def test_late_columns_are_reported_once(reader: Any) -> None:
     lines = [b'{"sku": "A%d"}' % number for number in range(205)] + [b'{"sku": "Z", "late": 1}'] * 3
     headers, rows = reader.one(b"\n".join(lines))
     assert headers == ("sku",)
@@ -89,7 +89,7 @@ def test_late_columns_are_told_once(reader: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b'{"products": []}', "no records"),
         (b"[]", "no records"),
@@ -101,8 +101,8 @@ def test_late_columns_are_told_once(reader: Any) -> None:
         (b'[{"a": 1e' + b"9" * 2000 + b"}]", "not valid JSON"),
     ],
 )
-def test_bad_json(reader: Any, content: bytes, says: str) -> None:
-    with pytest.raises(BadData, match=says):
+def test_bad_json(reader: Any, content: bytes, message: str) -> None:
+    with pytest.raises(BadData, match=message):
         reader(content, limits=Limits(record_bytes=1024 * 1024))
 
 
@@ -128,10 +128,10 @@ def test_xml_without_usual_names(records: Records) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
-        (b'<!DOCTYPE x [<!ENTITY a "aaa"><!ENTITY b "&a;&a;">]><x><item><a>&b;</a></item></x>', "entities"),
-        (b'<!DOCTYPE x SYSTEM "http://127.0.0.1/x.dtd"><x><item><a>1</a></item></x>', "entities"),
+        (b'<!DOCTYPE x [<!ENTITY a "aaa"><!ENTITY b "&a;&a;">]><x><item><a>&b;</a></item></x>', "DOCTYPE or entity"),
+        (b'<!DOCTYPE x SYSTEM "http://127.0.0.1/x.dtd"><x><item><a>1</a></item></x>', "DOCTYPE or entity"),
         (b"<x><item><a>1</a></x>", "not valid XML"),
         (b"<x>only text</x>", "no repeated element"),
         (b'<?xml version="1.0" encoding="no-such"?><x><item><a>1</a></item></x>', "send it as UTF-8"),
@@ -139,12 +139,12 @@ def test_xml_without_usual_names(records: Records) -> None:
         (b"<x><item><a>" + b"y" * 2_000_000 + b"</a></item></x>", "larger than 1 MiB"),
     ],
 )
-def test_bad_xml(reader: Any, content: bytes, says: str) -> None:
-    with pytest.raises(BadData, match=says):
+def test_bad_xml(reader: Any, content: bytes, message: str) -> None:
+    with pytest.raises(BadData, match=message):
         reader(content, limits=Limits(record_bytes=1024 * 1024))
 
 
-@pytest.mark.parametrize(("told", "says"), [("xml", "not XML"), ("json", "not JSON"), ("xlsx", "not an Excel")])
-def test_settings_that_the_file_belies(reader: Any, told: str, says: str) -> None:
-    with pytest.raises(BadData, match=says):
-        reader(b"SKU,Qty\nA,1\n", format=told)
+@pytest.mark.parametrize(("stated", "message"), [("xml", "not XML"), ("json", "not JSON"), ("xlsx", "not an Excel")])
+def test_settings_that_contradict_the_file(reader: Any, stated: str, message: str) -> None:
+    with pytest.raises(BadData, match=message):
+        reader(b"SKU,Qty\nA,1\n", format=stated)

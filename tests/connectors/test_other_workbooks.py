@@ -52,7 +52,7 @@ def test_sheets_that_span_too_much(reader: Any, make: Callable[[], bytes]) -> No
 
 def test_texts_repeated_in_open_documents(reader: Any) -> None:
     long = {"A": [["SKU", "Title"], ["A-1", "x" * 60_000]]}
-    with pytest.raises(BadData, match="too long taken together"):
+    with pytest.raises(BadData, match="too long in total"):
         reader(ods(long, numbercolumnsrepeated="20000"), limits=Limits(unpacked_bytes=64 * 1024 * 1024))
 
 
@@ -80,7 +80,7 @@ DIRECTORY = struct.unpack_from("<I", OLD, 48)[0]
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (patched(OLD, 44, b"\xff\xff\xff\x7f"), "damaged"),
         (patched(OLD, 64, b"\xff\xff\x00\x00"), "damaged"),
@@ -100,8 +100,8 @@ DIRECTORY = struct.unpack_from("<I", OLD, 48)[0]
         "far cell",
     ],
 )
-def test_old_workbooks_that_would_fill_memory(reader: Any, content: bytes, says: str) -> None:
-    with pytest.raises(BadData, match=says):
+def test_old_workbooks_that_would_fill_memory(reader: Any, content: bytes, message: str) -> None:
+    with pytest.raises(BadData, match=message):
         reader(content)
 
 

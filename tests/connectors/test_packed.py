@@ -57,19 +57,19 @@ def test_each_format_packed(reader: Any, kind: str, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (zipped({"a.csv": b"x", "b.csv": b"y"}), "2 files"),
         (zipped({"__MACOSX/._a": b"x"}), "no file"),
         (gzip.compress(gzip.compress(gzip.compress(b"SKU\nA", mtime=0), mtime=0), mtime=0), "archive in an archive"),
         (zipped({"a.zip": zipped({"b.zip": zipped({"c.csv": b"SKU\nA\n"})})}), "archive in an archive"),
-        (gzip.compress(b"SKU,Qty\nA-1,3\n", mtime=0)[:-5], "cut off"),
-        (gzip.compress(b"SKU,Qty\nA-1,3\n", mtime=0)[:12] + b"\xff" * 9, "cut off"),
+        (gzip.compress(b"SKU,Qty\nA-1,3\n", mtime=0)[:-5], "damaged or incomplete"),
+        (gzip.compress(b"SKU,Qty\nA-1,3\n", mtime=0)[:12] + b"\xff" * 9, "damaged or incomplete"),
         (gzip.compress(b"", mtime=0), "empty"),
     ],
 )
-def test_what_is_not_unpacked(reader: Any, content: bytes, says: str) -> None:
-    with pytest.raises(BadData, match=says):
+def test_what_is_not_unpacked(reader: Any, content: bytes, message: str) -> None:
+    with pytest.raises(BadData, match=message):
         reader(content)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from connectors.sdk import BadData
 from connectors.sdk.context import MIB, Limits
-from connectors.sdk.readers.json_stream import decoded_page
+from connectors.sdk.readers.json_stream import decode_page
 
 LARGEST = {
     "products": json.dumps([{"id": n, "html": 'a "b"' * 400, "tags": ["x"] * 40} for n in range(2_500)]).encode(),
@@ -22,7 +22,7 @@ LARGEST = {
 @pytest.mark.parametrize("body", LARGEST.values(), ids=LARGEST.keys())
 def test_the_largest_pages_are_read(body: bytes) -> None:
     assert len(body) <= Limits().page_bytes == 8 * MIB
-    assert isinstance(asyncio.run(decoded_page(body)), list)
+    assert isinstance(asyncio.run(decode_page(body)), list)
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_the_largest_pages_are_read(body: bytes) -> None:
 )
 def test_others_are_refused(body: bytes, fault: str) -> None:
     with pytest.raises(BadData, match=fault):
-        asyncio.run(decoded_page(body))
+        asyncio.run(decode_page(body))
 
 
-async def _turns_beside(body: bytes) -> int:
-    decoding, turns = asyncio.ensure_future(decoded_page(body)), 0
+async def _count_turns_during(body: bytes) -> int:
+    decoding, turns = asyncio.ensure_future(decode_page(body)), 0
     while not decoding.done():
         await asyncio.sleep(0)
         turns += 1
@@ -53,6 +53,6 @@ def test_a_page_of_fractions_leaves_the_event_loop_its_turns() -> None:
     switches = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
-        assert asyncio.run(_turns_beside(b"[" + b"1.5," * 99_999 + b"1.5]")) > 10
+        assert asyncio.run(_count_turns_during(b"[" + b"1.5," * 99_999 + b"1.5]")) > 10
     finally:
         sys.setswitchinterval(switches)

@@ -1,4 +1,4 @@
-"""Plugins are loaded one by one, and a broken one is told, never fatal."""
+"""Plugins are loaded one by one, and a broken one is reported, never fatal."""
 
 import re
 from collections.abc import Callable
@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from adapters.pluggy.allowlist import BUILT_IN, Allowlist, AllowlistError, Entry, in_range, read
-from adapters.pluggy.checking import faults
-from adapters.pluggy.loading import Loaded, PluginReport, load
+from adapters.pluggy.allowlist import BUILT_IN, Allowlist, AllowlistEntry, AllowlistError, is_in_range, read_allowlist
+from adapters.pluggy.loading import LoadedPlugins, PluginReport, load_plugins
+from adapters.pluggy.spec_validation import find_spec_faults
 from connectors.sdk import ConnectorSpec
 
 GOOD = """
 from joinery_sdk import ConnectorSpec, hookimpl
 class Opened: ...
 def spec(name):
-    return ConnectorSpec(name=name, title="T", kinds=frozenset({"api"}), streams=frozenset({"catalogue"}), fetches=True,
+    return ConnectorSpec(name=name, title="T", kinds=frozenset({"api"}), streams=frozenset({"catalogue"}), can_fetch=True,
                          config_schema={"type": "object"}, open=Opened)
 """
 HOOK = "@hookimpl\ndef joinery_connectors():\n    return [spec(%r)]\n"
 
-Install = Callable[..., Entry]
+Install = Callable[..., AllowlistEntry]
 NUMBERS = count()
 
 SHIPPED = ["api", "bigcommerce", "csv", "json_ld", "shopify", "shopify-admin", "woocommerce"]
@@ -33,21 +33,21 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Puts a distribution of one module on the path, with an entry point."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def run(name: str, source: str, version: str = "1.2.0", allowed: str = "") -> Entry:
+    def run(name: str, source: str, version: str = "1.2.0", allowed: str = "") -> AllowlistEntry:
         target = f"plugin_{next(NUMBERS)}"
         (tmp_path / f"{target}.py").write_text(source)
         info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         (info / "entry_points.txt").write_text(f"[joinery.connectors]\nmain = {target}\n")
-        return Entry(distribution=name, version=SpecifierSet(allowed), hosts=frozenset({"api.example"}))
+        return AllowlistEntry(distribution=name, version=SpecifierSet(allowed), hosts=frozenset({"api.example"}))
 
     return run
 
 
-def loaded(*entries: Entry) -> tuple[Loaded, dict[str, PluginReport]]:
+def loaded(*entries: AllowlistEntry) -> tuple[LoadedPlugins, dict[str, PluginReport]]:
     """What became of the built-in plugins and these."""
-    result = load(Allowlist((*BUILT_IN.entries, *entries)), product_version="9.9")
+    result = load_plugins(Allowlist((*BUILT_IN.entries, *entries)), release_version="9.9")
     return result, {report.plugin: report for report in result.reports}
 
 
@@ -73,15 +73,15 @@ def test_a_good_one(install: Install) -> None:
         ("import nowhere_to_be_found", "cannot be imported: ModuleNotFoundError"),
         ("raise SystemExit(3)", "cannot be imported: SystemExit"),
         ("def broken(:", "cannot be imported: SyntaxError"),
-        (GOOD + (HOOK % "x").replace("joinery_connectors", "joinery_conectors"), "hook is wrong"),
+        (GOOD + (HOOK % "x").replace("joinery_connectors", "joinery_conectors"), "hook joinery_connectors is invalid"),
         (GOOD + (HOOK % "x").replace("connectors():", "connectors(extra):"), "cannot be registered|hook is wrong"),
         (GOOD, "no hook joinery_connectors"),
         (GOOD + "@hookimpl\ndef joinery_connectors():\n    return None\n", "no hook|does not return a list"),
         (GOOD + "@hookimpl\ndef joinery_connectors():\n    return [1]\n", "not a ConnectorSpec"),
-        (GOOD + "@hookimpl\ndef joinery_connectors():\n    1 / 0\n", "hook failed: ZeroDivisionError"),
-        (GOOD + HOOK % "csv", "'csv' is provided by joinery 9.9 already, and by bad-one 1.2.0"),
-        (GOOD + "@hookimpl\ndef joinery_connectors():\n    return [spec('a'), spec('a')]\n", "described twice"),
-        (GOOD + HOOK % "Not A Name", "name is not lower-case"),
+        (GOOD + "@hookimpl\ndef joinery_connectors():\n    1 / 0\n", "hook joinery_connectors failed: ZeroDivisionError"),
+        (GOOD + HOOK % "csv", "'csv' is provided by both joinery 9.9 and bad-one 1.2.0"),
+        (GOOD + "@hookimpl\ndef joinery_connectors():\n    return [spec('a'), spec('a')]\n", "defined twice"),
+        (GOOD + HOOK % "Not A Name", "name must consist of lower-case"),
     ],
     ids=[
         "import", "exit", "syntax", "misspelt", "arguments", "none",
@@ -114,14 +114,14 @@ def test_what_is_not_listed_is_never_imported(install: Install, tmp_path: Path) 
 
 def test_what_is_disabled_is_never_imported(install: Install, tmp_path: Path) -> None:
     entry = install("stranger", f"open({str(tmp_path / 'ran')!r}, 'w')")
-    _, reports = loaded(Entry(distribution=entry.distribution, enabled=False))
+    _, reports = loaded(AllowlistEntry(distribution=entry.distribution, enabled=False))
     assert reports["stranger"].state == "disabled"
     assert not (tmp_path / "ran").exists()
 
 
 def test_versions_and_absence(install: Install) -> None:
     entry = install("good-one", GOOD + HOOK % "good", version="2.1", allowed=">=1,<2")
-    _, reports = loaded(entry, Entry(distribution="nobody"))
+    _, reports = loaded(entry, AllowlistEntry(distribution="nobody"))
     assert "2.1 is installed; plugins.toml allows <2,>=1" in (reports["good-one"].reason or "")
     assert "not installed" in (reports["nobody"].reason or "")
 
@@ -135,24 +135,24 @@ def test_versions_and_absence(install: Install) -> None:
     ],
 )  # fmt: skip
 def test_ranges(version: str, wanted: str, inside: bool) -> None:
-    assert in_range(version, SpecifierSet(wanted)) is inside
+    assert is_in_range(version, SpecifierSet(wanted)) is inside
 
 
 def test_the_list_in_the_repository() -> None:
-    listed = read(Path(__file__).parents[2] / "plugins.toml")
+    listed = read_allowlist(Path(__file__).parents[2] / "plugins.toml")
     modules = ["csv", "shopify", "api", "woocommerce", "bigcommerce", "json_ld"]
     assert [entry.module for entry in listed.entries] == [f"connectors.{name}" for name in modules]
-    assert read(Path("/nowhere/plugins.toml")) is BUILT_IN
+    assert read_allowlist(Path("/nowhere/plugins.toml")) is BUILT_IN
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("[[plugin]", "not TOML"),
-        ("[other]\n", "may contain only"),
-        ('[[plugin]]\nversion = ">=1"\n', "either a module or a distribution"),
+        ("[other]\n", "must contain only"),
+        ('[[plugin]]\nversion = ">=1"\n', "either module or distribution"),
         ('[[plugin]]\nmodule = "os"\n', "built-in"),
-        ('[[plugin]]\ndistribution = "a"\n', "hosts names"),
+        ('[[plugin]]\ndistribution = "a"\n', "hosts must list"),
         ('[[plugin]]\ndistribution = "a"\nhosts = ["x"]\nversion = "latest"\n', "range"),
         ('[[plugin]]\ndistribution = "a"\nhosts = ["x"]\nversion = 1\n', "range"),
         ('[[plugin]]\ndistribution = "a"\nhosts = ["x"]\nversion = [">=1"]\n', "range"),
@@ -161,35 +161,35 @@ def test_the_list_in_the_repository() -> None:
         ('[[plugin]]\ndistribution = "a"\nhost = ["x"]\n', "unknown key host"),
     ],
 )
-def test_a_wrong_list(tmp_path: Path, text: str, says: str) -> None:
+def test_a_wrong_list(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "plugins.toml"
     path.write_text(text)
-    with pytest.raises(AllowlistError, match=says):
-        read(path)
+    with pytest.raises(AllowlistError, match=message):
+        read_allowlist(path)
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
-        ({"api": 2}, "version 2 of the connector interface"),
-        ({"title": " "}, "no title"),
+        ({"api": 3}, "version 3 of the connector interface"),
+        ({"title": " "}, "title is missing"),
         ({"kinds": frozenset({"ftp"})}, "kinds"),
-        ({"addresses": "url"}, "not sets of settings"),
-        ({"harmless": frozenset({1})}, "not sets of settings"),
-        ({"addresses": frozenset({"url"}), "harmless": frozenset({"url"})}, "the same settings"),
+        ({"address_settings": "url"}, "must be sets of setting names"),
+        ({"neutral_settings": frozenset({1})}, "must be sets of setting names"),
+        ({"address_settings": frozenset({"url"}), "neutral_settings": frozenset({"url"})}, "must be disjoint"),
         ({"streams": frozenset()}, "streams"),
-        ({"open": None}, "open cannot be called"),
+        ({"open": None}, "open is not callable"),
         ({"config_schema": {"type": "objekt"}}, "not of type object"),
         ({"config_schema": {"type": "object", "properties": {"a": {"type": "objekt"}}}}, "not a valid JSON Schema"),
         ({"config_schema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"}}, "Draft 2020-12"),
-        ({"credentials_schema": {"type": "object", "$ref": "https://x.example/s"}}, "outside itself"),
+        ({"credentials_schema": {"type": "object", "$ref": "https://x.example/s"}}, "a reference to another document"),
         ({"config_schema": None}, "config_schema is not a JSON Schema"),
     ],
 )
-def test_faults(change: dict[str, object], says: str) -> None:
+def test_faults(change: dict[str, object], message: str) -> None:
     values: dict[str, object] = {
         "name": "acme", "title": "Acme", "kinds": frozenset({"api"}), "streams": frozenset({"catalogue"}),
-        "fetches": True, "config_schema": {"type": "object"}, "open": object,
+        "can_fetch": True, "config_schema": {"type": "object"}, "open": object,
     }  # fmt: skip
-    assert faults(ConnectorSpec(**values)) == []  # type: ignore[arg-type]
-    assert says in "; ".join(faults(ConnectorSpec(**{**values, **change})))  # type: ignore[arg-type]
+    assert find_spec_faults(ConnectorSpec(**values)) == []  # type: ignore[arg-type]
+    assert message in "; ".join(find_spec_faults(ConnectorSpec(**{**values, **change})))  # type: ignore[arg-type]

@@ -9,7 +9,14 @@ import pytest
 from aiohttp import web
 
 from connectors.sdk import BadData, Refused, RetryLater, Unreachable
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeContext, Item, read
+from connectors.sdk.testing import (
+    ConnectorContract,
+    ConnectorExample,
+    FakeContext,
+    StockCheckItem,
+    StubResponse,
+    parse_snapshot,
+)
 from connectors.shopify.admin import queries
 from connectors.shopify.admin.connector import SPEC
 from tests.connectors.vendors import Vendor
@@ -47,7 +54,7 @@ LEVELS: list[dict[str, Any]] = [
 
 
 class Shop:
-    """A shop as its API is documented: a cost bucket, bulk operations that take some asking, files elsewhere."""
+    """A shop as its API is documented: a cost bucket, bulk operations that need polling, files elsewhere."""
 
     def __init__(self, states: list[str] | None = None, **more: Any) -> None:
         self.states = states if states is not None else ["CREATED", "RUNNING", "COMPLETED"]
@@ -58,9 +65,9 @@ class Shop:
         self.tokens: list[str | None] = []
         self.vendor = Vendor(self._answer)
 
-    def visit(self, stream: str = "catalogue", **more: Any) -> Any:
+    def fetch(self, stream: str = "catalogue", **more: Any) -> Any:
         """Have the connector fetch and read."""
-        return self.vendor.visit(SPEC, {}, CREDENTIALS, stream=stream, **more)
+        return self.vendor.fetch(SPEC, {}, CREDENTIALS, stream=stream, **more)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.tokens.append(request.headers.get("X-Shopify-Access-Token"))
@@ -73,8 +80,8 @@ class Shop:
             return self._throttled(self.throttles.pop(0))
         if "error" in self.more:
             return web.json_response(self.more["error"], status=self.more.get("status", 200))
-        asked = json.loads(await request.text())
-        return web.json_response({"data": self._data(asked["query"], asked["variables"]), **_cost(10, 990)})
+        body = json.loads(await request.text())
+        return web.json_response({"data": self._data(body["query"], body["variables"]), **_cost(10, 990)})
 
     def _data(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         if query == queries.RECENT:
@@ -108,17 +115,19 @@ class Shop:
         return web.Response(body="".join(json.dumps(line) + "\n" for line in lines).encode())
 
 
-def _cost(asked: int, available: int, actual: int | None = 10) -> dict[str, Any]:
+def _cost(requested: int, available: int, actual: int | None = 10) -> dict[str, Any]:
     status = {"maximumAvailable": 1000.0, "currentlyAvailable": available, "restoreRate": 50.0}
-    return {"extensions": {"cost": {"requestedQueryCost": asked, "actualQueryCost": actual, "throttleStatus": status}}}
+    return {
+        "extensions": {"cost": {"requestedQueryCost": requested, "actualQueryCost": actual, "throttleStatus": status}}
+    }
 
 
 def test_a_catalogue() -> None:
     shop = Shop()
-    snapshot, ((_table, rows),), visit = shop.visit()
+    snapshot, ((_table, rows),), fetch = shop.fetch()
     assert shop.began == [queries.CATALOGUE]
-    assert visit.slept == [1.0, 2.0]
-    assert visit.reports == []
+    assert fetch.slept == [1.0, 2.0]
+    assert fetch.reports == []
     assert len(snapshot.splitlines()) == 7
     assert shop.tokens[-1] is None, "the file's server gets no token"
     product, stool, grey, plain, picture, video = rows
@@ -139,17 +148,17 @@ def test_a_catalogue() -> None:
     assert video == {"product.id": "7"}
 
 
-def test_children_need_not_stand_by_their_parents() -> None:
+def test_children_need_not_follow_their_parents() -> None:
     """From 2026-01 the lines come in any order; each is a row of its own, so that no order matters."""
     shuffled = list(LINES)
     random.Random(3).shuffle(shuffled)
-    usual = Shop().visit()[1][0][1]
-    other = Shop(lines=shuffled).visit()[1][0][1]
+    usual = Shop().fetch()[1][0][1]
+    other = Shop(lines=shuffled).fetch()[1][0][1]
     assert sorted(map(repr, usual)) == sorted(map(repr, other))
 
 
 def test_stock_by_location() -> None:
-    ((_, rows),) = Shop().visit("stock")[1]
+    ((_, rows),) = Shop().fetch("stock")[1]
     assert rows == [
         {"variant.id": "71", "location": "East", "available": 4, "incoming": 10},
         {"variant.id": "81", "sku": "B-1", "availableForSale": "in_stock"},
@@ -158,7 +167,7 @@ def test_stock_by_location() -> None:
 
 
 def test_an_empty_shop() -> None:
-    ((_, rows),) = Shop(["COMPLETED"], empty=True).visit()[1]
+    ((_, rows),) = Shop(["COMPLETED"], empty=True).fetch()[1]
     assert rows == []
 
 
@@ -168,7 +177,7 @@ def test_an_empty_shop() -> None:
     ids=["as 200", "as 429", "both"],
 )
 def test_throttled_in_the_middle(throttles: list[int], slept: list[float]) -> None:
-    """(112 points asked - 12 there) / 50 a second are two seconds."""
+    """(112 points requested - 12 available) / 50 a second are two seconds."""
     shop = Shop(["COMPLETED"])
     original = shop._data
 
@@ -178,25 +187,25 @@ def test_throttled_in_the_middle(throttles: list[int], slept: list[float]) -> No
         return original(query, variables)
 
     shop._data = data  # type: ignore[method-assign]
-    _, ((_, rows),), visit = shop.visit()
-    assert visit.slept == slept
+    _, ((_, rows),), fetch = shop.fetch()
+    assert fetch.slept == slept
     assert len(rows) == 6
 
 
 @pytest.mark.parametrize("how", [200, 429])
 def test_throttled_at_first_is_left_to_the_runner(how: int) -> None:
     with pytest.raises(RetryLater) as caught:
-        Shop(throttles=[how]).visit()
+        Shop(throttles=[how]).fetch()
     assert caught.value.reason == "rate_limited"
     assert caught.value.until is not None
     assert timedelta(seconds=-5) < caught.value.until - datetime.now(UTC) <= timedelta(seconds=2)
 
 
 @pytest.mark.parametrize(
-    ("more", "kind", "says"),
+    ("more", "kind", "message"),
     [
-        ({"states": ["RUNNING", "FAILED"], "error_code": "INTERNAL_SERVER_ERROR", "partial": "https://a.example/p"}, Unreachable, "until then is not used"),
-        ({"states": ["FAILED"], "error_code": "ACCESS_DENIED"}, Refused, "may not read"),
+        ({"states": ["RUNNING", "FAILED"], "error_code": "INTERNAL_SERVER_ERROR", "partial": "https://a.example/p"}, Unreachable, "partial result is not used"),
+        ({"states": ["FAILED"], "error_code": "ACCESS_DENIED"}, Refused, "lacks permission"),
         ({"states": ["CANCELING", "CANCELED"]}, Unreachable, "canceling"),
         ({"states": ["EXPIRED"]}, Unreachable, "expired"),
         ({"states": ["RUNNING"]}, RetryLater, "6 objects"),
@@ -213,12 +222,12 @@ def test_throttled_at_first_is_left_to_the_runner(how: int) -> None:
         ({"error": []}, BadData, "not a GraphQL"),
     ],
 )  # fmt: skip
-def test_what_ends_a_run(more: dict[str, Any], kind: type[Exception], says: str) -> None:
-    with pytest.raises(kind, match=says) as caught:
-        Shop(**more).visit()
+def test_what_ends_a_run(more: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message) as caught:
+        Shop(**more).fetch()
     assert CREDENTIALS["access_token"] not in str(caught.value)
-    if says in {"may not read", "Access denied", "credentials"}:
-        assert isinstance(caught.value, Refused) and caught.value.credentials
+    if message in {"lacks permission", "Access denied", "credentials"}:
+        assert isinstance(caught.value, Refused) and caught.value.is_credentials_error
 
 
 @pytest.mark.parametrize(
@@ -232,7 +241,7 @@ def test_what_ends_a_run(more: dict[str, Any], kind: type[Exception], says: str)
         ("RUNNING", queries.STOCK, None, False),
     ],
 )
-def test_a_run_put_off_goes_on_with_its_operation(status: str, query: str, ended: int | None, resumed: bool) -> None:
+def test_a_postponed_run_resumes_its_operation(status: str, query: str, ended: int | None, resumed: bool) -> None:
     completed = None if ended is None else (datetime.now(UTC) - timedelta(seconds=ended)).isoformat()
     operation = {
         "id": "gid://shopify/BulkOperation/9",
@@ -242,13 +251,13 @@ def test_a_run_put_off_goes_on_with_its_operation(status: str, query: str, ended
         "completedAt": completed,
     }
     shop = Shop(["COMPLETED"], recent=[operation])
-    shop.visit()
+    shop.fetch()
     assert shop.began == ([] if resumed else [queries.CATALOGUE])
 
 
-def test_a_count_that_differs_is_told() -> None:
-    _, _, visit = Shop(["COMPLETED"], lines=LINES[:4]).visit()
-    assert ["6 objects" in report.detail for report in visit.reports] == [True]
+def test_a_differing_count_is_reported() -> None:
+    _, _, fetch = Shop(["COMPLETED"], lines=LINES[:4]).fetch()
+    assert ["6 objects" in report.detail for report in fetch.reports] == [True]
 
 
 def test_a_web_page_in_place_of_the_file() -> None:
@@ -259,16 +268,16 @@ def test_a_web_page_in_place_of_the_file() -> None:
 
     shop._file = page  # type: ignore[method-assign]
     with pytest.raises(BadData, match="web page"):
-        shop.visit()
+        shop.fetch()
 
 
-def graphql(data: Any) -> FakeAnswer:
+def graphql(data: Any) -> StubResponse:
     """An answer of GraphQL."""
-    return FakeAnswer(json.dumps({"data": data}).encode())
+    return StubResponse(json.dumps({"data": data}).encode())
 
 
 def levels(tracked: bool, *found: dict[str, Any], after: str | None = None) -> dict[str, Any]:
-    """What the shop says of one variant's stock; `after` is where the next page begins."""
+    """Return the shop's answer about one variant's stock; `after` is the cursor of the next page."""
     item = {"id": "gid://shopify/InventoryItem/91", "sku": "A-1", "tracked": tracked}
     page = {"pageInfo": {"hasNextPage": after is not None, "endCursor": after}, "nodes": list(found)}
     variant = {"id": VARIANT, "availableForSale": True, "product": {"id": PRODUCT}}
@@ -278,21 +287,21 @@ def levels(tracked: bool, *found: dict[str, Any], after: str | None = None) -> d
 class TestShopifyAdmin(ConnectorContract):
     """What the kit promises of connectors."""
 
-    example = Example(
+    example = ConnectorExample(
         spec=SPEC,
         config={"currency": "eur", "api_version": "2026-01"},
         credentials=CREDENTIALS,
-        answers={
+        responses={
             "https://acme.myshopify.com/admin/api/2026-01/graphql.json": [
                 graphql({"shop": {"currencyCode": "EUR"}, "bulkOperations": {"nodes": []}}),
                 graphql({"bulkOperationRunQuery": {"bulkOperation": {"id": "gid://shopify/BulkOperation/1"}, "userErrors": []}}),
                 graphql({"bulkOperation": {"status": "COMPLETED", "url": "https://files.example/r.jsonl", "objectCount": "6"}}),
             ],
-            "https://files.example/r.jsonl": FakeAnswer("".join(json.dumps(line) + "\n" for line in LINES).encode()),
+            "https://files.example/r.jsonl": StubResponse("".join(json.dumps(line) + "\n" for line in LINES).encode()),
         },
         rows=6,
-        item=Item("7", "71", "A-1"),
-        stock={"https://acme.myshopify.com/admin/api/2026-01/graphql.json": graphql(levels(True, *LEVELS[:1]))},
+        item=StockCheckItem("7", "71", "A-1"),
+        stock_responses={"https://acme.myshopify.com/admin/api/2026-01/graphql.json": graphql(levels(True, *LEVELS[:1]))},
     )  # fmt: skip
 
 
@@ -307,6 +316,8 @@ def test_damaged_at_random() -> None:
         )
         for stream in ("catalogue", "stock"):
             try:
-                read(SPEC, FakeContext(stream=stream), damaged.replace(b'"catalogue"', f'"{stream}"'.encode()))
+                parse_snapshot(
+                    SPEC, FakeContext(stream=stream), damaged.replace(b'"catalogue"', f'"{stream}"'.encode())
+                )
             except BadData as error:
                 assert str(error)

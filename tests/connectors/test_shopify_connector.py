@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from connectors.sdk import BadData, Refused, RetryLater
-from connectors.sdk.testing import NOON, FakeAnswer, FakeContext, FakeHttp, fetched, read
-from connectors.shopify.connector import SPEC, products_url
+from connectors.sdk.testing import NOON, FakeContext, FakeHttp, StubResponse, parse_snapshot, run_fetch
+from connectors.shopify.connector import SPEC, build_products_url
 
 BASE = "https://shop.example/products.json?limit=250&page="
 
 
-def page(*ids: int, **more: Any) -> FakeAnswer:
+def page(*ids: int, **more: Any) -> StubResponse:
     """An answer that lists products of these ids."""
-    return FakeAnswer(json.dumps({"products": [product(number, **more) for number in ids]}).encode())
+    return StubResponse(json.dumps({"products": [product(number, **more) for number in ids]}).encode())
 
 
 def product(number: int, **more: Any) -> dict[str, Any]:
@@ -37,36 +37,36 @@ def shop(answers: Mapping[str, Any], **config: Any) -> FakeContext:
 
 def test_pages_until_an_empty_one() -> None:
     context = shop({"1": page(1, 2), "2": page(3), "3": page()})
-    snapshot = fetched(SPEC, context)
+    snapshot = run_fetch(SPEC, context)
     assert len(snapshot.splitlines()) == 2
-    assert len(context.http.asked) == 3
-    ((_, rows),) = read(SPEC, context, snapshot)
+    assert len(context.http.requests) == 3
+    ((_, rows),) = parse_snapshot(SPEC, context, snapshot)
     assert [(line, cells[0]) for line, cells in rows] == [(1, "1"), (2, "2"), (3, "3")]
 
 
 def test_a_shop_that_knows_no_pages() -> None:
     context = shop({"1": page(1, 2), "2": page(1, 2)})
-    assert len(fetched(SPEC, context).splitlines()) == 1
+    assert len(run_fetch(SPEC, context).splitlines()) == 1
 
 
 def test_the_farthest_page() -> None:
     context = shop({str(number): page(number) for number in range(1, 102)})
-    snapshot = fetched(SPEC, context)
-    assert len(context.http.asked) == 100
-    ((_, rows),) = read(SPEC, context, snapshot)
+    snapshot = run_fetch(SPEC, context)
+    assert len(context.http.requests) == 100
+    ((_, rows),) = parse_snapshot(SPEC, context, snapshot)
     assert len(rows) == 100
-    assert ["25,000" in report.detail for report in context.reports] == [True], "told whenever the snapshot is read"
+    assert ["25,000" in report.detail for report in context.reports] == [True], "reported whenever the snapshot is read"
 
 
 def test_waiting_in_the_middle_of_a_walk() -> None:
-    busy = FakeAnswer(status=429, headers={"Retry-After": "7"})
+    busy = StubResponse(status=429, headers={"Retry-After": "7"})
     context = shop({"1": page(1), "2": [busy, busy, page(2)], "3": page()})
-    assert len(fetched(SPEC, context).splitlines()) == 2
+    assert len(run_fetch(SPEC, context).splitlines()) == 2
     assert context.slept == 14
 
 
 @pytest.mark.parametrize(
-    ("status", "told", "wait"),
+    ("status", "headers", "wait"),
     [
         (429, {"Retry-After": "120"}, timedelta(seconds=120)),
         (430, {"Retry-After": "Fri, 20 Nov 2026 12:05:00 GMT"}, timedelta(minutes=5)),
@@ -74,9 +74,9 @@ def test_waiting_in_the_middle_of_a_walk() -> None:
         (429, {}, None),
     ],
 )
-def test_told_to_come_later(status: int, told: dict[str, str], wait: timedelta | None) -> None:
+def test_retry_later(status: int, headers: dict[str, str], wait: timedelta | None) -> None:
     with pytest.raises(RetryLater) as caught:
-        fetched(SPEC, shop({"1": FakeAnswer(status=status, headers=told)}))
+        run_fetch(SPEC, shop({"1": StubResponse(status=status, headers=headers)}))
     assert caught.value.until == (None if wait is None else NOON + wait)
     assert caught.value.reason == ("upstream_busy" if status == 503 else "rate_limited")
 
@@ -84,23 +84,23 @@ def test_told_to_come_later(status: int, told: dict[str, str], wait: timedelta |
 @pytest.mark.parametrize(
     "answer",
     [
-        FakeAnswer(b"{}", status=403),
-        FakeAnswer(b"<html>", content_type="text/html", final_url="https://shop.example/password"),
-        FakeAnswer(b"<html><title>Just a moment...</title>", content_type="text/html; charset=utf-8"),
-        FakeAnswer(b"\n<!doctype html>", content_type="application/json"),
+        StubResponse(b"{}", status=403),
+        StubResponse(b"<html>", content_type="text/html", final_url="https://shop.example/password"),
+        StubResponse(b"<html><title>Just a moment...</title>", content_type="text/html; charset=utf-8"),
+        StubResponse(b"\n<!doctype html>", content_type="application/json"),
     ],
     ids=["403", "password", "challenge", "challenge as JSON"],
 )
-def test_turned_away(answer: FakeAnswer) -> None:
+def test_turned_away(answer: StubResponse) -> None:
     with pytest.raises(Refused) as caught:
-        fetched(SPEC, shop({"1": answer}))
-    assert not caught.value.credentials
+        run_fetch(SPEC, shop({"1": answer}))
+    assert not caught.value.is_credentials_error
 
 
 @pytest.mark.parametrize("body", [b"[]", b'{"items": []}', b"{", b"\xff\xfe\x00"])
 def test_no_shop(body: bytes) -> None:
     with pytest.raises(BadData):
-        fetched(SPEC, shop({"1": FakeAnswer(body)}))
+        run_fetch(SPEC, shop({"1": StubResponse(body)}))
 
 
 def test_what_columns_mean() -> None:
@@ -113,9 +113,9 @@ def test_what_columns_mean() -> None:
                    "featured_image": {"src": "https://c.example/red.jpg", "position": 2}}],
     )  # fmt: skip
     context = shop({}, currency="usd")
-    ((table, rows),) = read(SPEC, context, json.dumps({"products": [sofa, product(8)]}).encode())
-    assert table.given is not None
-    known = {field: cell for field, cell in zip(table.given, rows[0][1], strict=True) if field}
+    ((table, rows),) = parse_snapshot(SPEC, context, json.dumps({"products": [sofa, product(8)]}).encode())
+    assert table.fields is not None
+    known = {field: cell for field, cell in zip(table.fields, rows[0][1], strict=True) if field}
     assert known == {
         "product_key": "7", "title": "P7", "description": "<p>x</p>", "brand": "Maker", "category_path": ["Sofas"],
         "tags": ["Soft", "New"], "media": [{"url": "https://c.example/1.jpg", "alt": "front", "position": 1}],
@@ -124,12 +124,12 @@ def test_what_columns_mean() -> None:
         "variant_media": [{"url": "https://c.example/red.jpg", "position": 2}],
         "price": "10.00", "compare_at": "12.00", "currency": "usd", "availability": "out_of_stock",
     }  # fmt: skip
-    plain = dict(zip(table.given, rows[1][1], strict=True))
+    plain = dict(zip(table.fields, rows[1][1], strict=True))
     assert plain["axes"] is plain["variant_title"] is plain["weight@unit=g"] is plain["category_path"] is None
 
 
 @pytest.mark.parametrize(
-    ("told", "url"),
+    ("address", "url"),
     [
         ("https://shop.example", "https://shop.example/products.json"),
         ("https://shop.example/", "https://shop.example/products.json"),
@@ -140,5 +140,5 @@ def test_what_columns_mean() -> None:
         ),
     ],
 )
-def test_addresses(told: str, url: str) -> None:
-    assert products_url(told) == url
+def test_addresses(address: str, url: str) -> None:
+    assert build_products_url(address) == url

@@ -1,4 +1,4 @@
-"""What each shop's connector asks for one item's stock, and what it makes of the answer."""
+"""The requests of each shop's connector for one item's stock, and how it reads the answer."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ import pytest
 
 from connectors.bigcommerce.connector import SPEC as BIGCOMMERCE
 from connectors.sdk import BadData, ConnectorError, ConnectorSpec, Refused, RetryLater, Unreachable
-from connectors.sdk.testing import FakeAnswer, FakeContext, FakeHttp, Item, checked, read
+from connectors.sdk.testing import FakeContext, FakeHttp, StockCheckItem, StubResponse, parse_snapshot, run_stock_check
 from connectors.shopify.admin.connector import SPEC as ADMIN
 from connectors.shopify.connector import SPEC as SHOPIFY
 from connectors.woocommerce.connector import SPEC as WOOCOMMERCE
@@ -32,11 +32,11 @@ def context(spec: ConnectorSpec, answers: Mapping[str, Any]) -> FakeContext:
     return FakeContext(config=config, credentials=CREDENTIALS.get(spec.name), stream="stock", http=http)
 
 
-def stated(spec: ConnectorSpec, item: Item, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
+def stated(spec: ConnectorSpec, item: StockCheckItem, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows that a check gives, without what is blank."""
     ctx = context(spec, answers)
-    ((table, rows),) = read(spec, ctx, checked(spec, ctx, item))
-    assert table.given is not None and "price" not in table.given
+    ((table, rows),) = parse_snapshot(spec, ctx, run_stock_check(spec, ctx, item))
+    assert table.fields is not None and "price" not in table.fields
     return [
         {header: cell for header, cell in zip(table.headers, cells, strict=True) if cell is not None}
         for _, cells in rows
@@ -44,81 +44,83 @@ def stated(spec: ConnectorSpec, item: Item, answers: Mapping[str, Any]) -> list[
 
 
 @pytest.mark.parametrize(("available", "word"), [(True, "in_stock"), (False, "out_of_stock")])
-def test_a_public_shop_says_whether_it_can_be_had(available: bool, word: str) -> None:
-    answer = FakeAnswer(json.dumps({"id": 71, "price": 100, "sku": "A-1", "available": available}).encode())
-    item = Item("7", "71")
+def test_a_public_shop_states_availability(available: bool, word: str) -> None:
+    answer = StubResponse(json.dumps({"id": 71, "price": 100, "sku": "A-1", "available": available}).encode())
+    item = StockCheckItem("7", "71")
     found = stated(SHOPIFY, item, {f"{SHOP}/variants/71.js": answer})
     assert found == [{"id": "7", "variants.id": "71", "variants.sku": "A-1", "variants.available": word}]
 
 
-def test_an_admin_api_says_how_many_there_are_where() -> None:
+def test_an_admin_api_states_quantities_by_location() -> None:
     pages = [admin.levels(True, admin.LEVELS[0], after="x"), admin.levels(True, admin.LEVELS[3])]
     answers = {GRAPHQL: [admin.graphql(page) for page in pages]}
-    assert stated(ADMIN, Item("7", "71"), answers) == [
+    assert stated(ADMIN, StockCheckItem("7", "71"), answers) == [
         {"variant.id": "71", "location": "East", "available": 4, "incoming": 10},
         {"variant.id": "71", "location": "West", "available": -1},
     ]
     ctx = context(ADMIN, answers)
-    checked(ADMIN, ctx, Item("7", "71"))
-    asked = [json.loads(request.body or b"")["variables"] for request in ctx.http.asked]
-    assert asked == [{"id": admin.VARIANT, "after": None}, {"id": admin.VARIANT, "after": "x"}]
+    run_stock_check(ADMIN, ctx, StockCheckItem("7", "71"))
+    variables = [json.loads(request.body or b"")["variables"] for request in ctx.http.requests]
+    assert variables == [{"id": admin.VARIANT, "after": None}, {"id": admin.VARIANT, "after": "x"}]
     uncounted = {GRAPHQL: admin.graphql(admin.levels(False))}
-    assert stated(ADMIN, Item("7", "71"), uncounted) == [
+    assert stated(ADMIN, StockCheckItem("7", "71"), uncounted) == [
         {"variant.id": "71", "sku": "A-1", "availableForSale": "in_stock"}
     ]
 
 
-def test_woocommerce_is_asked_for_the_product_or_the_variation() -> None:
+def test_woocommerce_checks_the_product_or_the_variation() -> None:
     fields, base = woocommerce.FIELDS, woocommerce.BASE
-    variation = {f"{base}/products/10/variations/101?_fields={fields}": woocommerce.FakeAnswer(_json(woocommerce.GREY))}
-    assert stated(WOOCOMMERCE, Item("10", "101"), variation) == [
+    variation = {
+        f"{base}/products/10/variations/101?_fields={fields}": woocommerce.StubResponse(_json(woocommerce.GREY))
+    }
+    assert stated(WOOCOMMERCE, StockCheckItem("10", "101"), variation) == [
         {"product id": "10", "id": "101", "sku": "ADA-G", "stock_status": "in_stock", "stock_quantity": 4}
     ]
-    simple = {f"{base}/products/1000?_fields={fields}": FakeAnswer(b"\xef\xbb\xbf" + _json(woocommerce.stool(1000)))}
-    assert stated(WOOCOMMERCE, Item("1000", "1000"), simple) == [
+    simple = {f"{base}/products/1000?_fields={fields}": StubResponse(b"\xef\xbb\xbf" + _json(woocommerce.stool(1000)))}
+    assert stated(WOOCOMMERCE, StockCheckItem("1000", "1000"), simple) == [
         {"product id": "1000", "id": "1000", "sku": "ST-1000", "stock_status": "backorder"}
     ]
 
 
-def test_bigcommerce_tells_all_variants_of_the_product() -> None:
+def test_bigcommerce_returns_all_variants_of_the_product() -> None:
     url = f"{bigcommerce.BASE}/v3/catalog/products?id=7&include=variants&include_fields={bigcommerce.FIELDS}"
-    found = stated(BIGCOMMERCE, Item("7", "72"), {url: bigcommerce.listed(bigcommerce.SOFA)})
+    found = stated(BIGCOMMERCE, StockCheckItem("7", "72"), {url: bigcommerce.listed(bigcommerce.SOFA)})
     assert {row["variant id"]: row["inventory_level"] for row in found} == {"71": 4, "72": 0}
     with pytest.raises(Unreachable, match="no longer has this product"):
-        stated(BIGCOMMERCE, Item("7", "72"), {url: bigcommerce.listed()})
+        stated(BIGCOMMERCE, StockCheckItem("7", "72"), {url: bigcommerce.listed()})
 
 
 @pytest.mark.parametrize(
     ("spec", "answers", "kind"),
     [
-        (SHOPIFY, [FakeAnswer(b'{"id": 72, "available": true}')], BadData),
-        (SHOPIFY, [FakeAnswer(b"[]")], BadData),
-        (SHOPIFY, [FakeAnswer(b"<html>", content_type="text/html")], Refused),
-        (SHOPIFY, [FakeAnswer(b"{}", final_url=f"{SHOP}/password")], Refused),
-        (ADMIN, [FakeAnswer(b'{"data": {"productVariant": null}}')], Unreachable),
-        (ADMIN, [FakeAnswer(b'{"data": {"productVariant": {"inventoryItem": null}}}')], BadData),
-        (ADMIN, [FakeAnswer(b'{"errors": [{"message": "Throttled", "extensions": {"code": "THROTTLED"}}]}')], RetryLater),
-        (WOOCOMMERCE, [FakeAnswer(b"[]")], BadData),
-        (WOOCOMMERCE, [FakeAnswer(b"{", status=200)], BadData),
-        (BIGCOMMERCE, [FakeAnswer(b'{"data": {}}')], BadData),
+        (SHOPIFY, [StubResponse(b'{"id": 72, "available": true}')], BadData),
+        (SHOPIFY, [StubResponse(b"[]")], BadData),
+        (SHOPIFY, [StubResponse(b"<html>", content_type="text/html")], Refused),
+        (SHOPIFY, [StubResponse(b"{}", final_url=f"{SHOP}/password")], Refused),
+        (ADMIN, [StubResponse(b'{"data": {"productVariant": null}}')], Unreachable),
+        (ADMIN, [StubResponse(b'{"data": {"productVariant": {"inventoryItem": null}}}')], BadData),
+        (ADMIN, [StubResponse(b'{"errors": [{"message": "Throttled", "extensions": {"code": "THROTTLED"}}]}')], RetryLater),
+        (WOOCOMMERCE, [StubResponse(b"[]")], BadData),
+        (WOOCOMMERCE, [StubResponse(b"{", status=200)], BadData),
+        (BIGCOMMERCE, [StubResponse(b'{"data": {}}')], BadData),
     ],
 )  # fmt: skip
-def test_answers_that_tell_nothing(
-    spec: ConnectorSpec, answers: Sequence[FakeAnswer], kind: type[ConnectorError]
+def test_responses_without_information(
+    spec: ConnectorSpec, answers: Sequence[StubResponse], kind: type[ConnectorError]
 ) -> None:
     ctx = context(spec, {})
     ctx.http = FakeHttp(always=answers[0])
     with pytest.raises(kind):
-        read(spec, ctx, checked(spec, ctx, Item("7", "71")))
+        parse_snapshot(spec, ctx, run_stock_check(spec, ctx, StockCheckItem("7", "71")))
 
 
 @pytest.mark.parametrize("spec", [SHOPIFY, ADMIN, WOOCOMMERCE, BIGCOMMERCE], ids=lambda spec: spec.name)
-def test_keys_of_another_shop_are_not_asked_for(spec: ConnectorSpec) -> None:
+def test_keys_of_another_shop_are_not_requested(spec: ConnectorSpec) -> None:
     ctx = context(spec, {})
-    for item in (Item("../x", "../x"), Item("a b", "7?x=1")):
+    for item in (StockCheckItem("../x", "../x"), StockCheckItem("a b", "7?x=1")):
         with pytest.raises(BadData):
-            checked(spec, ctx, item)
-    assert ctx.http.asked == []
+            run_stock_check(spec, ctx, item)
+    assert ctx.http.requests == []
 
 
 def _json(value: Any) -> bytes:

@@ -17,16 +17,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from adapters.api_json.codec import JsonCodec
 from adapters.http.client import GuardedClient
-from adapters.pluggy.host import PluggyConnectors, connect
-from adapters.wire.codec import JsonCodec
-from connectors.sdk.testing import FakeAnswer, FakeHttp
+from adapters.pluggy.host import PluggyConnectors, load_connectors
+from connectors.sdk.testing import FakeHttp, StubResponse
 from connectors.sdk.version import VERSION
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.ports import FetchFailed, Job, ParseFailed, ReadingOrder
+from domain.ingestion.ports import ConnectorTask, FetchFailed, ParseFailed, ReadRequest
 from entrypoints.cli.main import main
-from entrypoints.factories import feed_readers_of
-from entrypoints.settings import from_environment
+from entrypoints.factories import create_feed_readers
+from entrypoints.settings import read_settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "acme-connector"
@@ -40,7 +40,7 @@ distribution = "acme-connector"
 version = ">=1.0,<2"
 hosts = ["api.acme.example"]
 """
-JOB = Job({"account": "demo"}, {"token": "not-a-real-token"}, "catalogue")
+JOB = ConnectorTask({"account": "demo"}, {"token": "not-a-real-token"}, "catalogue")
 ITEMS = (
     b'{"items": [{"item": "A-1", "family": "A", "name": "Stool", "colour": "Oak", "list_price": 49.90, "on_hand": 3}]}'
 )
@@ -89,7 +89,7 @@ def metadata(wheel: Path) -> Message:
 
 
 def alone(installed: Path, folder: Path, *words: str) -> str:
-    """What Python says in a folder where the kit and installed packages are there, and Joinery is not. Fails unless it ends well."""
+    """Return Python's output in a folder with the kit and installed packages but without Joinery. Fails unless it exits with 0."""
     paths = [str(installed), sysconfig.get_path("purelib")]
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
     ended = subprocess.run(
@@ -110,9 +110,9 @@ def test_the_kit_is_a_small_distribution_of_its_own(wheels: Mapping[str, Path]) 
     assert shipped == modules | {"py.typed"}
 
 
-def test_the_example_asks_for_the_kit_alone(wheels: Mapping[str, Path]) -> None:
+def test_the_example_requires_only_the_kit(wheels: Mapping[str, Path]) -> None:
     needed = metadata(wheels["acme_connector"]).get_all("Requires-Dist", [])
-    assert needed == ["joinery-sdk<2,>=1", 'joinery-sdk[testing]; extra == "test"']
+    assert needed == ["joinery-sdk<3,>=2", 'joinery-sdk[testing]; extra == "test"']
 
 
 def test_it_is_proved_without_joinery(installed: Path, tmp_path: Path) -> None:
@@ -130,11 +130,13 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "tests"]))
 def test_it_is_typed_without_joinery(installed: Path, tmp_path: Path) -> None:
     for name in ("acme_connector.py", "tests/test_acme.py"):
         shutil.copy(EXAMPLE / name, tmp_path)
-    (tmp_path / "wrong.py").write_text("from joinery_sdk import Table\n\nreveal_type(Table('a', (), iter(())).given)\n")
+    (tmp_path / "wrong.py").write_text(
+        "from joinery_sdk import Table\n\nreveal_type(Table('a', (), iter(())).fields)\n"
+    )
     strict = ["-m", "mypy", "--strict", "--config-file=", "--cache-dir=/dev/null"]
-    said = alone(installed, tmp_path, *strict, "acme_connector.py", "test_acme.py", "wrong.py")
-    assert 'Revealed type is "tuple[str | None, ...] | None"' in said
-    assert "Success: no issues found in 3 source files" in said
+    output = alone(installed, tmp_path, *strict, "acme_connector.py", "test_acme.py", "wrong.py")
+    assert 'Revealed type is "tuple[str | None, ...] | None"' in output
+    assert "Success: no issues found in 3 source files" in output
 
 
 def test_it_is_listed_and_checked(plugins: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,21 +158,21 @@ def snapshot(connectors: PluggyConnectors) -> bytes:
 
 
 def test_it_loads_fetches_and_reads(plugins: Path, tmp_path: Path) -> None:
-    connectors = connect(plugins, FakeHttp(always=FakeAnswer(ITEMS)), product_version="1")
-    info = connectors.info("acme")
+    connectors = load_connectors(plugins, FakeHttp(always=StubResponse(ITEMS)), release_version="1")
+    info = connectors.find_connector("acme")
     assert info is not None
     assert (info.distribution, info.version) == ("acme-connector", "1.0.0")
     path = tmp_path / "items.json"
     path.write_bytes(snapshot(connectors))
-    (table,) = connectors.tables("acme", JOB, path, len, [].append)
-    assert table.given == ("variant_key", "product_key", "title", "axes.Colour", "price", "quantity")
+    (table,) = connectors.parse_tables("acme", JOB, path, len, [].append)
+    assert table.declared_fields == ("variant_key", "product_key", "title", "axes.Colour", "price", "quantity")
     [(line, cells)] = table.rows
     assert (line, [str(cell) for cell in cells]) == (1, ["A-1", "A", "Stool", "Oak", "49.90", "3"])
 
 
 def test_what_it_fetched_becomes_a_product(plugins: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "items.json"
-    path.write_bytes(snapshot(connect(plugins, FakeHttp(always=FakeAnswer(ITEMS)), product_version="1")))
+    path.write_bytes(snapshot(load_connectors(plugins, FakeHttp(always=StubResponse(ITEMS)), release_version="1")))
     assert main(["read", str(path), "--connector", "acme", "--currency", "eur", "--json"]) == 0
     read = json.loads(capsys.readouterr().out)
     assert (read["rows"], read["problems"], read["failure"]) == (1, [], None)
@@ -184,16 +186,16 @@ def test_what_it_fetched_becomes_a_product(plugins: Path, tmp_path: Path, capsys
 def test_it_reads_in_a_process_of_its_own(
     plugins: Path, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As runs are read: in a reader, which loads its plugins itself. What it raises there is told as its own."""
+    """As in runs: in a reader process, which loads its plugins itself. Its errors there are reported as its own."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), str(installed))))
     surroundings = {"JOINERY_DATABASE_URL": "postgresql:///none", "JOINERY_SECRET": "s" * 32}
-    settings = from_environment({**surroundings, "JOINERY_PLUGINS": str(plugins)})
+    settings = read_settings({**surroundings, "JOINERY_PLUGINS": str(plugins)})
 
     async def run() -> tuple[list[Any], str]:
-        readers = feed_readers_of(settings, JsonCodec())
+        readers = create_feed_readers(settings, JsonCodec())
         try:
             async with readers.open(order(tmp_path, ITEMS)) as reader:
-                sample = await reader.sample(2)
+                sample = await reader.read_sample(2)
             with pytest.raises(ParseFailed) as failed:
                 async with readers.open(order(tmp_path, b'{"items": [{"item"')) as reader:
                     await reader.spool(nobody)
@@ -203,15 +205,15 @@ def test_it_reads_in_a_process_of_its_own(
 
     items, failure = asyncio.run(run())
     assert items == ["A-1"]
-    assert "could not read the feed" not in failure, "an error of the kit comes with its own words"
+    assert "could not parse the feed" not in failure, "an error of the kit comes with its own words"
 
 
-def order(folder: Path, content: bytes) -> ReadingOrder:
+def order(folder: Path, content: bytes) -> ReadRequest:
     """An order to read this as Acme's."""
     path = folder / "snapshot"
     path.write_bytes(content)
     config = {"account": "demo"}
-    return ReadingOrder(str(path), str(folder), "acme", config, "catalogue", FeedSettings("eur"), buckets=4)
+    return ReadRequest(str(path), str(folder), "acme", config, "catalogue", FeedSettings("eur"), buckets=4)
 
 
 async def nobody(_: int) -> None:
@@ -219,14 +221,14 @@ async def nobody(_: int) -> None:
 
 
 def test_its_errors_are_the_kits(plugins: Path) -> None:
-    """It knows the kit as joinery_sdk only, and a copy of that is installed beside it; still the classes are the host's."""
-    busy = FakeAnswer(status=429, headers={"Retry-After": "120"})
+    """It imports the kit as joinery_sdk, and a copy of that is installed too; still the classes are the host's."""
+    busy = StubResponse(status=429, headers={"Retry-After": "120"})
     with pytest.raises(FetchFailed) as waits:
-        snapshot(connect(plugins, FakeHttp(always=busy), product_version="1"))
-    assert waits.value.waiting == "rate_limited"
+        snapshot(load_connectors(plugins, FakeHttp(always=busy), release_version="1"))
+    assert waits.value.wait_reason == "rate_limited"
     assert waits.value.retry_at is not None
     with pytest.raises(FetchFailed) as refused:
-        snapshot(connect(plugins, FakeHttp(always=FakeAnswer(status=401)), product_version="1"))
+        snapshot(load_connectors(plugins, FakeHttp(always=StubResponse(status=401)), release_version="1"))
     assert refused.value.code == "credentials_refused"
 
 
@@ -237,7 +239,7 @@ def test_it_fetches_through_the_guarded_client(plugins: Path) -> None:
         return [{"hostname": host, "host": "127.0.0.1", "port": port, "family": 2, "proto": 0, "flags": 0}]
 
     with pytest.raises(FetchFailed) as caught:
-        snapshot(connect(plugins, GuardedClient(lookup=lookup), product_version="1"))
+        snapshot(load_connectors(plugins, GuardedClient(lookup=lookup), release_version="1"))
     assert caught.value.code == "fetch_refused"
 
 
@@ -253,13 +255,13 @@ def test_a_file_over_a_real_connection(tmp_path: Path) -> None:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         name = f"127.0.0.1:{runner.addresses[0][1]}"
         async with GuardedClient(allowed_hosts=frozenset({name})) as client:
-            connectors = connect(tmp_path / "none.toml", client, product_version="1")
-            job = Job({"url": f"http://{name}/feed.csv"}, None, "catalogue")
+            connectors = load_connectors(tmp_path / "none.toml", client, release_version="1")
+            job = ConnectorTask({"url": f"http://{name}/feed.csv"}, None, "catalogue")
             async with connectors.fetch("csv", job) as answer:
                 path = tmp_path / "feed.csv"
                 path.write_bytes(b"".join([chunk async for chunk in answer.chunks]))
         await runner.cleanup()
-        (table,) = connectors.tables("csv", job, path, len, [].append)
+        (table,) = connectors.parse_tables("csv", job, path, len, [].append)
         return list(table.rows)
 
     assert asyncio.run(run()) == [(2, ["A", "1"])]

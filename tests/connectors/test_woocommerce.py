@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from connectors.sdk import BadData, Limits, Refused, RetryLater
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, Item
+from connectors.sdk.testing import ConnectorContract, ConnectorExample, StockCheckItem, StubResponse
 from connectors.woocommerce.connector import SPEC
 from tests.connectors.vendors import Vendor
 
@@ -45,17 +45,17 @@ class Shop:
     def __init__(self, stools: int = 230, **more: Any) -> None:
         self.products = [SOFA, *(stool(number) for number in range(1000, 1000 + stools))]
         self.more = more
-        self.asked: list[web.Request] = []
+        self.requests: list[web.Request] = []
         self.busy = list(more.get("busy", []))
         self.vendor = Vendor(self._answer)
 
-    def visit(self, **more: Any) -> Any:
+    def fetch(self, **more: Any) -> Any:
         """Have the connector fetch and read."""
-        return self.vendor.visit(SPEC, self.more.get("config", {}), CREDENTIALS, **more)
+        return self.vendor.fetch(SPEC, self.more.get("config", {}), CREDENTIALS, **more)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(request)
-        if self.busy and len(self.asked) > 1 and (wait := self.busy.pop(0)):
+        self.requests.append(request)
+        if self.busy and len(self.requests) > 1 and (wait := self.busy.pop(0)):
             return web.Response(status=429, headers={"Retry-After": str(wait)})
         if not self._is_signed(request):
             return web.json_response({"code": "woocommerce_rest_cannot_view"}, status=401)
@@ -94,9 +94,9 @@ class Shop:
 
 def test_a_catalogue() -> None:
     shop = Shop()
-    _, ((_, rows),), visit = shop.visit()
+    _, ((_, rows),), fetch = shop.fetch()
     assert len(rows) == 1 + 1 + 230
-    assert visit.reports == []
+    assert fetch.reports == []
     product, stools, variation = rows[0], rows[1:100], rows[100]
     assert product == {
         "product id": "10", "name": "Sofa Ada", "description": "<p>Oak</p>", "brands": "Lindgren", "categories": ["Furniture", "Sofas"],
@@ -111,7 +111,7 @@ def test_a_catalogue() -> None:
         "product id": "1000", "id": "1000", "name": "Stool 1000", "sku": "ST-1000", "weight": "4 kg", "width": "30 cm",
         "height": "45 cm", "currency": "eur", "price": "9.50", "stock_status": "backorder",
     }  # fmt: skip
-    sizes = [int(request.query["per_page"]) for request in shop.asked if request.path.endswith("/products")]
+    sizes = [int(request.query["per_page"]) for request in shop.requests if request.path.endswith("/products")]
     assert sizes == [100, 100, 100]
 
 
@@ -120,23 +120,23 @@ def test_a_catalogue() -> None:
 )
 def test_shops_that_differ(more: dict[str, Any]) -> None:
     """No total among the headers; an Authorization header that never arrives; too many requests now and then."""
-    _, ((_, rows),), visit = Shop(**more).visit()
+    _, ((_, rows),), fetch = Shop(**more).fetch()
     assert len(rows) == 232
-    assert sum(visit.slept) == pytest.approx(sum(more.get("busy", [])), abs=1)
+    assert sum(fetch.slept) == pytest.approx(sum(more.get("busy", [])), abs=1)
 
 
-def test_pages_that_are_too_large_are_asked_for_in_smaller_ones() -> None:
+def test_pages_that_are_too_large_are_requested_in_smaller_ones() -> None:
     shop = Shop(stools=50)
     for product in shop.products:
         product["description"] = "x" * 3_000
-    _, ((_, rows),), _ = shop.visit(limits=Limits(page_bytes=64 * 1024))
+    _, ((_, rows),), _ = shop.fetch(limits=Limits(page_bytes=64 * 1024))
     SOFA["description"] = "<p>Oak</p>"
     assert len(rows) == 52
 
 
 def test_stock_alone() -> None:
     shop = Shop(stools=2)
-    _, ((table, rows),), _ = shop.visit(stream="stock")
+    _, ((table, rows),), _ = shop.fetch(stream="stock")
     assert rows[-1] == {
         "product id": "10",
         "id": "101",
@@ -145,29 +145,29 @@ def test_stock_alone() -> None:
         "stock_quantity": 4,
     }
     assert "price" not in table.headers
-    assert not [request for request in shop.asked if "settings" in request.path or "categories" in request.path]
+    assert not [request for request in shop.requests if "settings" in request.path or "categories" in request.path]
 
 
 def test_units_that_the_key_may_not_see() -> None:
-    _, ((_, rows),), visit = Shop(stools=1, hidden=True).visit()
+    _, ((_, rows),), fetch = Shop(stools=1, hidden=True).fetch()
     assert not {"weight", "width"} & {name for row in rows for name in row}
-    assert any("units" in report.detail for report in visit.reports)
-    _, ((_, rows),), visit = Shop(stools=1, hidden=True, config={"weight_unit": "lbs", "dimension_unit": "in"}).visit()
+    assert any("units" in report.detail for report in fetch.reports)
+    _, ((_, rows),), fetch = Shop(stools=1, hidden=True, config={"weight_unit": "lbs", "dimension_unit": "in"}).fetch()
     assert rows[1]["weight"] == "4 lb" and rows[1]["width"] == "30 in"
-    assert visit.reports == []
+    assert fetch.reports == []
 
 
 def test_a_wrong_key() -> None:
     shop = Shop()
     with pytest.raises(Refused) as caught:
-        shop.vendor.visit(SPEC, {}, {**CREDENTIALS, "consumer_secret": "cs_wrong-secret"})
-    assert caught.value.credentials
+        shop.vendor.fetch(SPEC, {}, {**CREDENTIALS, "consumer_secret": "cs_wrong-secret"})
+    assert caught.value.is_credentials_error
     assert "wrong-secret" not in str(caught.value)
 
 
-def test_told_to_wait_for_long() -> None:
+def test_a_long_retry_after_postpones_the_run() -> None:
     with pytest.raises(RetryLater):
-        Shop(busy=[3_600]).visit()
+        Shop(busy=[3_600]).fetch()
 
 
 BASE = "https://shop.example/wp-json/wc/v3"
@@ -178,23 +178,23 @@ FIELDS = "id%2Csku%2Ctype%2Cparent_id%2Cstock_status%2Cstock_quantity%2Cmanage_s
 class TestWooCommerce(ConnectorContract):
     """What the kit promises of connectors."""
 
-    example = Example(
+    example = ConnectorExample(
         spec=SPEC,
         config={"url": "https://shop.example"},
         credentials=CREDENTIALS,
-        answers={
-            f"{BASE}/products?status=publish&{PAGE}&per_page=100&offset=0": FakeAnswer(json.dumps([stool(1), stool(2)]).encode()),
-            f"{BASE}/products/categories?{PAGE}&per_page=100&offset=0": FakeAnswer(json.dumps(CATEGORIES).encode()),
-            f"{BASE}/settings/general/woocommerce_currency": FakeAnswer(b'{"value": "EUR"}'),
-            f"{BASE}/settings/products/woocommerce_weight_unit": FakeAnswer(b'{"value": "kg"}'),
-            f"{BASE}/settings/products/woocommerce_dimension_unit": FakeAnswer(b'{"value": "cm"}'),
+        responses={
+            f"{BASE}/products?status=publish&{PAGE}&per_page=100&offset=0": StubResponse(json.dumps([stool(1), stool(2)]).encode()),
+            f"{BASE}/products/categories?{PAGE}&per_page=100&offset=0": StubResponse(json.dumps(CATEGORIES).encode()),
+            f"{BASE}/settings/general/woocommerce_currency": StubResponse(b'{"value": "EUR"}'),
+            f"{BASE}/settings/products/woocommerce_weight_unit": StubResponse(b'{"value": "kg"}'),
+            f"{BASE}/settings/products/woocommerce_dimension_unit": StubResponse(b'{"value": "cm"}'),
         },
         rows=2,
-        item=Item("10", "101", "ADA-G"),
-        stock={f"{BASE}/products/10/variations/101?_fields={FIELDS}": FakeAnswer(json.dumps(GREY).encode())},
+        item=StockCheckItem("10", "101", "ADA-G"),
+        stock_responses={f"{BASE}/products/10/variations/101?_fields={FIELDS}": StubResponse(json.dumps(GREY).encode())},
     )  # fmt: skip
 
 
 def test_what_is_no_list() -> None:
-    error = TestWooCommerce().failure(FakeAnswer(b'{"code": "x"}'))
-    assert isinstance(error, BadData) and "lists no products" in str(error)
+    error = TestWooCommerce().find_fetch_error(StubResponse(b'{"code": "x"}'))
+    assert isinstance(error, BadData) and "contains no list of products" in str(error)

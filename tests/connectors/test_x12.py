@@ -1,4 +1,4 @@
-"""X12 846 and 832: separators by the envelope, items by their loops, and what counts or numbers say is checked."""
+"""X12 846 and 832: separators by the envelope, items by their loops, and checks of counts and numbers."""
 
 import random
 from typing import Any
@@ -11,7 +11,7 @@ Records = list[dict[str, Any]]
 
 
 def interchange(*transactions: str, element: str = "*", component: str = ">", end: str = "~", number: str = "7") -> str:
-    """An interchange of transactions written with * and ~, with the separators asked for."""
+    """Return an interchange of transactions written with * and ~, with the given separators."""
     blank = " " * 10
     head = f"ISA*00*{blank}*00*{blank}*ZZ*{'ACME':15}*ZZ*{'SHOP':15}*261120*0600*U*00401*{number:0>9}*0*P*"
     body = f"GS*IB*ACME*SHOP*20261120*0600*41*X*004010~{''.join(transactions)}GE*{len(transactions)}*41~IEA*1*{number:0>9}~"
@@ -82,9 +82,12 @@ def test_prices(reader: Any) -> None:
         {"SKU": "A-2", "Name": "Stool", "Currency": "eur", "Package weight": "12.5 lb", "Package length": "20 in",
          "Package width": "10 in", "Package height": "8 in"},
     ]  # fmt: skip
-    told = " ".join(report.detail for report in reader.context.reports)
+    details = " ".join(report.detail for report in reader.context.reports)
     assert (
-        "larger quantities" in told and "without a unit" in told and "XXX" in told and len(reader.context.reports) == 3
+        "larger quantities" in details
+        and "without a known unit" in details
+        and "XXX" in details
+        and len(reader.context.reports) == 3
     )
 
 
@@ -97,7 +100,7 @@ def test_several_transactions_and_interchanges(reader: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         ("SE*20*", "SE*19*", "SE states 19 segments, 20 were received"),
         ("SE*20*0001", "SE*20*0002", "SE has the control number 0002"),
@@ -105,24 +108,24 @@ def test_several_transactions_and_interchanges(reader: Any) -> None:
         ("GE*1*41", "GE*1*42", "GE has the control number 42"),
         ("IEA*1*000000007", "IEA*1*000000070", "IEA has the control number 000000070"),
         ("CTT*4", "CTT*5", "CTT counts 5 items, 4 were received"),
-        ("QTY*33*8*EA", "QTY*33*8*CA", "may hold several items"),
-        ("QTY*33*8*EA", "QTY*02*8*EA", "of the kind 02"),
+        ("QTY*33*8*EA", "QTY*33*8*CA", "may contain several items"),
+        ("QTY*33*8*EA", "QTY*02*8*EA", "with the qualifier 02"),
     ],
 )
-def test_what_is_told(reader: Any, old: str, new: str, says: str) -> None:
+def test_irregularities_are_reported(reader: Any, old: str, new: str, message: str) -> None:
     content = interchange(STOCK)
     assert old in content
     found = rows(reader, content.replace(old, new))
     assert len(found) == 6
-    assert [says in report.detail for report in reader.context.reports] == [True], reader.context.reports
+    assert [message in report.detail for report in reader.context.reports] == [True], reader.context.reports
     assert reader.context.reports[0].line
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
-        (interchange(STOCK)[:-30], "cut off"),
-        (interchange(STOCK).replace("IEA*1*000000007~", ""), "cut off"),
+        (interchange(STOCK)[:-30], "incomplete"),
+        (interchange(STOCK).replace("IEA*1*000000007~", ""), "incomplete"),
         (interchange(STOCK).replace("SE*20*0001~", ""), "has no matching start"),
         (interchange(STOCK).replace("ST*846*0001~", ""), "has no matching start"),
         (interchange(transaction("850", "BEG*00")), "'850'"),
@@ -130,8 +133,8 @@ def test_what_is_told(reader: Any, old: str, new: str, says: str) -> None:
         (interchange(STOCK) + "and more", "ISA is missing"),
     ],
 )
-def test_refused(reader: Any, content: str, says: str) -> None:
-    with pytest.raises(BadData, match=says):
+def test_refused(reader: Any, content: str, message: str) -> None:
+    with pytest.raises(BadData, match=message):
         reader(content.encode())
 
 

@@ -10,15 +10,15 @@ from typing import Any
 from aiohttp import web
 
 from adapters.http.client import GuardedClient
-from adapters.pluggy.context import BoundHttp
+from adapters.pluggy.context import PluginHttpClient
 from connectors.sdk import ConnectorSpec, Limits, Report, Validators
-from connectors.sdk.credentials import secret_texts
+from connectors.sdk.credentials import iterate_secret_texts
 
 Tables = list[tuple[Any, list[dict[str, Any]]]]
 
 
 @dataclass(slots=True)
-class Visit:
+class VendorContext:
     """A context over the guarded client; waiting is noted, and moves a clock instead of taking time."""
 
     config: dict[str, Any]
@@ -50,21 +50,21 @@ class Visit:
 
 
 class Vendor:
-    """A server of one handler for every request; `visit` fetches from it and reads what came."""
+    """A server of one handler for every request; `fetch` fetches from it and reads the snapshot."""
 
     def __init__(self, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> None:
         self._handler = handler
         self.address = ""
 
-    def visit(
+    def fetch(
         self, spec: ConnectorSpec, config: dict[str, Any], credentials: dict[str, Any] | None, **more: Any
-    ) -> tuple[bytes, Tables, Visit]:
+    ) -> tuple[bytes, Tables, VendorContext]:
         """The snapshot, its tables with rows as dicts of what is not blank, and the context with reports and waits."""
-        return asyncio.run(self._visit(spec, config, credentials, more))
+        return asyncio.run(self._fetch(spec, config, credentials, more))
 
-    async def _visit(
+    async def _fetch(
         self, spec: ConnectorSpec, config: dict[str, Any], credentials: dict[str, Any] | None, more: dict[str, Any]
-    ) -> tuple[bytes, Tables, Visit]:
+    ) -> tuple[bytes, Tables, VendorContext]:
         runner = web.AppRunner(self._app())
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -73,11 +73,11 @@ class Vendor:
         self.address = f"http://127.0.0.1:{port}"
         client = GuardedClient(allowed_hosts=frozenset({f"127.0.0.1:{port}"}), any_port=True)
         try:
-            http = BoundHttp(client, frozenset({"*"}), frozenset(secret_texts(credentials)))
-            visit = Visit({"url": self.address, **config}, credentials, http, **more)
-            async with spec.open().fetch(visit) as fetched:
+            http = PluginHttpClient(client, frozenset({"*"}), frozenset(iterate_secret_texts(credentials)))
+            context = VendorContext({"url": self.address, **config}, credentials, http, **more)
+            async with spec.open().fetch(context) as fetched:
                 snapshot = b"".join([chunk async for chunk in fetched.chunks])
-            return snapshot, tables(spec, visit, snapshot), visit
+            return snapshot, tables(spec, context, snapshot), context
         finally:
             await client.close()
             await runner.cleanup()
@@ -88,7 +88,7 @@ class Vendor:
         return app
 
 
-def tables(spec: ConnectorSpec, visit: Any, snapshot: bytes) -> Tables:
+def tables(spec: ConnectorSpec, context: Any, snapshot: bytes) -> Tables:
     """What a connector reads from a snapshot."""
     import tempfile
 
@@ -96,8 +96,8 @@ def tables(spec: ConnectorSpec, visit: Any, snapshot: bytes) -> Tables:
         path = Path(folder, "snapshot")
         path.write_bytes(snapshot)
         found = []
-        for table in spec.open().tables(visit, path):
-            assert table.given is None or len(table.given) == len(table.headers)
+        for table in spec.open().parse_tables(context, path):
+            assert table.fields is None or len(table.fields) == len(table.headers)
             rows = [
                 {header: cell for header, cell in zip(table.headers, cells, strict=True) if cell is not None}
                 for _, cells in table.rows

@@ -10,28 +10,28 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from adapters.wire.codec import JsonCodec
-from adapters.wire.events import WireEventRendering
-from adapters.wire.webhooks import WirePayloadRendering, described
-from domain.changes.model import FeedPosition, network_of
-from domain.changes.usecases.tailing import LogTailer
+from adapters.api_json.codec import JsonCodec
+from adapters.api_json.events import JsonEventRendering
+from adapters.api_json.webhooks import JsonPayloadRendering, render_endpoint
+from domain.changes.model import FeedPosition, get_network_tenant
+from domain.changes.usecases.log_tailer import LogTailer
 from domain.events.model import Event, LogPosition, Provenance
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Delivery, DeliveryFilter, DisabledReason, Endpoint, SealedSecrets
-from domain.webhooks.ports import DeliveryLog, Sent, Shards, WebhookStore
+from domain.webhooks.model import Delivery, DeliveryFilter, DisabledReason, EncryptedSecrets, Endpoint
+from domain.webhooks.ports import DeliveryStore, PostResult, Shards, WebhookStore
+from domain.webhooks.usecases.attempts import AttemptSender
 from domain.webhooks.usecases.deliverer import Deliverer
-from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
-from domain.webhooks.usecases.posting import Posting
-from domain.webhooks.usecases.secrets import PREFIX
+from domain.webhooks.usecases.payloads import ObjectHistory, PayloadRenderer
+from domain.webhooks.usecases.secrets import SIGNING_PREFIX
 from domain.webhooks.usecases.service import WebhookService
 from tests.support import builders
 from tests.support.backend import Backend
 
 CALL = builders.CALL
-OK = Sent(None, 200)
+OK = PostResult(None, 200)
 KEY = b"k" * 32
 DELAYS = (timedelta(milliseconds=40), timedelta(milliseconds=80), timedelta(milliseconds=80))
 
@@ -63,12 +63,14 @@ class Receivers:
         self.urls: set[str] = set()
         """Of the endpoints that are looked at; there may be others' in the store."""
         self.posts: list[Post] = []
-        self.ready: dict[str, list[Sent]] = defaultdict(list)
-        self.always: dict[str, Sent] = {}
+        self.ready: dict[str, list[PostResult]] = defaultdict(list)
+        self.always: dict[str, PostResult] = {}
         self.gates: dict[str, asyncio.Event] = {}
         """What must be opened before a URL, or a subject, is answered."""
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float
+    ) -> PostResult:
         """The next answer, once its gate (if any) is open."""
         del livemode, seconds
         if url in self.urls:
@@ -86,17 +88,17 @@ class Receivers:
 class OneKey:
     """Vault: everybody's secret is the same."""
 
-    def seal(self, credentials: Mapping[str, Any], context: str) -> bytes:
+    def encrypt(self, credentials: Mapping[str, Any], context: str) -> bytes:
         """Nothing of it is kept."""
         return b"sealed"
 
-    def open(self, sealed: bytes, context: str) -> Mapping[str, Any]:
+    def decrypt(self, sealed: bytes, context: str) -> Mapping[str, Any]:
         """The one secret."""
-        return {"secret": PREFIX + base64.b64encode(KEY).decode()}
+        return {"secret": SIGNING_PREFIX + base64.b64encode(KEY).decode()}
 
 
 class PlainCursors:
-    """FeedCursors that can be read."""
+    """FeedCursorSigner that can be read."""
 
     def sign(self, tenant: Tenant, position: FeedPosition) -> str:
         """Organisation and the positions in its own log and in the network's."""
@@ -105,7 +107,7 @@ class PlainCursors:
 
 def service_on(backend: Backend) -> WebhookService:
     """The use cases on a backend."""
-    return WebhookService(OneKey(), WireEventRendering(), described)
+    return WebhookService(OneKey(), JsonEventRendering(), render_endpoint)
 
 
 @dataclass
@@ -123,13 +125,13 @@ class Desk:
         endpoint = builders.endpoint(**{"url": f"https://{new_id('whe')}.example/", **changes})
         self.receivers.urls.add(endpoint.url)
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), await self.now())
+            await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), await self.now())
         return endpoint
 
     async def now(self) -> FeedPosition:
         """How far the logs go that the tenant reads."""
-        network = network_of(self.tenant.livemode)
-        bounds = await self.backend.events.bounds([self.tenant, network])
+        network = get_network_tenant(self.tenant.livemode)
+        bounds = await self.backend.events.query_bounds([self.tenant, network])
         return FeedPosition(LogPosition(position=bounds[self.tenant].last), bounds[network].end)
 
     def changed(self, subject: str, **changes: Any) -> Event:
@@ -157,13 +159,13 @@ class Desk:
 
     async def deliveries(self, endpoint: Endpoint) -> list[Delivery]:
         """What the store knows, oldest first."""
-        async with self.backend.uow.read(self.tenant) as tx:
-            page = await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest(100))
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
+            page = await tx[WebhookStore].list_deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest(100))
         return list(reversed(page.items))
 
     async def stored(self, endpoint: Endpoint) -> Endpoint:
         """The endpoint as it is now."""
-        async with self.backend.uow.read(self.tenant) as tx:
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
             found = await tx[WebhookStore].get(endpoint.id)
         assert found is not None
         return found
@@ -175,15 +177,15 @@ class Desk:
 
     @contextlib.asynccontextmanager
     async def delivering(
-        self, *, log: DeliveryLog | None = None, shards: Shards | None = None
+        self, *, log: DeliveryStore | None = None, shards: Shards | None = None
     ) -> AsyncIterator[Deliverer]:
         """A deliverer that runs until left, and is then killed: it records nothing more."""
         log, shards = log or self.backend.delivery_log, shards or self.backend.shards()
         backend, clock = self.backend, _Clock(self.backend.now)
-        tailer = LogTailer(backend.events, WireEventRendering(), backend.signals, idle=1.0)
-        posting = Posting(
-            tailer.log, log, self.receivers,
-            Payloads(JsonCodec(), WirePayloadRendering(), ObjectsAsOf(backend.uow, backend.events, JsonCodec())),
+        tailer = LogTailer(backend.events, JsonEventRendering(), backend.signals, idle_seconds=1.0)
+        posting = AttemptSender(
+            tailer.log_reader, log, self.receivers,
+            PayloadRenderer(JsonCodec(), JsonPayloadRendering(), ObjectHistory(backend.uow, backend.events, JsonCodec())),
             OneKey(), PlainCursors(), clock, "Joinery/1", DELAYS,
         )  # fmt: skip
         deliverer = Deliverer(

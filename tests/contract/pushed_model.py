@@ -1,4 +1,4 @@
-"""What any sequence of pushes comes to, said as plainly as can be: the rules of docs/push.md and nothing else."""
+"""Reference model of the result of any sequence of pushes: the rules of docs/push.md and nothing else."""
 
 from typing import Any
 
@@ -7,25 +7,25 @@ STOCK = ("quantity", "availability", "incoming", "lead_time_days")
 Records = list[dict[str, Any]]
 
 
-def lay(held: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def merge_fields(held: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
     """Null removes, objects merge by their parts, everything else is replaced."""
     new = held | {
-        name: lay(held.get(name, {}), value) if name in PARTS and value is not None else value
-        for name, value in said.items()
+        name: merge_fields(held.get(name, {}), value) if name in PARTS and value is not None else value
+        for name, value in stated.items()
     }
     return {name: value for name, value in new.items() if value not in (None, {}, [])}
 
 
-def lay_offer(held: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """Money as minor units; another currency drops what was in the old one; a quantity says anew what can be had."""
-    prices = {name: said[name] for name in ("cost", "price") if name in said}
+def merge_offer(held: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
+    """Money as minor units; another currency drops what was in the old one; a quantity resets the availability."""
+    prices = {name: stated[name] for name in ("cost", "price") if name in stated}
     currency = next((price["currency"].lower() for price in prices.values() if price), held.get("currency"))
     kept = {n: v for n, v in held.items() if n not in ("cost", "price", "currency") or currency == held.get("currency")}
     minor = {name: price and round(price["amount"] * 100) for name, price in prices.items()}
-    new = lay(kept, {n: v for n, v in said.items() if n in STOCK} | minor | {"currency": currency})
+    new = merge_fields(kept, {n: v for n, v in stated.items() if n in STOCK} | minor | {"currency": currency})
     if (
-        "quantity" in said
-        and "availability" not in said
+        "quantity" in stated
+        and "availability" not in stated
         and new.get("availability") not in ("preorder", "backorder", "discontinued")
     ):
         new.pop("availability", None)
@@ -61,7 +61,7 @@ class Model:
         for record in records:
             self._record(record, full, named)
         for (key,) in [name for name in named if len(name) == 1]:
-            product, said = (
+            product, discontinued = (
                 self.products[key],
                 [r["product"]["discontinued"] for r in records if _key(r) == (key,) and "discontinued" in r["product"]],
             )
@@ -71,7 +71,11 @@ class Model:
                 and before.get(key, (False, False)) == (True, False)
                 and not product.pop("absent", False)
             )
-            product["gone"] = (said and said[-1] is True) or _all_gone({"variants": stated}) or (not said and was)
+            product["gone"] = (
+                (discontinued and discontinued[-1] is True)
+                or _all_gone({"variants": stated})
+                or (not discontinued and was)
+            )
             product.pop("absent", None)
         for key, product in self.products.items() if complete else ():
             if (key,) not in named:
@@ -83,11 +87,13 @@ class Model:
         if alone(record) and key not in self.products:
             return
         product = self.products.setdefault(key, {"data": {}, "gone": False, "variants": {}})
-        said = {name: value for name, value in record["product"].items() if name not in ("external_id", "discontinued")}
+        stated = {
+            name: value for name, value in record["product"].items() if name not in ("external_id", "discontinued")
+        }
         if (key,) in full - named:
             product["data"] = {}
         named.add((key,))
-        product["data"] = lay(product["data"], said)
+        product["data"] = merge_fields(product["data"], stated)
         if "variants" in record and record["variants"] is None:
             self._withdraw(key, product, set())
             named -= {name for name in named if len(name) > 2 and name[0] == key}
@@ -95,9 +101,9 @@ class Model:
             self._variant(key, product, variant, full, alone(record), named)
 
     def _variant(
-        self, key: str, product: Any, said: Any, full: set[tuple[str, ...]], alone: bool, named: set[tuple[str, ...]]
+        self, key: str, product: Any, stated: Any, full: set[tuple[str, ...]], alone: bool, named: set[tuple[str, ...]]
     ) -> None:
-        name = said["external_id"]
+        name = stated["external_id"]
         if alone and name not in product["variants"]:
             return
         held = product["variants"].setdefault(name, {"data": {}, "offers": {}})
@@ -106,11 +112,13 @@ class Model:
             for offer in held["offers"].values():
                 offer["forgotten"] = True
         named.add((key, name))
-        held["data"] = lay(held["data"], {n: v for n, v in said.items() if n not in ("external_id", "offers")})
-        if "offers" in said and said["offers"] is None:
+        held["data"] = merge_fields(
+            held["data"], {n: v for n, v in stated.items() if n not in ("external_id", "offers")}
+        )
+        if "offers" in stated and stated["offers"] is None:
             self._withdraw(key, {"variants": {name: held}}, set())
             named -= {one for one in named if one[:2] == (key, name) and len(one) > 2}
-        for offer in [one for one in said.get("offers") or [] if one.keys() - {"location"}]:
+        for offer in [one for one in stated.get("offers") or [] if one.keys() - {"location"}]:
             place = offer.get("location", "default")
             old = held["offers"].get(place)
             base = (
@@ -118,7 +126,7 @@ class Model:
                 if old is None or old.get("forgotten")
                 else {n: v for n, v in old.items() if n not in STOCK[:3] or "withdrawn" not in old}
             )
-            new = lay_offer({n: v for n, v in base.items() if n != "withdrawn"}, offer)
+            new = merge_offer({n: v for n, v in base.items() if n != "withdrawn"}, offer)
             if new or (old is not None and "forgotten" not in old):
                 held["offers"][place] = new
                 named.add((key, name, place))

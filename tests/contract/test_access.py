@@ -36,18 +36,18 @@ async def test_a_key_proves_its_principal(backend: Backend, livemode: bool) -> N
         expires_at=builders.MOMENT + timedelta(days=30),
     )
     await _add(backend, key)
-    found = (await backend.credentials.keys([key.digest])).get(key.digest)
+    found = (await backend.credentials.find_keys([key.digest])).get(key.digest)
     assert found is not None
     kept, principal = found
     assert kept == key
     assert principal.tenant == key.tenant and principal.organisation == org
     assert principal.actor == Actor("api_key", key.id) and principal.via == "api"
     assert principal.scopes == key.scopes and principal.role == "owner"
-    assert not principal.person and not principal.session and principal.mode_fixed
+    assert not principal.is_personal_token and not principal.is_console_session and principal.has_fixed_mode
 
 
 async def test_an_unknown_digest_proves_nothing(backend: Backend) -> None:
-    assert (await backend.credentials.keys([b"unknown"])).get(b"unknown") is None
+    assert (await backend.credentials.find_keys([b"unknown"])).get(b"unknown") is None
 
 
 async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
@@ -57,7 +57,7 @@ async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
         await tx[OrgStore].add_member(Member(user, org.id, "vi@fjord.example", "viewer", builders.MOMENT))
     key = builders.api_key(tenant, member=user, role="viewer")
     await _add(backend, key)
-    found = (await backend.credentials.keys([key.digest])).get(key.digest)
+    found = (await backend.credentials.find_keys([key.digest])).get(key.digest)
     assert found is not None and found[0].member == user
     assert found[1].role == "viewer" and found[1].scopes == ROLES["viewer"]
 
@@ -65,7 +65,7 @@ async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
 async def test_a_key_whose_member_has_left_proves_nothing(backend: Backend) -> None:
     key = builders.api_key(await backend.tenant(), member=new_id("usr"), role="viewer")
     await _add(backend, key)
-    assert (await backend.credentials.keys([key.digest])).get(key.digest) is None
+    assert (await backend.credentials.find_keys([key.digest])).get(key.digest) is None
 
 
 async def test_revoking(backend: Backend) -> None:
@@ -79,7 +79,7 @@ async def test_revoking(backend: Backend) -> None:
         assert await tx[KeyStore].revoke(key.id)
         assert not await tx[KeyStore].revoke(key.id)
         assert not await tx[KeyStore].revoke("key_0000000000000000000000")
-    found = (await backend.credentials.keys([key.digest])).get(key.digest)
+    found = (await backend.credentials.find_keys([key.digest])).get(key.digest)
     assert found is not None and found[0].revoked_at is not None
 
 
@@ -100,12 +100,12 @@ async def test_many_keys_at_once(backend: Backend) -> None:
         assert await tx[KeyStore].revoke(keys[2].id)
     left = builders.api_key(keys[0].tenant, member=new_id("usr"))
     await _add(backend, left)
-    found = await backend.credentials.keys([*(key.digest for key in keys), left.digest, b"unknown"])
+    found = await backend.credentials.find_keys([*(key.digest for key in keys), left.digest, b"unknown"])
     assert set(found) == {key.digest for key in keys}
     for key in keys:
-        assert found[key.digest] == (await backend.credentials.keys([key.digest])).get(key.digest)
+        assert found[key.digest] == (await backend.credentials.find_keys([key.digest])).get(key.digest)
     assert found[keys[2].digest][0].revoked_at is not None
-    assert await backend.credentials.keys([]) == {}
+    assert await backend.credentials.find_keys([]) == {}
 
 
 async def test_keys_are_listed_by_mode(backend: Backend) -> None:
@@ -122,12 +122,12 @@ async def test_keys_are_listed_by_mode(backend: Backend) -> None:
         await tx[KeyStore].revoke(keys[0].id)
 
     async def fetch(page_request: PageRequest) -> Page[ApiKey]:
-        async with backend.uow.read(tenant) as tx:
+        async with backend.uow.begin_reading(tenant) as tx:
             return await tx[KeyStore].page(page_request)
 
     await check_both_ways(fetch, [theirs, *keys[:0:-1]], lambda key: key.id)
-    async with backend.uow.read(tenant) as tx:
-        [ended] = (await tx[KeyStore].page(PageRequest(), ended=True)).items
+    async with backend.uow.begin_reading(tenant) as tx:
+        [ended] = (await tx[KeyStore].page(PageRequest(), revoked=True)).items
         assert ended.id == keys[0].id and ended.revoked_at is not None
         assert await tx[KeyStore].get(keys[1].id) == keys[1]
         assert [await tx[KeyStore].get(other.id) for other in others] == [None, None]
@@ -143,12 +143,12 @@ async def test_when_a_key_was_last_used(backend: Backend) -> None:
         log = builders.request_log(tenant, actor=Actor("api_key", used.id), created_at=at + passed)
         await backend.sink.write([log])
     await backend.sink.write([builders.request_log(tenant, actor=Actor("user", new_id("usr")), created_at=at)])
-    async with backend.uow.read(tenant) as tx:
-        found = await tx[KeyStore].used([used.id, unused.id])
+    async with backend.uow.begin_reading(tenant) as tx:
+        found = await tx[KeyStore].get_last_uses([used.id, unused.id])
     assert list(found) == [used.id]
     assert timedelta(minutes=5) <= found[used.id] - at < timedelta(minutes=6)
-    async with backend.uow.read(replace(tenant, livemode=False)) as tx:
-        assert await tx[KeyStore].used([used.id]) == {}
+    async with backend.uow.begin_reading(replace(tenant, livemode=False)) as tx:
+        assert await tx[KeyStore].get_last_uses([used.id]) == {}
 
 
 async def test_a_members_keys_end_in_both_modes(backend: Backend) -> None:
@@ -158,9 +158,9 @@ async def test_a_members_keys_end_in_both_modes(backend: Backend) -> None:
     for key in (*own, *others):
         await _add(backend, key)
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
-        assert list(await tx[KeyStore].revoke_of(user)) == sorted(key.id for key in own)
-        assert list(await tx[KeyStore].revoke_of(user)) == []
+        assert list(await tx[KeyStore].revoke_by_member(user)) == sorted(key.id for key in own)
+        assert list(await tx[KeyStore].revoke_by_member(user)) == []
     for key, ended in ((own[0], True), (own[1], True), (others[0], False)):
-        async with backend.uow.read(key.tenant) as tx:
+        async with backend.uow.begin_reading(key.tenant) as tx:
             found = await tx[KeyStore].get(key.id)
         assert found is not None and (found.revoked_at is not None) is ended

@@ -1,4 +1,4 @@
-"""The job that asks a model about a mapping's columns (domain/mappings/usecases.py), on every store."""
+"""The job that queries a model about a mapping's columns (domain/mappings/usecases.py), on every store."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from domain.catalogue.model import Stream
-from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
-from domain.ingestion.reading import ReadTable
-from domain.jobs.model import lane_of
-from domain.jobs.usecases.draining import LEASE, Drain
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, UnmappedColumn, UnmappedReason
+from domain.ingestion.snapshot_results import MappedTable
+from domain.jobs.model import build_lane_name
+from domain.jobs.usecases.lane_processing import LEASE, LaneProcessor
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.mappings.asking import ASK
 from domain.mappings.model import MappingStatus, SourceMapping
+from domain.mappings.model_requests import MODEL_REQUEST_JOB
 from domain.mappings.ports import MappingStore
-from domain.mappings.usecases import MappingAsking, keep_proposals
+from domain.mappings.usecases import MappingRequestJob, store_proposals
 from domain.runs.usecases.service import Replayer
 from domain.sources.ports import SourceStore
 from domain.usage.model import ModelUse
-from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelUsage
+from ports.language_models import ModelOutput, ModelPrompt, ModelRefused, ModelUnavailable, ModelUsage
 from tests.support import builders
 from tests.support.backend import Backend
 
@@ -38,23 +38,23 @@ async def _nothing() -> None:
 
 
 @dataclass
-class Asked:
-    """A model that says what it is told to; `meanwhile` happens before it answers."""
+class FakeModel:
+    """A model with a configured reply; `meanwhile` happens before it answers."""
 
-    says: Any
+    reply: Any
     meanwhile: Callable[[], Awaitable[None]] = _nothing
-    questions: list[ModelQuestion] = field(default_factory=list)
+    questions: list[ModelPrompt] = field(default_factory=list)
 
-    async def ask(self, question: ModelQuestion) -> ModelAnswer:
+    async def generate(self, prompt: ModelPrompt) -> ModelOutput:
         """The answer, or the failure."""
-        self.questions.append(question)
+        self.questions.append(prompt)
         await self.meanwhile()
-        if isinstance(self.says, Exception):
-            raise self.says
-        return ModelAnswer(self.says, USAGE)
+        if isinstance(self.reply, Exception):
+            raise self.reply
+        return ModelOutput(self.reply, USAGE)
 
 
-def _says(*guesses: tuple[int, str | None, float]) -> Any:
+def _guesses(*guesses: tuple[int, str | None, float]) -> Any:
     return {"columns": [{"position": at, "field": name, "confidence": sure} for at, name, sure in guesses]}
 
 
@@ -67,15 +67,15 @@ class Desk:
     source: str
     mapping: str
 
-    async def work(self, models: Asked | None, patience: float = 30.0) -> None:
+    async def work(self, models: FakeModel | None, patience: float = 30.0) -> None:
         """Carry out what the lane holds."""
-        handler = MappingAsking(self.backend.uow, models, Replayer().settings, patience)
-        drain = Drain(self.backend.dispatch, {ASK: handler}, lease=LEASE)
-        await asyncio.wait_for(drain.drain(lane_of(self.tenant.org, ASK)), 30)
+        handler = MappingRequestJob(self.backend.uow, models, Replayer().build_feed_settings, patience)
+        drain = LaneProcessor(self.backend.dispatch, {MODEL_REQUEST_JOB: handler}, lease=LEASE)
+        await asyncio.wait_for(drain.process_lane(build_lane_name(self.tenant.org, MODEL_REQUEST_JOB)), 30)
 
     async def stored(self) -> SourceMapping:
         """The mapping."""
-        async with self.backend.uow.read(self.tenant) as tx:
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
             found = await tx[MappingStore].get(self.mapping)
         assert found is not None
         return found
@@ -86,7 +86,7 @@ class Desk:
 
     async def uses(self) -> list[tuple[str, str, str, int, int, int]]:
         """What is put down of asking."""
-        async with self.backend.uow.read(self.tenant) as tx:
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
             found = (await tx.store(ModelUse).page(PageRequest(limit=100))).items
         return [(u.task, u.subject, u.model, u.input_tokens, u.output_tokens, u.cost_micros) for u in found]
 
@@ -97,46 +97,46 @@ class Desk:
             assert found is not None
             await tx[MappingStore].save(replace(found, status=MappingStatus.CONFIRMED, confirmed_at=tx.now))
 
-    async def proposed(self, columns: tuple[Column, ...], rows: Any = ROWS, ask: bool = True) -> None:
+    async def proposed(self, columns: tuple[Column, ...], rows: Any = ROWS, question: bool = True) -> None:
         """Another run reads the headers."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await keep_proposals(tx, self.source, Stream.CATALOGUE, [_table(columns, rows)], ask=ask)
+            await store_proposals(tx, self.source, Stream.CATALOGUE, [_table(columns, rows)], uses_model=question)
 
 
-def _table(columns: tuple[Column, ...], rows: Any = ROWS) -> ReadTable:
+def _table(columns: tuple[Column, ...], rows: Any = ROWS) -> MappedTable:
     known = {column.position for column in columns}
-    unmapped = [Unmapped(n, h, UnmappedReason.UNKNOWN) for n, h in enumerate(HEADERS) if n not in known]
-    return ReadTable(None, HeaderMapping(HEADERS, columns, tuple(unmapped)), rows)
+    unmapped = [UnmappedColumn(n, h, UnmappedReason.UNKNOWN) for n, h in enumerate(HEADERS) if n not in known]
+    return MappedTable(None, HeaderMapping(HEADERS, columns, tuple(unmapped)), rows)
 
 
 SKU = Column(0, "SKU", "sku", {})
 
 
-async def _desk(backend: Backend, tenant: Tenant, *, ask: bool = True) -> Desk:
+async def _desk(backend: Backend, tenant: Tenant, *, question: bool = True) -> Desk:
     source = builders.source(config={"currency": "usd"})
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[SourceStore].add(source)
-        ids = await keep_proposals(tx, source.id, Stream.CATALOGUE, [_table((SKU,))], ask=ask)
+        ids = await store_proposals(tx, source.id, Stream.CATALOGUE, [_table((SKU,))], uses_model=question)
     return Desk(backend, tenant, source.id, *ids.values())
 
 
-async def test_what_a_model_says_is_proposed(backend: Backend, tenant: Tenant) -> None:
+async def test_the_model_s_answer_is_proposed(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
-    models = Asked(_says((1, "materials", 1.0), (2, "cost", 0.8)))
+    models = FakeModel(_guesses((1, "materials", 1.0), (2, "cost", 0.8)))
     await desk.work(models)
     assert await desk.read() == {"SKU": ("sku", "built_in"), "Zorb": ("materials", "model"), "Flim": ("cost", "model")}
     stored = await desk.stored()
-    assert stored.status == "proposed" and stored.unmapped == () and stored.asked == (1, 2)
-    assert await desk.uses() == [(ASK, desk.mapping, "tests", 120, 9, 41)]
+    assert stored.status == "proposed" and stored.unmapped == () and stored.question_positions == (1, 2)
+    assert await desk.uses() == [(MODEL_REQUEST_JOB, desk.mapping, "tests", 120, 9, 41)]
     await desk.work(models)
     await desk.proposed((SKU,))
     await desk.work(models)
     assert len(models.questions) == 1 and await desk.stored() == stored, "nothing is asked twice"
 
 
-async def test_nothing_is_asked_unless_somebody_is_there_to_be(backend: Backend, tenant: Tenant) -> None:
-    models = Asked(_says((1, "materials", 1.0)))
-    desk = await _desk(backend, tenant, ask=False)
+async def test_no_question_is_sent_without_a_model(backend: Backend, tenant: Tenant) -> None:
+    models = FakeModel(_guesses((1, "materials", 1.0)))
+    desk = await _desk(backend, tenant, question=False)
     await desk.work(models)
     assert not models.questions
     other = await _desk(backend, tenant)
@@ -149,7 +149,7 @@ async def test_nothing_is_asked_unless_somebody_is_there_to_be(backend: Backend,
 @pytest.mark.settable_clock
 async def test_what_a_person_confirms_meanwhile_stays(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
-    models = Asked(_says((1, "materials", 1.0)), desk.confirm)
+    models = FakeModel(_guesses((1, "materials", 1.0)), desk.confirm)
     await desk.work(models)
     assert await desk.read() == {"SKU": ("sku", "built_in")} and (await desk.stored()).status == "confirmed"
     assert len(await desk.uses()) == 1, "it was asked all the same"
@@ -159,18 +159,18 @@ async def test_what_a_person_confirms_meanwhile_stays(backend: Backend, tenant: 
 
 
 @pytest.mark.settable_clock
-async def test_what_a_run_proposes_meanwhile_is_asked_about_anew(backend: Backend, tenant: Tenant) -> None:
+async def test_a_proposal_made_meanwhile_is_queried_again(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
     learned = Column(2, "Flim", "price", {}, MappingTier.LEARNED)
 
     async def run() -> None:
         await desk.proposed((SKU, learned))
 
-    models = Asked(_says((1, "materials", 1.0), (2, "cost", 1.0)), run)
+    models = FakeModel(_guesses((1, "materials", 1.0), (2, "cost", 1.0)), run)
     await desk.work(models)
     assert await desk.read() == {"SKU": ("sku", "built_in"), "Flim": ("price", "learned")}
     await desk.backend.pass_time(timedelta(minutes=1))
-    models.says = _says((1, "materials", 1.0))
+    models.reply = _guesses((1, "materials", 1.0))
     await desk.work(models)
     assert (await desk.read())["Zorb"] == ("materials", "model")
     assert [one["position"] for one in models.questions[1].data["columns"]] == [1]
@@ -178,19 +178,25 @@ async def test_what_a_run_proposes_meanwhile_is_asked_about_anew(backend: Backen
 
 
 @pytest.mark.parametrize(
-    "said",
-    [_says((0, "title", 1.0)), _says((1, "ignore", 1.0)), _says((1, "materials", 1.0), (7, "cost", 1.0)), "yes", None],
+    "reply",
+    [
+        _guesses((0, "title", 1.0)),
+        _guesses((1, "ignore", 1.0)),
+        _guesses((1, "materials", 1.0), (7, "cost", 1.0)),
+        "yes",
+        None,
+    ],
 )
-async def test_an_answer_about_anything_else_is_void(backend: Backend, tenant: Tenant, said: Any) -> None:
+async def test_an_answer_about_anything_else_is_void(backend: Backend, tenant: Tenant, reply: Any) -> None:
     desk = await _desk(backend, tenant)
-    await desk.work(Asked(said))
+    await desk.work(FakeModel(reply))
     assert await desk.read() == {"SKU": ("sku", "built_in")}
-    assert (await desk.stored()).asked == (1, 2) and len(await desk.uses()) == 1
+    assert (await desk.stored()).question_positions == (1, 2) and len(await desk.uses()) == 1
 
 
-async def test_one_that_refuses_is_not_asked_again(backend: Backend, tenant: Tenant) -> None:
+async def test_a_model_that_refuses_is_not_queried_again(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
-    models = Asked(ModelRefused("no", usage=USAGE))
+    models = FakeModel(ModelRefused("no", usage=USAGE))
     await desk.work(models)
     await desk.proposed((SKU,))
     await desk.work(models)
@@ -198,9 +204,9 @@ async def test_one_that_refuses_is_not_asked_again(backend: Backend, tenant: Ten
 
 
 @pytest.mark.settable_clock
-async def test_one_that_has_no_time_is_asked_later_and_not_for_ever(backend: Backend, tenant: Tenant) -> None:
+async def test_a_busy_model_is_retried_later_a_limited_number_of_times(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
-    models = Asked(ModelLater("busy", after=timedelta(minutes=30)))
+    models = FakeModel(ModelUnavailable("busy", retry_after=timedelta(minutes=30)))
     await desk.work(models)
     await desk.backend.pass_time(timedelta(minutes=20))
     await desk.work(models)
@@ -209,16 +215,16 @@ async def test_one_that_has_no_time_is_asked_later_and_not_for_ever(backend: Bac
         await desk.backend.pass_time(timedelta(days=1))
         await desk.work(models)
     assert len(models.questions) == 6 and await desk.uses() == []
-    models.says = _says((1, "materials", 1.0))
+    models.reply = _guesses((1, "materials", 1.0))
     await desk.proposed((SKU,))
     await desk.work(models)
     assert (await desk.read())["Zorb"] == ("materials", "model"), "the next run has it asked anew"
 
 
 @pytest.mark.settable_clock
-async def test_one_that_says_nothing_is_asked_later(backend: Backend, tenant: Tenant) -> None:
+async def test_a_model_without_an_answer_is_retried_later(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
-    models = Asked(_says((1, "materials", 1.0)), asyncio.Event().wait)  # type: ignore[arg-type]
+    models = FakeModel(_guesses((1, "materials", 1.0)), asyncio.Event().wait)  # type: ignore[arg-type]
     await desk.work(models, patience=0.05)
     assert await desk.read() == {"SKU": ("sku", "built_in")} and await desk.uses() == []
     models.meanwhile = _nothing
@@ -235,7 +241,7 @@ async def test_a_mapping_that_is_gone(backend: Backend, tenant: Tenant) -> None:
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx[MappingStore].prune(desk.source, 0)
 
-    models = Asked(_says((1, "materials", 1.0)), forget)
+    models = FakeModel(_guesses((1, "materials", 1.0)), forget)
     await desk.work(models)
     await desk.backend.pass_time(timedelta(hours=1))
     await desk.work(models)
@@ -244,7 +250,9 @@ async def test_a_mapping_that_is_gone(backend: Backend, tenant: Tenant) -> None:
 
 async def test_settings_come_of_the_source(backend: Backend, tenant: Tenant) -> None:
     desk = await _desk(backend, tenant)
-    await desk.work(Asked(_says((2, "dimensions.width", 1.0))))
+    await desk.work(FakeModel(_guesses((2, "dimensions.width", 1.0))))
     [_, width] = (await desk.stored()).columns
     assert width.settings == {"unit": "in", "unit_by": "market"}
-    assert FeedSettings("usd") == Replayer().settings(builders.source(config={"currency": "usd"}), Stream.CATALOGUE)
+    assert FeedSettings("usd") == Replayer().build_feed_settings(
+        builders.source(config={"currency": "usd"}), Stream.CATALOGUE
+    )

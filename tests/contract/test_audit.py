@@ -33,7 +33,7 @@ async def written(uow: UnitOfWork, tenant: Tenant, *changes: Change, call: Any =
     """One act; answers its id."""
     async with uow.begin(tenant, call) as tx:
         if undoing:
-            await tx[AuditLog].take_back(await tx[AuditLog].acts([undoing]))
+            await tx[AuditLog].link_undone_act(await tx[AuditLog].list_entries_of_acts([undoing]))
         act = await tx[AuditLog].add(changes[0])
         await tx[AuditLog].add_all(changes[1:])
     return act
@@ -41,18 +41,18 @@ async def written(uow: UnitOfWork, tenant: Tenant, *changes: Change, call: Any =
 
 async def faults(uow: UnitOfWork, tenant: Tenant) -> tuple[int, int]:
     """How many entries the chain has, and how many faults."""
-    async with uow.read(tenant) as tx:
-        report = await AuditService().verify(tx)
-    return report.entries, len(report.faults)
+    async with uow.begin_reading(tenant) as tx:
+        report = await AuditService().verify_chain(tx)
+    return report.valid_entries, len(report.faults)
 
 
 async def listed(uow: UnitOfWork, tenant: Tenant, filter: AuditFilter, **page: Any) -> list[str]:
     """The ids of what a page shows."""
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         return [entry.id for entry in (await tx[AuditLog].page(PageRequest(**page), filter)).items]
 
 
-async def test_entries_are_chained_whatever_they_say(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_entries_are_chained_whatever_their_content(uow: UnitOfWork, tenant: Tenant) -> None:
     assert await faults(uow, tenant) == (0, 0)
     odd: Mapping[str, Any] = {
         "number": 1e22, "fraction": 0.1, "small": 1e-9, "minus": -0.0, "text": 'ä"\\ \U0001f6cb', "none": None,
@@ -61,7 +61,7 @@ async def test_entries_are_chained_whatever_they_say(uow: UnitOfWork, tenant: Te
     await written(uow, tenant, Change("source", "src_1", "create", {}, odd))
     await written(uow, tenant, *[change(n, n + 1, f"src_{n}") for n in range(5)], call=BOT)
     async with uow.begin(tenant, ANNA) as tx:
-        tx.dry = True
+        tx.is_dry_run = True
         await tx[AuditLog].add(change("a", "b"))
     async with uow.begin(tenant, ANNA) as tx:
         with pytest.raises(LookupError):
@@ -76,8 +76,8 @@ async def test_entries_are_chained_whatever_they_say(uow: UnitOfWork, tenant: Te
 async def test_an_act_has_all_that_a_transaction_changed(uow: UnitOfWork, tenant: Tenant) -> None:
     act = await written(uow, tenant, change(1, 2), change(1, 2, "src_2"), call=BOT)
     other = await written(uow, tenant, change(2, 3))
-    async with uow.read(tenant) as tx:
-        both, alone = await tx[AuditLog].acts([act]), await tx[AuditLog].get(other)
+    async with uow.begin_reading(tenant) as tx:
+        both, alone = await tx[AuditLog].list_entries_of_acts([act]), await tx[AuditLog].get(other)
         assert await tx[AuditLog].get(act) == both[0]
         assert await tx[AuditLog].get("aud_0") is None
     assert alone is not None
@@ -116,10 +116,10 @@ async def test_lists_are_filtered(backend: Backend, tenant: Tenant) -> None:
         assert await listed(uow, tenant, AuditFilter(**given), limit=1, key=every[1], backwards=True) == every[:1]
 
 
-async def test_what_is_later_stands_on_what_was_before(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_later_entries_depend_on_earlier_ones(uow: UnitOfWork, tenant: Tenant) -> None:
     async def standing(*acts: str) -> Mapping[str, str]:
-        async with uow.read(tenant) as tx:
-            return await tx[AuditLog].standing_on(await tx[AuditLog].acts(acts))
+        async with uow.begin_reading(tenant) as tx:
+            return await tx[AuditLog].find_dependents(await tx[AuditLog].list_entries_of_acts(acts))
 
     first = await written(uow, tenant, change("a", "b"))
     elsewhere = await written(uow, tenant, change("a", "b", "src_2"))
@@ -135,8 +135,8 @@ async def test_what_is_later_stands_on_what_was_before(uow: UnitOfWork, tenant: 
     assert await standing(first) == {}
     gone = await written(uow, tenant, Change("source", "src_1", "delete", {"name": "b"}, {}))
     assert await standing(first) == {first: gone}, "a deletion touches every field"
-    async with uow.read(tenant) as tx:
-        assert (await tx[AuditLog].undone_by([first, second, undoing])).keys() == {second, undoing}
+    async with uow.begin_reading(tenant) as tx:
+        assert (await tx[AuditLog].find_undoing_acts([first, second, undoing])).keys() == {second, undoing}
 
 
 async def test_an_act_is_undone_once(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -157,16 +157,16 @@ async def test_an_act_is_undone_once(uow: UnitOfWork, tenant: Tenant) -> None:
 async def test_what_is_kept_sealed_is_kept_for_its_entry(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, ANNA) as tx:
         entry = await tx[AuditLog].add(change("a", "b"))
-        await tx[AuditLog].keep(entry, b"sealed")
-    async with backend.uow.read(tenant) as tx:
-        assert await tx[AuditLog].kept(entry) == b"sealed"
-        assert await tx[AuditLog].kept("aud_0") is None
+        await tx[AuditLog].store_sealed(entry, b"sealed")
+    async with backend.uow.begin_reading(tenant) as tx:
+        assert await tx[AuditLog].get_sealed(entry) == b"sealed"
+        assert await tx[AuditLog].get_sealed("aud_0") is None
         found = await tx[AuditLog].get(entry)
     assert found is not None
-    assert found.kept
+    assert found.has_sealed
     assert await faults(backend.uow, tenant) == (1, 0)
-    async with backend.uow.read(await backend.tenant()) as tx:
-        assert await tx[AuditLog].kept(entry) is None
+    async with backend.uow.begin_reading(await backend.tenant()) as tx:
+        assert await tx[AuditLog].get_sealed(entry) is None
 
 
 async def test_writers_at_once_leave_one_chain(uow: UnitOfWork, tenant: Tenant) -> None:

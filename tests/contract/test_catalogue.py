@@ -1,4 +1,4 @@
-"""Products, variants and offers: what is read (domain/catalogue/ports.py, CatalogueReads)."""
+"""Products, variants and offers: what is read (domain/catalogue/ports.py, CatalogueReader)."""
 
 import json
 import random
@@ -35,8 +35,8 @@ def products_of(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetc
     """The list of products under that filter."""
 
     async def fetch(page_request: PageRequest) -> Page[Document]:
-        async with backend.uow.read(tenant) as tx:
-            return await tx[CatalogueStore].products(filter, page_request)
+        async with backend.uow.begin_reading(tenant) as tx:
+            return await tx[CatalogueStore].list_products(filter, page_request)
 
     return fetch
 
@@ -45,8 +45,8 @@ def offers_of(backend: Backend, tenant: Tenant, filter: OfferFilter) -> Fetch[Of
     """The list of offers under that filter."""
 
     async def fetch(page_request: PageRequest) -> Page[OfferLine]:
-        async with backend.uow.read(tenant) as tx:
-            return await tx[CatalogueStore].offers(filter, page_request)
+        async with backend.uow.begin_reading(tenant) as tx:
+            return await tx[CatalogueStore].list_offers(filter, page_request)
 
     return fetch
 
@@ -60,9 +60,9 @@ async def test_a_document_is_the_whole_product(backend: Backend, tenant: Tenant)
     product = builders.product(SOURCES[0], "cat_1", "k", data={"title": "Söta bord", "brand": "Öst"})
     offer = builders.offer(builders.variant(product, "k/1", data={"sku": "A-1", "axes": {"finish": "oiled"}}))
     await catalogues.add(backend.uow, tenant, product)
-    async with backend.uow.read(tenant) as tx:
-        document = await tx[CatalogueStore].product(product.id)
-        assert await tx[CatalogueStore].product("prod_0000000000000000000000") is None
+    async with backend.uow.begin_reading(tenant) as tx:
+        document = await tx[CatalogueStore].get_product(product.id)
+        assert await tx[CatalogueStore].get_product("prod_0000000000000000000000") is None
     assert document is not None and document.id == product.id and document.etag
     wire = json.loads(document.body)
     assert wire["object"] == "product" and wire["id"] == product.id
@@ -78,12 +78,12 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     await catalogues.add(backend.uow, tenant, product)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            assert await tx[CatalogueStore].product(product.id) is None
-            assert (await tx[CatalogueStore].products(ProductFilter(), PageRequest())).items == ()
-            assert (await tx[CatalogueStore].offers(OfferFilter(), PageRequest())).items == ()
-            assert await tx[CatalogueStore].load(SOURCES[0], ["k"]) == {}
-            assert await tx[CatalogueStore].load_by_variant(SOURCES[0], ["k/1"]) == {}
-            assert await tx[CatalogueStore].stated_offers(SOURCES[0], "catalogue") == 0
+            assert await tx[CatalogueStore].get_product(product.id) is None
+            assert (await tx[CatalogueStore].list_products(ProductFilter(), PageRequest())).items == ()
+            assert (await tx[CatalogueStore].list_offers(OfferFilter(), PageRequest())).items == ()
+            assert await tx[CatalogueStore].load_products(SOURCES[0], ["k"]) == {}
+            assert await tx[CatalogueStore].load_variants(SOURCES[0], ["k/1"]) == {}
+            assert await tx[CatalogueStore].count_stated_offers(SOURCES[0], "catalogue") == 0
 
 
 async def test_only_the_own_catalogue_is_seen(backend: Backend) -> None:
@@ -125,7 +125,7 @@ async def test_search(backend: Backend, tenant: Tenant, q: str, found: bool) -> 
 
 
 async def test_category_filter_includes_what_is_below(backend: Backend, tenant: Tenant) -> None:
-    deep = next(entry for entry in categories.everything().values() if len(entry.ancestors) == 2)
+    deep = next(entry for entry in categories.category_by_id().values() if len(entry.ancestors) == 2)
     product = builders.product(SOURCES[0], "cat_1", "k", data={"title": "Sofa", "category": deep.id})
     top = builders.product(SOURCES[0], "cat_1", "l", data={"title": "Seat", "category": deep.ancestors[0]})
     await catalogues.add(backend.uow, tenant, product, top)
@@ -179,7 +179,7 @@ async def test_random_offers_under_random_filters(backend: Backend, seed: int) -
         assert [line.offer.id for line in lines] == expected, filter
 
 
-async def test_an_offer_line_tells_what_surrounds_it(backend: Backend, tenant: Tenant) -> None:
+async def test_an_offer_line_names_its_variant_and_product(backend: Backend, tenant: Tenant) -> None:
     bare = builders.product(SOURCES[0], "cat_1", "bare", data={})
     full = builders.product(SOURCES[0], "cat_1", "full", data={"title": "Table"})
     offer = builders.offer(
@@ -190,7 +190,7 @@ async def test_an_offer_line_tells_what_surrounds_it(backend: Backend, tenant: T
             "incoming": [{"quantity": 3, "eta": "2026-12-04"}],
             "availability": "unknown",
         },
-        stated=3,
+        stated_streams=3,
         withdrawn_at=builders.MOMENT,
     )
     other = builders.offer(builders.variant(bare, "bare/1", data={}))
@@ -200,7 +200,7 @@ async def test_an_offer_line_tells_what_surrounds_it(backend: Backend, tenant: T
     assert lines[other.id] == OfferLine(other, "cat_1", None, None, "bare", "bare/1")
 
 
-async def test_pages_stand_while_products_come(backend: Backend, tenant: Tenant) -> None:
+async def test_pages_are_stable_while_products_are_added(backend: Backend, tenant: Tenant) -> None:
     products = [builders.product(SOURCES[0], "cat_1", str(number)) for number in range(11)]
     await catalogues.add(backend.uow, tenant, *products)
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.catalogue.absence import PROBABLY_DISCONTINUED_AFTER, next_status
-from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange
+from domain.catalogue.batch import Batch, FingerprintDiff, SlotRange
+from domain.catalogue.missed_runs import PROBABLY_DISCONTINUED_AFTER, compute_next_status
 from domain.catalogue.model import STOCK_STREAM, Product, ProductFilter, SourceItem
 from domain.catalogue.ports import CatalogueStore
 from domain.events.ports import EventLog
@@ -28,19 +28,19 @@ OTHER = "src_0000000000000000000002"
 
 
 async def _compare(
-    uow: UnitOfWork, tenant: Tenant, key_range: KeyRange, *fingerprints: tuple[str, bytes]
+    uow: UnitOfWork, tenant: Tenant, key_range: SlotRange, *fingerprints: tuple[str, bytes]
 ) -> FingerprintDiff:
     async with uow.begin(tenant, CALL) as tx:
-        return await tx[CatalogueStore].compare(
+        return await tx[CatalogueStore].compare_fingerprints(
             key_range, [row_fingerprint(key, fingerprint) for key, fingerprint in fingerprints]
         )
 
 
-def _said(**sets: set[str] | int) -> FingerprintDiff:
+def _diff(**sets: set[str] | int) -> FingerprintDiff:
     return FingerprintDiff(
         **{  # type: ignore[arg-type]
-            name: sets.get(name, 0) if name == "unchanged" else frozenset(sets.get(name, set()))  # type: ignore[arg-type]
-            for name in ("changed", "returned", "absent", "lingering", "unchanged")
+            name: sets.get(name, 0) if name == "unchanged_count" else frozenset(sets.get(name, set()))  # type: ignore[arg-type]
+            for name in ("changed", "returned", "absent", "still_absent", "unchanged_count")
         }
     )
 
@@ -51,25 +51,27 @@ def _table(key: str = "k", source: str = SOURCE) -> Product:
     first = builders.variant(product, f"{key}/1", data={"sku": "AB-1"})
     second = builders.variant(product, f"{key}/2", data={"sku": "AB-2"})
     builders.offer(first)
-    builders.offer(first, location="east", stated=STOCK_STREAM)
-    builders.offer(second, stated=3)
+    builders.offer(first, location="east", stated_streams=STOCK_STREAM)
+    builders.offer(second, stated_streams=3)
     return product
 
 
-async def test_fingerprints_tell_changed_returned_absent_and_lingering(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_fingerprints_distinguish_changed_returned_absent_and_lingering(uow: UnitOfWork, tenant: Tenant) -> None:
     key_range = whole(SOURCE)
-    assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _said(changed={"a", "b"})
+    assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _diff(changed={"a", "b"})
     await store(
         uow, tenant, Batch(fingerprints=[row_fingerprint("a"), row_fingerprint("b"), row_fingerprint("c")]), key_range
     )
     found = await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"2"), ("d", b"1"))
-    assert found == _said(changed={"b", "d"}, absent={"c"}, unchanged=1)
-    await store(uow, tenant, Batch(absent=["c"]), key_range)
-    assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _said(lingering={"c"}, unchanged=2)
+    assert found == _diff(changed={"b", "d"}, absent={"c"}, unchanged_count=1)
+    await store(uow, tenant, Batch(absent_keys=["c"]), key_range)
+    assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _diff(
+        still_absent={"c"}, unchanged_count=2
+    )
     assert (await _compare(uow, tenant, key_range, ("c", b"1"))).returned == {"c"}
     assert (await _compare(uow, tenant, key_range, ("c", b"2"))).changed == {"c"}
     await store(uow, tenant, Batch(fingerprints=[row_fingerprint("c")]), key_range)
-    assert (await _compare(uow, tenant, key_range, ("c", b"1"))).unchanged == 1
+    assert (await _compare(uow, tenant, key_range, ("c", b"1"))).unchanged_count == 1
 
 
 async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -77,57 +79,61 @@ async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenan
     await store(uow, tenant, Batch(fingerprints=[row_fingerprint("a")]), key_range)
     for _ in range(3):
         found = await _compare(uow, tenant, key_range)
-        assert found.absent | found.lingering == {"a"}
-        await store(uow, tenant, Batch(absent=["a"]), key_range)
-    assert await _compare(uow, tenant, key_range) == _said()
-    assert await _compare(uow, tenant, key_range, ("a", b"1")) == _said(returned={"a"})
+        assert found.absent | found.still_absent == {"a"}
+        await store(uow, tenant, Batch(absent_keys=["a"]), key_range)
+    assert await _compare(uow, tenant, key_range) == _diff()
+    assert await _compare(uow, tenant, key_range, ("a", b"1")) == _diff(returned={"a"})
 
 
 async def test_fingerprints_know_of_problems_and_may_be_emptied(uow: UnitOfWork, tenant: Tenant) -> None:
     key_range, good, bad = whole(SOURCE), row_fingerprint("good"), replace(row_fingerprint("bad"), problems=3)
     await store(uow, tenant, Batch(fingerprints=[good, bad]), key_range)
-    assert (await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"1"))).troubled == {"bad": 3}
+    assert (await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"1"))).problem_count_by_key == {"bad": 3}
     changed = await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"2"))
-    assert (changed.troubled, changed.changed, changed.resumed) == ({}, {"bad"}, set())
-    await store(uow, tenant, Batch(absent=["good"]), key_range)
-    assert (await _compare(uow, tenant, key_range, ("good", b"2"), ("bad", b"1"))).resumed == {"good"}
-    await store(uow, tenant, Batch(outdated=[bad, row_fingerprint("unknown")]), whole(OTHER))
-    assert (await _compare(uow, tenant, key_range, ("bad", b"1"))).troubled == {"bad": 3}
-    await store(uow, tenant, Batch(outdated=[bad, row_fingerprint("unknown")]), key_range)
+    assert (changed.problem_count_by_key, changed.changed, changed.reappeared) == ({}, {"bad"}, set())
+    await store(uow, tenant, Batch(absent_keys=["good"]), key_range)
+    assert (await _compare(uow, tenant, key_range, ("good", b"2"), ("bad", b"1"))).reappeared == {"good"}
+    await store(uow, tenant, Batch(invalidated_fingerprints=[bad, row_fingerprint("unknown")]), whole(OTHER))
+    assert (await _compare(uow, tenant, key_range, ("bad", b"1"))).problem_count_by_key == {"bad": 3}
+    await store(uow, tenant, Batch(invalidated_fingerprints=[bad, row_fingerprint("unknown")]), key_range)
     found = await _compare(uow, tenant, key_range, ("bad", b"1"))
-    assert (found.changed, found.troubled) == ({"bad"}, {})
+    assert (found.changed, found.problem_count_by_key) == ({"bad"}, {})
 
 
 async def test_fingerprints_are_of_one_source_stream_and_key_range(uow: UnitOfWork, tenant: Tenant) -> None:
     low, high = row_fingerprint("low", slot=10), row_fingerprint("high", slot=1000)
     await store(uow, tenant, Batch(fingerprints=[low, high]), whole(SOURCE))
     async with uow.begin(tenant, CALL) as tx:
-        assert (await tx[CatalogueStore].compare(KeyRange(SOURCE, "catalogue", 0, 1000), [])).absent == {"low"}
-        assert (await tx[CatalogueStore].compare(KeyRange(SOURCE, "catalogue", 1000, 1001), [])).absent == {"high"}
-        assert (await tx[CatalogueStore].compare(whole(SOURCE, "stock"), [low])).changed == {"low"}
-        assert (await tx[CatalogueStore].compare(whole(OTHER), [low])).changed == {"low"}
-        assert (await tx[CatalogueStore].compare(whole(SOURCE), [low, high])).unchanged == 2
+        assert (await tx[CatalogueStore].compare_fingerprints(SlotRange(SOURCE, "catalogue", 0, 1000), [])).absent == {
+            "low"
+        }
+        assert (
+            await tx[CatalogueStore].compare_fingerprints(SlotRange(SOURCE, "catalogue", 1000, 1001), [])
+        ).absent == {"high"}
+        assert (await tx[CatalogueStore].compare_fingerprints(whole(SOURCE, "stock"), [low])).changed == {"low"}
+        assert (await tx[CatalogueStore].compare_fingerprints(whole(OTHER), [low])).changed == {"low"}
+        assert (await tx[CatalogueStore].compare_fingerprints(whole(SOURCE), [low, high])).unchanged_count == 2
 
 
 async def test_loads_whole_products(uow: UnitOfWork, tenant: Tenant) -> None:
     [kept, other, _] = await add(uow, tenant, _table("k"), _table("l"), _table("m"))
     await add(uow, tenant, _table("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[CatalogueStore].load(SOURCE, ["k", "unknown"]) == {"k": kept}
-        assert await tx[CatalogueStore].load(SOURCE, [], ["l/2"]) == {"l": other}
-        assert await tx[CatalogueStore].load(SOURCE, ["k"], ["k/1", "l/1"]) == {"k": kept, "l": other}
-        assert await tx[CatalogueStore].load(SOURCE, [], []) == {}
+        assert await tx[CatalogueStore].load_products(SOURCE, ["k", "unknown"]) == {"k": kept}
+        assert await tx[CatalogueStore].load_products(SOURCE, [], ["l/2"]) == {"l": other}
+        assert await tx[CatalogueStore].load_products(SOURCE, ["k"], ["k/1", "l/1"]) == {"k": kept, "l": other}
+        assert await tx[CatalogueStore].load_products(SOURCE, [], []) == {}
 
 
 async def test_what_is_loaded_is_changed_only_by_saving(uow: UnitOfWork, tenant: Tenant) -> None:
     [kept] = await add(uow, tenant, _table())
     async with uow.begin(tenant, CALL) as tx:
-        loaded = (await tx[CatalogueStore].load(SOURCE, ["k"]))["k"]
+        loaded = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
         loaded.status = "discontinued"
         loaded.variants[0].offers[0].version = 9
         loaded.variants.pop()
     async with uow.begin(tenant, CALL) as tx:
-        assert (await tx[CatalogueStore].load(SOURCE, ["k"]))["k"] == kept
+        assert (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"] == kept
 
 
 async def test_finds_variants_by_key_or_lone_sku(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -140,7 +146,7 @@ async def test_finds_variants_by_key_or_lone_sku(uow: UnitOfWork, tenant: Tenant
     await add(uow, tenant, one, two)
     await add(uow, tenant, _table("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
-        found = await tx[CatalogueStore].load_by_variant(SOURCE, ["v1", "ab 1", "AB1", "SHARED", "AB-2", "--"])
+        found = await tx[CatalogueStore].load_variants(SOURCE, ["v1", "ab 1", "AB1", "SHARED", "AB-2", "--"])
     assert {key: (product.key, variant.key) for key, (product, variant) in found.items()} == {
         "v1": ("one", "v1"),
         "ab 1": ("one", "v1"),
@@ -154,12 +160,17 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _table())
     later = NOW + timedelta(hours=1)
     async with uow.begin(tenant, CALL) as tx:
-        product = (await tx[CatalogueStore].load(SOURCE, ["k"]))["k"]
+        product = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
         first = next(variant for variant in product.variants if variant.key == "k/1")
         product.data, product.version, product.status = {"title": "Round table"}, 2, "discontinued"
         first.data, first.version = {"sku": "XY-9"}, 2
         offer = next(offer for offer in first.offers if offer.location == "main")
-        offer.data, offer.version, offer.withdrawn_at, offer.stated = {"availability": "out_of_stock"}, 2, later, 0
+        offer.data, offer.version, offer.withdrawn_at, offer.stated_streams = (
+            {"availability": "out_of_stock"},
+            2,
+            later,
+            0,
+        )
         extra = builders.offer(first, location="north")
         batch = Batch(
             changed_products=[product],
@@ -168,27 +179,31 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
             new_offers=[extra],
             touched={product.id: product},
         )
-        await tx[CatalogueStore].save(whole(SOURCE), batch, later)
+        await tx[CatalogueStore].save_batch(whole(SOURCE), batch, later)
         await tx[EventLog].append([builders.event(product.id, type="product.updated")])
         assert [event.type for event in tx.recorded.events] == ["product.updated"]
     async with uow.begin(tenant, CALL) as tx:
-        product = (await tx[CatalogueStore].load(SOURCE, ["k"]))["k"]
+        product = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
         assert (product.data, product.version, product.status) == ({"title": "Round table"}, 2, "discontinued")
         assert product.updated_at == later
         first = next(variant for variant in product.variants if variant.key == "k/1")
         assert (first.data, first.version) == ({"sku": "XY-9"}, 2)
         offers = {offer.location: offer for offer in first.offers}
         assert set(offers) == {"main", "east", "north"}
-        assert (offers["main"].withdrawn_at, offers["main"].stated, offers["main"].version) == (later, 0, 2)
-    async with uow.read(tenant) as tx:
-        found = await tx[CatalogueStore].products(ProductFilter(q="xy9"), PageRequest())
+        assert (offers["main"].withdrawn_at, offers["main"].stated_streams, offers["main"].version) == (later, 0, 2)
+    async with uow.begin_reading(tenant) as tx:
+        found = await tx[CatalogueStore].list_products(ProductFilter(q="xy9"), PageRequest())
         assert [document.id for document in found.items] == [product.id]
         assert b"Round table" in found.items[0].body
-        assert (await tx[CatalogueStore].products(ProductFilter(q="oak"), PageRequest())).items == ()
-        assert (await tx[CatalogueStore].products(ProductFilter(q="ab1"), PageRequest())).items == ()
-        assert (await tx[CatalogueStore].products(ProductFilter(brand="lindgren"), PageRequest())).items == ()
+        assert (await tx[CatalogueStore].list_products(ProductFilter(q="oak"), PageRequest())).items == ()
+        assert (await tx[CatalogueStore].list_products(ProductFilter(q="ab1"), PageRequest())).items == ()
+        assert (await tx[CatalogueStore].list_products(ProductFilter(brand="lindgren"), PageRequest())).items == ()
         assert (
-            len((await tx[CatalogueStore].products(ProductFilter(availability="out_of_stock"), PageRequest())).items)
+            len(
+                (
+                    await tx[CatalogueStore].list_products(ProductFilter(availability="out_of_stock"), PageRequest())
+                ).items
+            )
             == 1
         )
 
@@ -196,7 +211,7 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
 async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _table())
     async with uow.begin(tenant, CALL) as tx:
-        product = (await tx[CatalogueStore].load(SOURCE, ["k"]))["k"]
+        product = (await tx[CatalogueStore].load_products(SOURCE, ["k"]))["k"]
     [offer, *others] = [offer for variant in product.variants for offer in variant.offers]
     offer.data, offer.version = {"availability": "low_stock"}, 2
     for other in others:
@@ -207,25 +222,25 @@ async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: 
         batch = Batch(
             changed_offers=[offer, *others],
             touched={product.id: product},
-            availabilities={product.id: frozenset({"low_stock", "backorder"})},
+            availabilities_by_product={product.id: frozenset({"low_stock", "backorder"})},
         )
-        await tx[CatalogueStore].save(whole(SOURCE), batch, NOW)
+        await tx[CatalogueStore].save_batch(whole(SOURCE), batch, NOW)
         assert tx.recorded.events == []
     async with uow.begin(tenant, CALL) as tx:
-        await tx[CatalogueStore].save(
+        await tx[CatalogueStore].save_batch(
             whole(SOURCE), Batch(changed_products=[product], touched={product.id: product}), NOW
         )
     assert product == given
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         for availability, count in (("low_stock", 1), ("backorder", 1), ("in_stock", 0)):
-            found = await tx[CatalogueStore].products(ProductFilter(availability=availability), PageRequest())
+            found = await tx[CatalogueStore].list_products(ProductFilter(availability=availability), PageRequest())
             assert len(found.items) == count
 
 
 async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _table("k"), builders.product(SOURCE, "cat_1", "l"))
     async with uow.begin(tenant, CALL) as tx:
-        products = await tx[CatalogueStore].load(SOURCE, ["k", "l"])
+        products = await tx[CatalogueStore].load_products(SOURCE, ["k", "l"])
         old, new = products["k"], products["l"]
         variant = next(entry for entry in old.variants if entry.key == "k/1")
         old.variants.remove(variant)
@@ -236,9 +251,9 @@ async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenan
         batch = Batch(
             changed_variants=[variant], changed_offers=list(variant.offers), touched={old.id: old, new.id: new}
         )
-        await tx[CatalogueStore].save(whole(SOURCE), batch, NOW)
+        await tx[CatalogueStore].save_batch(whole(SOURCE), batch, NOW)
     async with uow.begin(tenant, CALL) as tx:
-        products = await tx[CatalogueStore].load(SOURCE, ["k", "l"])
+        products = await tx[CatalogueStore].load_products(SOURCE, ["k", "l"])
         assert [entry.key for entry in products["l"].variants] == ["k/1"]
         assert len(products["l"].variants[0].offers) == 2
         assert [entry.key for entry in products["k"].variants] == ["k/2"]
@@ -249,33 +264,33 @@ async def test_nothing_of_an_undone_chunk_stays(uow: UnitOfWork, tenant: Tenant)
     with pytest.raises(NotFound):
         async with uow.begin(tenant, CALL) as tx:
             batch = Batch(new_products=[product], touched={product.id: product}, fingerprints=[row_fingerprint("k")])
-            await tx[CatalogueStore].save(whole(SOURCE), batch, NOW)
+            await tx[CatalogueStore].save_batch(whole(SOURCE), batch, NOW)
             raise NotFound
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[CatalogueStore].product(product.id) is None
-        assert (await tx[CatalogueStore].compare(whole(SOURCE), [row_fingerprint("k")])).changed == {"k"}
+        assert await tx[CatalogueStore].get_product(product.id) is None
+        assert (await tx[CatalogueStore].compare_fingerprints(whole(SOURCE), [row_fingerprint("k")])).changed == {"k"}
 
 
 async def test_counts_what_a_stream_states(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _table("k"), _table("l"))
     await add(uow, tenant, _table("k", OTHER))
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[CatalogueStore].stated_offers(SOURCE, "catalogue") == 4
-        assert await tx[CatalogueStore].stated_offers(SOURCE, "stock") == 4
-        assert await tx[CatalogueStore].stated_offers("src_0000000000000000000003", "stock") == 0
-        stated = await tx[CatalogueStore].stated_of(SOURCE, "catalogue", ["k", "unknown"])
+        assert await tx[CatalogueStore].count_stated_offers(SOURCE, "catalogue") == 4
+        assert await tx[CatalogueStore].count_stated_offers(SOURCE, "stock") == 4
+        assert await tx[CatalogueStore].count_stated_offers("src_0000000000000000000003", "stock") == 0
+        stated = await tx[CatalogueStore].find_stated_offers(SOURCE, "catalogue", ["k", "unknown"])
         assert stated == {("k/1", "main"), ("k/2", "main")}
 
 
 async def test_stock_is_stated_under_the_fingerprints_own_key(uow: UnitOfWork, tenant: Tenant) -> None:
     product = builders.product(SOURCE, "cat_1", "k")
-    builders.offer(builders.variant(product, "v1", data={"sku": "AB-1"}), location="east", stated=STOCK_STREAM)
+    builders.offer(builders.variant(product, "v1", data={"sku": "AB-1"}), location="east", stated_streams=STOCK_STREAM)
     builders.offer(builders.variant(product, "v2", data={"sku": "AB-2"}))
     await add(uow, tenant, product)
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[CatalogueStore].stated_of(SOURCE, "stock", ["v1"]) == {("v1", "east")}
-        assert await tx[CatalogueStore].stated_of(SOURCE, "stock", ["ab1"]) == {("ab1", "east")}
-        assert await tx[CatalogueStore].stated_of(SOURCE, "stock", ["v2", "AB-2"]) == frozenset()
+        assert await tx[CatalogueStore].find_stated_offers(SOURCE, "stock", ["v1"]) == {("v1", "east")}
+        assert await tx[CatalogueStore].find_stated_offers(SOURCE, "stock", ["ab1"]) == {("ab1", "east")}
+        assert await tx[CatalogueStore].find_stated_offers(SOURCE, "stock", ["v2", "AB-2"]) == frozenset()
 
 
 async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
@@ -290,13 +305,13 @@ async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
 
     async def due(after: timedelta) -> set[str]:
         async with uow.begin(tenant, CALL) as tx:
-            absences = await tx[CatalogueStore].absences(SOURCE, NOW + after - PROBABLY_DISCONTINUED_AFTER)
-            return {one.key for one in absences if next_status(one, NOW + after)}
+            absences = await tx[CatalogueStore].find_absent_products(SOURCE, NOW + after - PROBABLY_DISCONTINUED_AFTER)
+            return {one.key for one in absences if compute_next_status(one, NOW + after)}
 
     for _ in range(2):
-        await store(uow, tenant, Batch(absent=list(rows)), key_range)
+        await store(uow, tenant, Batch(absent_keys=list(rows)), key_range)
     assert await due(timedelta(days=40)) == set()
-    await store(uow, tenant, Batch(absent=list(rows)), key_range, NOW + timedelta(hours=1))
+    await store(uow, tenant, Batch(absent_keys=list(rows)), key_range, NOW + timedelta(hours=1))
     assert await due(timedelta(hours=71)) == set()
     assert await due(timedelta(hours=72)) == {"active"}
     assert await due(timedelta(days=30)) == {"active", "probably_discontinued"}
@@ -307,11 +322,11 @@ async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
 async def test_an_item_as_its_source_keys_it(uow: UnitOfWork, tenant: Tenant) -> None:
     [kept] = await add(uow, tenant, _table("k"))
     first, second = kept.variants
-    async with uow.read(tenant) as tx:
-        item = await tx[CatalogueStore].item(first.id)
+    async with uow.begin_reading(tenant) as tx:
+        item = await tx[CatalogueStore].get_source_item(first.id)
         assert item == SourceItem(first.id, SOURCE, "k", first.key, first.data["sku"], first.offers)
-        other = await tx[CatalogueStore].item(second.id)
+        other = await tx[CatalogueStore].get_source_item(second.id)
         assert other is not None and list(other.offers) == second.offers
-        assert await tx[CatalogueStore].item(new_id("var")) is None
-    async with uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
-        assert await tx[CatalogueStore].item(first.id) is None
+        assert await tx[CatalogueStore].get_source_item(new_id("var")) is None
+    async with uow.begin_reading(Tenant(tenant.org, not tenant.livemode)) as tx:
+        assert await tx[CatalogueStore].get_source_item(first.id) is None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.catalogue import categories
-from domain.catalogue.category_rules import CategoryRules, Filed, RuleChange
+from domain.catalogue.category_rules import CategoryRules, ProductCategory, RuleChange
 from domain.catalogue.model import Product, ProductFilter
 from domain.catalogue.ports import CatalogueStore
 from domain.jobs.model import ClaimedJob
@@ -18,9 +18,9 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run, RunStatus, RunTrigger
 from domain.runs.ports import RunStore
-from domain.runs.queueing import REFILE, execution, queued
+from domain.runs.queueing import REASSIGN_CATEGORIES, new_execution_job, new_run
 from domain.runs.usecases import category_rules
-from domain.runs.usecases.category_rules import Refiling
+from domain.runs.usecases.category_rules import CategoryReassignment
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -30,7 +30,8 @@ from tests.support.catalogues import add
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 CHAIRS, SOFAS = (
-    next(entry.id for entry in categories.everything().values() if entry.slug == slug) for slug in ("chairs", "sofas")
+    next(entry.id for entry in categories.category_by_id().values() if entry.slug == slug)
+    for slug in ("chairs", "sofas")
 )
 SOURCE, OTHER = "src_0000000000000000000001", "src_0000000000000000000002"
 
@@ -43,29 +44,31 @@ def _product(key: str, *path: str, source: str = SOURCE, stated: str | None = No
 async def test_paths_are_counted_for_each_source_those_of_most_products_first(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _product("1", "A", "B"), _product("2", "A", "B"), _product("3", "Ä\tß"), _product("4"))
     await add(uow, tenant, _product("1", "A", source=OTHER))
-    async with uow.read(tenant) as tx:
-        found = await tx[CatalogueStore].category_paths(SOURCE, 10, 100)
-        assert (found.products, found.left_out) == ({("A", "B"): 2, ("Ä\tß",): 1}, 0)
-        few = await tx[CatalogueStore].category_paths(SOURCE, 1, 100)
-        assert (few.products, few.left_out) == ({("A", "B"): 2}, 1)
-        short = await tx[CatalogueStore].category_paths(SOURCE, 10, 12)  # `["A","B"]` has 9
-        assert (short.products, short.left_out) == ({("A", "B"): 2}, 1)
-        assert (await tx[CatalogueStore].category_paths("src_3", 1, 100)).products == {}
-    async with uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
-        assert (await tx[CatalogueStore].category_paths(SOURCE, 10, 100)).products == {}
+    async with uow.begin_reading(tenant) as tx:
+        found = await tx[CatalogueStore].list_category_paths(SOURCE, 10, 100)
+        assert (found.product_count_by_path, found.omitted_count) == ({("A", "B"): 2, ("Ä\tß",): 1}, 0)
+        few = await tx[CatalogueStore].list_category_paths(SOURCE, 1, 100)
+        assert (few.product_count_by_path, few.omitted_count) == ({("A", "B"): 2}, 1)
+        short = await tx[CatalogueStore].list_category_paths(SOURCE, 10, 12)  # `["A","B"]` has 9
+        assert (short.product_count_by_path, short.omitted_count) == ({("A", "B"): 2}, 1)
+        assert (await tx[CatalogueStore].list_category_paths("src_3", 1, 100)).product_count_by_path == {}
+    async with uow.begin_reading(Tenant(tenant.org, not tenant.livemode)) as tx:
+        assert (await tx[CatalogueStore].list_category_paths(SOURCE, 10, 100)).product_count_by_path == {}
 
 
 async def test_places_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second = _product("1", "A", category=CHAIRS, stated=SOFAS), _product("2")
     await add(uow, tenant, first, second)
     await add(uow, tenant, _product("1", "A", source=OTHER))
-    expected = sorted([Filed(first.id, "1", ("A",), CHAIRS, SOFAS), Filed(second.id, "2", (), None, None)])
-    async with uow.read(tenant) as tx:
-        assert await tx[CatalogueStore].filings(SOURCE, "", 10) == expected
-        assert await tx[CatalogueStore].filings(SOURCE, "", 1) == expected[:1]
-        assert await tx[CatalogueStore].filings(SOURCE, expected[0].id, 10) == expected[1:]
+    expected = sorted(
+        [ProductCategory(first.id, "1", ("A",), CHAIRS, SOFAS), ProductCategory(second.id, "2", (), None, None)]
+    )
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[CatalogueStore].list_product_categories(SOURCE, "", 10) == expected
+        assert await tx[CatalogueStore].list_product_categories(SOURCE, "", 1) == expected[:1]
+        assert await tx[CatalogueStore].list_product_categories(SOURCE, expected[0].id, 10) == expected[1:]
     async with uow.begin(tenant, CALL) as tx:
-        assert (await tx[CatalogueStore].load(SOURCE, ["1"]))["1"].stated_category == SOFAS
+        assert (await tx[CatalogueStore].load_products(SOURCE, ["1"]))["1"].stated_category == SOFAS
 
 
 async def _queued(uow: UnitOfWork, tenant: Tenant, *changes: RuleChange) -> Run:
@@ -77,45 +80,45 @@ async def _queued(uow: UnitOfWork, tenant: Tenant, *changes: RuleChange) -> Run:
             await tx.store(CategoryRules).add(CategoryRules(SOURCE, tx.now, tx.now))
         rules = await tx.store(CategoryRules).get(SOURCE, lock=True)
         assert rules is not None
-        await tx.store(CategoryRules).save(rules.changed(tx.now, changes))
-        run = queued(SOURCE, RunTrigger.CATEGORY_RULES, tx.now)
+        await tx.store(CategoryRules).save(rules.with_changes(tx.now, changes))
+        run = new_run(SOURCE, RunTrigger.CATEGORY_RULES, tx.now)
         await tx[RunStore].add(run)
-        await tx[JobStore].add(execution(run, tenant))
+        await tx[JobStore].add(new_execution_job(run, tenant))
     return run
 
 
 async def _claimed(backend: Backend, tenant: Tenant) -> ClaimedJob:
     [job] = await backend.dispatch.claim(f"{tenant.org}/source:{SOURCE}", 1, timedelta(seconds=30))
-    assert job.kind == REFILE
+    assert job.kind == REASSIGN_CATEGORIES
     return job
 
 
 async def _refiled(backend: Backend, tenant: Tenant, run: Run) -> Run:
-    await Refiling(backend.uow)(await _claimed(backend, tenant), asyncio.Event())
-    async with backend.uow.read(tenant) as tx:
+    await CategoryReassignment(backend.uow)(await _claimed(backend, tenant), asyncio.Event())
+    async with backend.uow.begin_reading(tenant) as tx:
         return await tx[RunStore].get(run.id) or run
 
 
 async def test_refiling_writes_what_moves_alone_some_at_a_time(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(category_rules, "LOOKED_AT", 4)
-    monkeypatch.setattr(category_rules, "WRITTEN", 2)
+    monkeypatch.setattr(category_rules, "READ_BATCH", 4)
+    monkeypatch.setattr(category_rules, "WRITE_BATCH", 2)
     uow = backend.uow
     await add(uow, tenant, *(_product(str(number), "A", "B") for number in range(7)), _product("other", "C"))
     run = await _refiled(backend, tenant, await _queued(uow, tenant, RuleChange(("A",), CHAIRS)))
     assert (run.status, run.stats, run.snapshot) == (RunStatus.SUCCEEDED, {"products_changed": 7}, None)
-    async with uow.read(tenant) as tx:
-        loaded = await tx[CatalogueStore].filings(SOURCE, "", 100)
+    async with uow.begin_reading(tenant) as tx:
+        loaded = await tx[CatalogueStore].list_product_categories(SOURCE, "", 100)
         assert [one.category for one in loaded if one.path == ("A", "B")] == [CHAIRS] * 7
-        page = await tx[CatalogueStore].products(ProductFilter(category=CHAIRS), PageRequest(100))
+        page = await tx[CatalogueStore].list_products(ProductFilter(category=CHAIRS), PageRequest(100))
         assert len(page.items) == 7 and all(CHAIRS.encode() in document.body for document in page.items)
     again = await _refiled(backend, tenant, await _queued(uow, tenant))
     assert again.stats == {"products_changed": 0}
     gone = await _refiled(backend, tenant, await _queued(uow, tenant, RuleChange(("A",), None)))
     assert gone.stats == {"products_changed": 7}
-    async with uow.read(tenant) as tx:
-        assert not (await tx[CatalogueStore].products(ProductFilter(category=CHAIRS), PageRequest(100))).items
+    async with uow.begin_reading(tenant) as tx:
+        assert not (await tx[CatalogueStore].list_products(ProductFilter(category=CHAIRS), PageRequest(100))).items
 
 
 async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant: Tenant) -> None:
@@ -123,9 +126,9 @@ async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant
     await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
     job = await _claimed(backend, tenant)
     with pytest.raises(LeaseLost):
-        await Refiling(backend.uow)(replace(job, attempt=job.attempt - 1), asyncio.Event())
-    async with backend.uow.read(tenant) as tx:
-        assert [one.category for one in await tx[CatalogueStore].filings(SOURCE, "", 10)] == [None]
+        await CategoryReassignment(backend.uow)(replace(job, attempt=job.attempt - 1), asyncio.Event())
+    async with backend.uow.begin_reading(tenant) as tx:
+        assert [one.category for one in await tx[CatalogueStore].list_product_categories(SOURCE, "", 10)] == [None]
 
 
 async def test_a_run_that_fails_over_and_over_ends(
@@ -134,18 +137,18 @@ async def test_a_run_that_fails_over_and_over_ends(
     await add(backend.uow, tenant, _product("1", "A"))
     run = await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
     job = await _claimed(backend, tenant)
-    monkeypatch.setattr(category_rules, "LOOKED_AT", "many")  # something that nobody has foreseen
+    monkeypatch.setattr(category_rules, "READ_BATCH", "many")  # something that nobody has foreseen
     with pytest.raises(Exception):  # noqa: B017  whatever the store says to that
-        await Refiling(backend.uow)(job, asyncio.Event())
-    monkeypatch.setattr(category_rules, "TRIES", job.attempt)
-    await Refiling(backend.uow)(job, asyncio.Event())
-    async with backend.uow.read(tenant) as tx:
+        await CategoryReassignment(backend.uow)(job, asyncio.Event())
+    monkeypatch.setattr(category_rules, "MAX_ATTEMPTS", job.attempt)
+    await CategoryReassignment(backend.uow)(job, asyncio.Event())
+    async with backend.uow.begin_reading(tenant) as tx:
         ended = await tx[RunStore].get(run.id)
         assert ended and ended.error and (ended.status, ended.error.code) == ("failed", "internal_error")
-        assert await tx[RunStore].last_ended(SOURCE, ended.stream) is None
+        assert await tx[RunStore].find_last_succeeded_or_failed(SOURCE, ended.stream) is None
 
 
 async def test_rules_are_each_tenants_own(uow: UnitOfWork, tenant: Tenant) -> None:
     await _queued(uow, tenant, RuleChange(("A",), CHAIRS))
-    async with uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
+    async with uow.begin_reading(Tenant(tenant.org, not tenant.livemode)) as tx:
         assert await tx.store(CategoryRules).get(SOURCE) is None

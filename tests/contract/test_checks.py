@@ -9,15 +9,15 @@ import pytest
 
 from domain.catalogue.model import Stream
 from domain.catalogue.ports import CatalogueStore
-from domain.checks.model import OPEN_CHECKS, CheckFailure, CheckStatus
-from domain.ingestion.ports import FetchFailed, Item, ParseFailed
+from domain.checks.model import MAX_OPEN_CHECKS, CheckFailure, CheckStatus
+from domain.ingestion.ports import FetchFailed, ParseFailed, StockRequest
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import LeaseLost, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import RunStatus, RunTrigger
 from domain.runs.ports import RunStore
-from domain.runs.queueing import lane
+from domain.runs.queueing import build_source_lane
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from tests.support import builders
@@ -38,7 +38,7 @@ async def _desk(backend: Backend, tenant: Tenant) -> tuple[CheckDesk, str]:
 
 
 async def _source(desk: CheckDesk) -> Source:
-    async with desk.backend.uow.read(desk.tenant) as tx:
+    async with desk.backend.uow.begin_reading(desk.tenant) as tx:
         found = await tx[SourceStore].get(desk.source.id)
     assert found is not None
     return found
@@ -55,10 +55,12 @@ async def test_what_can_be_had_becomes_what_is_answered_and_all_else_stays(backe
     assert await desk.offers(variant) == {PLACE: PRICES | {"quantity": 3, "availability": "low_stock"}}
     other = (await desk.variants("A-2"))["A-2"]
     assert (await desk.offers(other))[PLACE]["quantity"] == 8, "rows of other items are passed over"
-    assert desk.connectors.checked == [Item("A-1", "A-1", "A-1")] and desk.connectors.asked[-1].stream == "stock"
+    assert (
+        desk.connectors.checked == [StockRequest("A-1", "A-1", "A-1")] and desk.connectors.tasks[-1].stream == "stock"
+    )
     run = await desk.run(check.runs[0])
     assert (run.trigger, run.stream, run.status) == (RunTrigger.STOCK_CHECK, Stream.STOCK, RunStatus.SUCCEEDED)
-    assert (run.complete, run.snapshot, run.stats["offers_changed"]) == (False, None, 1)
+    assert (run.is_complete, run.snapshot, run.stats["offers_changed"]) == (False, None, 1)
     [event] = await desk.events("offer.changed")
     assert (event["data"]["facets"], event["correlation_id"]) == (["stock", "availability"], run.id)
     assert [one["path"] for one in event["data"]["fields"]] == ["availability", "quantity"]
@@ -67,7 +69,7 @@ async def test_what_can_be_had_becomes_what_is_answered_and_all_else_stays(backe
     assert replace(after, checked_at=None) == before, "health, freshness and schedule say nothing of one item"
 
 
-async def test_no_stream_states_it_by_that_and_the_next_run_states_the_stock_anew(
+async def test_a_check_is_no_statement_of_a_stream_and_the_next_run_restates_the_stock(
     backend: Backend, tenant: Tenant
 ) -> None:
     desk, variant = await _desk(backend, tenant)
@@ -95,7 +97,7 @@ async def test_a_feed_without_stock_leaves_what_was_checked(backend: Backend, te
     assert (await desk.offers(variant))[PLACE]["availability"] == "in_stock", "the feed states no stock"
 
 
-async def test_a_stock_stream_states_its_stock_anew_as_well(backend: Backend, tenant: Tenant) -> None:
+async def test_a_stock_stream_restates_its_stock_as_well(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     stock = b"SKU,Qty\nA-1,5\nA-2,6\n"
     await desk.pull(stock, Stream.STOCK)
@@ -123,8 +125,8 @@ async def test_locations_apart(backend: Backend, tenant: Tenant) -> None:
     stored = await desk.offers(variant)
     assert {place: offer["quantity"] for place, offer in stored.items()} == {"East": 0, "West": 9}, "none is made"
     assert check.status == CheckStatus.SUCCEEDED
-    told = sorted((one.quantity, one.failure.code if one.failure else None) for one in check.results)
-    assert told == [(0, None), (9, "not_stated")]
+    results = sorted((one.quantity, one.failure.code if one.failure else None) for one in check.results)
+    assert results == [(0, None), (9, "not_stated")]
     [problem] = (await desk.run(check.runs[0])).problems
     assert "West" in problem.detail
 
@@ -132,7 +134,7 @@ async def test_locations_apart(backend: Backend, tenant: Tenant) -> None:
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        (FetchFailed("fetch_failed", "It answered 503.", waiting="upstream_busy"), "fetch_failed"),
+        (FetchFailed("fetch_failed", "It answered 503.", wait_reason="upstream_busy"), "fetch_failed"),
         (FetchFailed("credentials_refused", "It answered 401."), "credentials_refused"),
         (ParseFailed("This is no shop."), "parse_failed"),
         (b"SKU,Qty\nB-9,4\n", "parse_failed"),
@@ -141,7 +143,7 @@ async def test_locations_apart(backend: Backend, tenant: Tenant) -> None:
         (b"", "parse_failed"),
     ],
 )
-async def test_what_goes_wrong_is_told_and_changes_nothing(
+async def test_errors_are_reported_and_change_nothing(
     backend: Backend, tenant: Tenant, answer: bytes | Exception, code: str
 ) -> None:
     desk, variant = await _desk(backend, tenant)
@@ -154,7 +156,7 @@ async def test_what_goes_wrong_is_told_and_changes_nothing(
     assert (await desk.run(check.runs[0])).error is not None
 
 
-async def test_who_cannot_be_asked(backend: Backend, tenant: Tenant) -> None:
+async def test_sources_that_cannot_be_checked(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     for changes, code in (({"connector": "csv"}, "not_checkable"), ({"status": "paused"}, "source_not_active")):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
@@ -166,28 +168,30 @@ async def test_who_cannot_be_asked(backend: Backend, tenant: Tenant) -> None:
     for unknown in (new_id("var"), "var_x"):
         with pytest.raises(NotFound):
             await desk.begin(unknown)
-    for stranger in (Tenant(tenant.org, not tenant.livemode), await backend.tenant()):
+    for outsider in (Tenant(tenant.org, not tenant.livemode), await backend.tenant()):
         with pytest.raises(NotFound):
-            async with backend.uow.begin(stranger, builders.CALL) as tx:
-                await desk.service.begin(tx, variant)
+            async with backend.uow.begin(outsider, builders.CALL) as tx:
+                await desk.service.start_check(tx, variant)
 
 
 async def test_credentials_that_do_not_open(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx[SourceStore].seal(desk.source.id, b"sealed")
+        await tx[SourceStore].save_encrypted_credentials(desk.source.id, b"sealed")
     check = await desk.check(variant, b"SKU,Qty\nA-1,3\n")
     assert check.results[0].failure is not None and check.results[0].failure.code == "credentials_refused"
     assert desk.connectors.checked == []
 
 
-async def test_one_that_waits_asks_for_all_and_no_more_than_some_wait(backend: Backend, tenant: Tenant) -> None:
+async def test_one_waiting_check_serves_all_and_the_number_of_waiting_checks_is_limited(
+    backend: Backend, tenant: Tenant
+) -> None:
     desk, variant = await _desk(backend, tenant)
     first, second = await desk.begin(variant), await desk.begin(variant)
     assert first.id != second.id and first.runs == second.runs
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        assert await tx[RunStore].open(desk.source.id) is None, "a pull is not refused for it"
-        for _number in range(OPEN_CHECKS - 1):
+        assert await tx[RunStore].find_open(desk.source.id) is None, "a pull is not refused for it"
+        for _number in range(MAX_OPEN_CHECKS - 1):
             await tx[RunStore].add(builders.run(desk.source.id, trigger="stock_check", stream="stock"))
     other = await desk.begin((await desk.variants("A-2"))["A-2"])
     assert other.results[0].failure is not None and other.results[0].failure.code == "too_many_checks"
@@ -198,10 +202,10 @@ async def test_it_waits_behind_an_open_run_and_answers_what_is_known(backend: Ba
     desk, variant = await _desk(backend, tenant)
     desk.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
     idle = replace(desk.service, pauses=(0.0,), sleep=asyncio.sleep)
-    check = await idle.settled(tenant, await desk.begin(variant))
+    check = await idle.wait_for_results(tenant, await desk.begin(variant))
     assert (check.status, check.results[0].quantity, check.results[0].checked_at) == (CheckStatus.QUEUED, 7, None)
     await desk.work()
-    again = await idle.settled(tenant, check)
+    again = await idle.wait_for_results(tenant, check)
     assert (again.id, again.status, again.results[0].quantity) == (check.id, CheckStatus.SUCCEEDED, 3)
 
 
@@ -217,7 +221,7 @@ async def test_whoever_lost_the_job_writes_nothing(backend: Backend, tenant: Ten
     assert (await desk.run(check.runs[0])).status == RunStatus.SUCCEEDED
 
 
-async def test_errors_of_our_own_are_tried_again_and_then_told(backend: Backend, tenant: Tenant) -> None:
+async def test_internal_errors_are_retried_and_then_reported(backend: Backend, tenant: Tenant) -> None:
     desk, variant = await _desk(backend, tenant)
     desk.connectors.stock = KeyError("a bug")
     check = await desk.begin(variant)
@@ -234,7 +238,7 @@ async def test_errors_of_our_own_are_tried_again_and_then_told(backend: Backend,
 
 
 async def _claimed(desk: CheckDesk) -> ClaimedJob:
-    where = f"{desk.tenant.org}/{lane(desk.source.id)}"
+    where = f"{desk.tenant.org}/{build_source_lane(desk.source.id)}"
     [job] = await desk.backend.dispatch.claim(where, 1, timedelta(seconds=30))
     return job
 
@@ -262,7 +266,7 @@ async def test_a_blank_cell_of_a_catalogue_removes_what_its_column_stated(backen
     await desk.pull(header + b"A-1,Oak chair,100,,,\nA-2,Oak table,200,150,Blue,40\n")
     assert (await desk.offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "unknown"}
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        [chair] = (await tx[CatalogueStore].load(desk.source.id, ["A-1"]))["A-1"].variants
+        [chair] = (await tx[CatalogueStore].load_products(desk.source.id, ["A-1"]))["A-1"].variants
     assert not chair.data.keys() & {"colour", "cartons"}
 
 

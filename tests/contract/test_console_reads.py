@@ -1,4 +1,4 @@
-"""What the console asks of stores beside the API: values to narrow a list to, the log of some products, days of runs."""
+"""Reads of the console that the API does not have: values to narrow a list to, the log of some products, days of runs."""
 
 import random
 from dataclasses import replace
@@ -6,15 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from adapters.wire.events import WireEventRendering
-from domain.catalogue import categories, search
-from domain.catalogue.completions import grown
-from domain.catalogue.filter_counts import FilterCounts, most
+from adapters.api_json.events import JsonEventRendering
+from domain.catalogue import categories, search_terms
+from domain.catalogue.completions import complete_query
+from domain.catalogue.filter_counts import FilterCounts, list_most_frequent
 from domain.catalogue.model import Product, ProductFilter
 from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.usecases.service import CatalogueService
+from domain.changes.usecases.log_tailer import LogTailer
 from domain.changes.usecases.service import ChangesService
-from domain.changes.usecases.tailing import LogTailer
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.asyncio
 
 
 async def _counts(backend: Backend, tenant: Tenant, **filter: object) -> FilterCounts:
-    async with backend.uow.read(tenant) as tx:
-        return await tx[CatalogueStore].filter_counts(ProductFilter(**filter))
+    async with backend.uow.begin_reading(tenant) as tx:
+        return await tx[CatalogueStore].count_filter_values(ProductFilter(**filter))
 
 
 def _expected(products: list[Product], value: object) -> dict[str, int]:
@@ -40,30 +40,32 @@ def _expected(products: list[Product], value: object) -> dict[str, int]:
     return found
 
 
-async def test_counts_tell_what_a_list_can_be_narrowed_to(backend: Backend, tenant: Tenant) -> None:
+async def test_counts_state_how_a_list_can_be_filtered(backend: Backend, tenant: Tenant) -> None:
     dice, source, catalogue = random.Random(7), new_id("src"), new_id("cat")
     made = [random_product(dice, source, catalogue, f"k{n}") for n in range(40)]
     kept = await add(backend.uow, tenant, *made)
     counts = await _counts(backend, tenant)
-    assert counts.looked == 40 and counts.whole
+    assert counts.counted_products == 40 and counts.is_complete
     assert dict(counts.statuses) == _expected(kept, lambda one: [str(one.status)])
-    assert dict(counts.availabilities) == _expected(kept, search.availabilities)
+    assert dict(counts.availabilities) == _expected(kept, search_terms.list_availabilities)
     assert list(counts.categories) == list(
-        most(_expected(kept, lambda one: categories.above(one.data.get("category"))))
+        list_most_frequent(_expected(kept, lambda one: categories.path_ids(one.data.get("category"))))
     )
     assert dict(counts.sources) == {source: 40}
-    keys = _expected(kept, lambda one: [search.brand_key(one.data["brand"])] if one.data.get("brand") else [])
-    assert {search.brand_key(brand): count for brand, count in counts.brands} == keys
-    for name, told in (
+    keys = _expected(
+        kept, lambda one: [search_terms.normalise_brand(one.data["brand"])] if one.data.get("brand") else []
+    )
+    assert {search_terms.normalise_brand(brand): count for brand, count in counts.brands} == keys
+    for name, expected in (
         ("brand", counts.brands),
         ("status", counts.statuses),
         ("availability", counts.availabilities),
         ("category", counts.categories),
     ):
-        for value, count in told:
-            assert (await _counts(backend, tenant, **{name: value})).looked == count, (name, value)
-    assert (await _counts(backend, tenant, q="oak table", status="active")).whole
-    assert (await _counts(backend, tenant, catalogue=new_id("cat"))).looked == 0
+        for value, count in expected:
+            assert (await _counts(backend, tenant, **{name: value})).counted_products == count, (name, value)
+    assert (await _counts(backend, tenant, q="oak table", status="active")).is_complete
+    assert (await _counts(backend, tenant, catalogue=new_id("cat"))).counted_products == 0
 
 
 async def test_what_is_being_typed_grows_into_what_there_is(backend: Backend, tenant: Tenant) -> None:
@@ -76,20 +78,26 @@ async def test_what_is_being_typed_grows_into_what_there_is(backend: Backend, te
     for number, product in enumerate(made):
         builders.variant(product, f"v{number}", data={"sku": f"LM-10{number}", "mpn": f"M{number}"})
     kept = await add(backend.uow, tenant, *made)
-    async with backend.uow.read(tenant) as tx:
+    async with backend.uow.begin_reading(tenant) as tx:
         service = CatalogueService()
-        assert list((await service.completions(tx, "oak")).words) == ["oaken", "oakley"]
-        typed = await service.completions(tx, "Pine TAB")
-        assert list(typed.words) == ["table", "tabouret"] and grown("Pine TAB", typed) == [
+        assert list((await service.find_completions(tx, "oak")).words) == ["oaken", "oakley"]
+        typed = await service.find_completions(tx, "Pine TAB")
+        assert list(typed.words) == ["table", "tabouret"] and complete_query("Pine TAB", typed) == [
             "pine table",
             "pine tabouret",
         ]
-        assert not (await service.completions(tx, "oak ")).words and not (await service.completions(tx, "")).words
-        assert list((await service.completions(tx, "lm-10")).variants) == [one.variants[0].id for one in kept]
-        assert list((await service.completions(tx, "LM 102")).variants) == [kept[2].variants[0].id]
-        assert not (await service.completions(tx, "lm")).variants
-    async with backend.uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
-        assert not (await service.completions(tx, "oak")).words and not (await service.completions(tx, "lm10")).variants
+        assert (
+            not (await service.find_completions(tx, "oak ")).words
+            and not (await service.find_completions(tx, "")).words
+        )
+        assert list((await service.find_completions(tx, "lm-10")).variants) == [one.variants[0].id for one in kept]
+        assert list((await service.find_completions(tx, "LM 102")).variants) == [kept[2].variants[0].id]
+        assert not (await service.find_completions(tx, "lm")).variants
+    async with backend.uow.begin_reading(Tenant(tenant.org, not tenant.livemode)) as tx:
+        assert (
+            not (await service.find_completions(tx, "oak")).words
+            and not (await service.find_completions(tx, "lm10")).variants
+        )
 
 
 async def test_a_products_log_has_its_offers_events_in_order(backend: Backend, tenant: Tenant) -> None:
@@ -100,18 +108,20 @@ async def test_a_products_log_has_its_offers_events_in_order(backend: Backend, t
     ]
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         await tx[EventLog].append(events)
-    changes = ChangesService(backend.events, LogTailer(backend.events, WireEventRendering(), backend.signals))
-    told = await changes.history(tenant, [mine])
-    assert [one.id for one in told.events] == [one.id for one in events if one.product == mine] and told.whole
-    newest = await changes.history(tenant, [mine], 3)
-    assert [one.id for one in newest.events] == [one.id for one in told.events][-3:] and not newest.whole
-    assert not (await changes.history(Tenant(tenant.org, not tenant.livemode), [mine])).events
-    counted = await changes.counts(tenant, backend.now() - timedelta(hours=1))
-    assert dict(counted.by_type) == {"offer.changed": 12} and counted.whole
-    assert not (await changes.counts(tenant, backend.now() + timedelta(hours=2))).by_type
+    changes = ChangesService(backend.events, LogTailer(backend.events, JsonEventRendering(), backend.signals))
+    history = await changes.find_product_history(tenant, [mine])
+    assert [one.id for one in history.events] == [
+        one.id for one in events if one.product == mine
+    ] and history.is_complete
+    newest = await changes.find_product_history(tenant, [mine], 3)
+    assert [one.id for one in newest.events] == [one.id for one in history.events][-3:] and not newest.is_complete
+    assert not (await changes.find_product_history(Tenant(tenant.org, not tenant.livemode), [mine])).events
+    counted = await changes.count_events_by_type(tenant, backend.now() - timedelta(hours=1))
+    assert dict(counted.by_type) == {"offer.changed": 12} and counted.is_complete
+    assert not (await changes.count_events_by_type(tenant, backend.now() + timedelta(hours=2))).by_type
 
 
-async def test_days_tell_how_runs_ended(backend: Backend, tenant: Tenant) -> None:
+async def test_daily_counts_state_how_runs_ended(backend: Backend, tenant: Tenant) -> None:
     source, now = new_id("src"), builders.MOMENT
     made = [
         builders.run(source, status=status, trigger=trigger, created_at=now - timedelta(days=days))
@@ -123,6 +133,6 @@ async def test_days_tell_how_runs_ended(backend: Backend, tenant: Tenant) -> Non
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for run in made:
             await tx[RunStore].add(replace(run, stream="stock" if run.status == "failed" else "catalogue"))
-    async with backend.uow.read(tenant) as tx:
-        days = await tx[RunStore].days(now - timedelta(days=14))
+    async with backend.uow.begin_reading(tenant) as tx:
+        days = await tx[RunStore].count_by_day(now - timedelta(days=14))
     assert list(days) == [RunDay(source, (now - timedelta(days=2)).date(), 0, 1), RunDay(source, now.date(), 1, 1)]

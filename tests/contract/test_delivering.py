@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from domain.changes.model import ALL, OPEN_END, FeedPosition, View
+from domain.changes.model import ALL, OPEN_END, FeedPosition, LogView
 from domain.events.model import Event, LogPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import DisabledReason, Filters, Recovery
-from domain.webhooks.ports import Sent, WebhookStore
+from domain.webhooks.ports import PostResult, WebhookStore
 from domain.webhooks.usecases import endpoint_queue
-from domain.webhooks.usecases.secrets import signature
+from domain.webhooks.usecases.secrets import create_signature_header
 from tests.contract.desk import CALL, KEY, Desk, settled, until
 from tests.support import builders
 from tests.support.backend import Backend
@@ -22,8 +22,8 @@ from tests.support.log_changes import grant
 
 pytestmark = pytest.mark.asyncio
 _72_HOURS = timedelta(hours=72)
-REFUSED = Sent("connect")
-BROKEN = Sent(None, 500, {}, b"no")
+REFUSED = PostResult("connect")
+BROKEN = PostResult(None, 500, {}, b"no")
 
 
 @pytest_asyncio.fixture
@@ -41,7 +41,7 @@ async def test_every_event_arrives_signed_with_its_cursor(desk: Desk) -> None:
     assert sorted(post.id for post in posts) == sorted(ids)
     for post in posts:
         timestamp = int(post.headers["webhook-timestamp"])
-        assert post.headers["webhook-signature"] == signature([KEY], post.id, timestamp, post.body)
+        assert post.headers["webhook-signature"] == create_signature_header([KEY], post.id, timestamp, post.body)
         assert post.headers["Service-Version"] == endpoint.api_version
         assert post.headers["User-Agent"] == "Joinery/1"
         assert post.event["data"]["fields"] == [{"path": "price"}]
@@ -68,7 +68,7 @@ async def test_order_of_a_subject_is_kept_and_others_go_on(desk: Desk) -> None:
     assert (await desk.stored(endpoint)).failing_since is None
 
 
-async def test_a_dead_endpoint_harms_nobody(desk: Desk) -> None:
+async def test_a_dead_endpoint_delays_no_other(desk: Desk) -> None:
     dead, well = await desk.endpoint(), await desk.endpoint()
     desk.receivers.gates[dead.url] = asyncio.Event()
     async with desk.delivering():
@@ -112,7 +112,7 @@ async def test_the_schedule_ends_in_failure_and_the_next_event_goes_on(desk: Des
 
 async def test_an_abort_ends_one_delivery_only(desk: Desk) -> None:
     endpoint = await desk.endpoint()
-    desk.receivers.ready[endpoint.url] = [Sent(None, 500, {"webhook-delivery": "abort-message"})]
+    desk.receivers.ready[endpoint.url] = [PostResult(None, 500, {"webhook-delivery": "abort-message"})]
     async with desk.delivering():
         await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
         deliveries = await settled(desk, endpoint, 1)
@@ -121,7 +121,7 @@ async def test_an_abort_ends_one_delivery_only(desk: Desk) -> None:
 
 async def test_gone_disables_at_once(desk: Desk) -> None:
     endpoint = await desk.endpoint()
-    desk.receivers.always[endpoint.url] = Sent(None, 410)
+    desk.receivers.always[endpoint.url] = PostResult(None, 410)
     async with desk.delivering():
         await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
         await settled(desk, endpoint, 1, "failed")
@@ -167,7 +167,7 @@ async def test_changes_that_wait_are_combined(backend: Backend) -> None:
 
 
 async def test_any_number_of_subjects_wait_their_window_together(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint_queue, "MOST_UNSENT", 3)
+    monkeypatch.setattr(endpoint_queue, "MAX_UNSENT", 3)
     endpoint = await desk.endpoint(coalesce_seconds=1)
     async with desk.delivering():
         await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(20)))
@@ -187,21 +187,21 @@ async def test_the_cursor_goes_back_to_what_is_not_delivered(desk: Desk) -> None
         [third] = await desk.publish(desk.changed("ofr_3"))
         await settled(desk, endpoint, 3)
     cursors = {post.id: int(post.headers["Service-Feed-Cursor"].split(":")[1]) for post in desk.receivers.posts}
-    view, end = View.own(desk.tenant), LogPosition(position=OPEN_END)
+    view, end = LogView.own(desk.tenant), LogPosition(position=OPEN_END)
     replayed = []
     for id_ in (first, second, third):
-        page = await desk.backend.events.page(view, LogPosition(position=cursors[id_]), end, 10, ALL)
+        page = await desk.backend.events.read_page(view, LogPosition(position=cursors[id_]), end, 10, ALL)
         replayed.append([event.id for event in page.events])
     assert replayed == [[first, second, third], [first, second, third], [third]]
 
 
-async def test_sent_again_when_asked(desk: Desk) -> None:
+async def test_resending_on_request(desk: Desk) -> None:
     endpoint = await desk.endpoint()
     async with desk.delivering():
         await desk.publish(desk.changed("ofr_1"))
         [delivery] = await settled(desk, endpoint, 1)
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-            await tx[WebhookStore].resend(delivery, tx.now)
+            await tx[WebhookStore].requeue(delivery, tx.now)
         await until(lambda: len(desk.receivers.posts) == 2)
         [again] = await settled(desk, endpoint, 1)
     first, second = desk.receivers.posts
@@ -221,7 +221,7 @@ async def test_what_changes_about_an_endpoint_sends_nothing_twice(desk: Desk) ->
             await asyncio.sleep(0.02)
         deliveries = await settled(desk, endpoint, 100)
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-            await tx[WebhookStore].resend(deliveries[0], tx.now)
+            await tx[WebhookStore].requeue(deliveries[0], tx.now)
             await tx[WebhookStore].save(replace(found, description="again"))
         await until(lambda: len(desk.receivers.posts) > 100)
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
@@ -316,11 +316,11 @@ async def test_others_get_what_their_licence_covers_alone(backend: Backend, desk
         await backend.relay(desk.tenant)
         for one, endpoint in zip((desk, *others), endpoints, strict=True):
             await settled(one, endpoint, 1)
-    told = [desk.receivers.at(endpoint.url)[0].event["data"] for endpoint in endpoints]
-    paths = [[change["path"] for change in data["fields"]] for data in told]
+    payloads = [desk.receivers.at(endpoint.url)[0].event["data"] for endpoint in endpoints]
+    paths = [[change["path"] for change in data["fields"]] for data in payloads]
     assert paths == [["price", "quantity", "cost"], ["price"], ["price", "quantity"]]
-    assert [data["facets"] for data in told] == [["price", "stock"], ["price"], ["price", "stock"]]
-    assert {"old" in change for data in told[1:] for change in data["fields"]} == {payload == "fat"}
+    assert [data["facets"] for data in payloads] == [["price", "stock"], ["price"], ["price", "stock"]]
+    assert {"old" in change for data in payloads[1:] for change in data["fields"]} == {payload == "fat"}
 
 
 async def test_an_endpoint_that_was_made_while_the_network_was_away_begins_where_it_was_first_served(
@@ -336,7 +336,7 @@ async def test_an_endpoint_that_was_made_while_the_network_was_away_begins_where
         await tx[WebhookStore].save(endpoint, checkpoint=away)
 
     async def begun() -> bool:
-        subscriber = await backend.delivery_log.subscriber(desk.tenant, endpoint.id)
+        subscriber = await backend.delivery_log.get_subscriber(desk.tenant, endpoint.id)
         return subscriber is not None and subscriber.checkpoint.network.position < OPEN_END
 
     async with desk.delivering(), asyncio.timeout(10):

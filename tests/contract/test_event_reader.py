@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, LogBounds, View
+from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, LogBounds, LogView
 from domain.events.model import LoggedEvent, LogPosition
 from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
@@ -38,22 +38,22 @@ def ids(events: Sequence[LoggedEvent]) -> list[str]:
 
 
 async def bounds_of(backend: Backend, log: Tenant) -> LogBounds:
-    return (await backend.events.bounds([log]))[log]
+    return (await backend.events.query_bounds([log]))[log]
 
 
 async def whole(backend: Backend, tenant: Tenant) -> Sequence[LoggedEvent]:
     """The tenant's own log."""
-    return (await backend.events.page(View.own(tenant), BEGINNING, END, 10_000, ALL)).events
+    return (await backend.events.read_page(LogView.own(tenant), BEGINNING, END, 10_000, ALL)).events
 
 
 async def test_a_page_goes_on_where_the_last_one_ended(backend: Backend, tenant: Tenant) -> None:
     made = await written(backend, tenant, 3) + await written(backend, tenant, 60)
     position, seen, caught_up = BEGINNING, [], False
     while not caught_up:
-        page = await backend.events.page(View.own(tenant), position, END, 7, ALL)
+        page = await backend.events.read_page(LogView.own(tenant), position, END, 7, ALL)
         assert len(page.events) == 7 or page.caught_up
         assert [event.position for event in page.events] == sorted(event.position for event in page.events)
-        assert page.position == (position.behind(page.events[-1]) if page.events else position)
+        assert page.position == (position.after(page.events[-1]) if page.events else position)
         seen += ids(page.events)
         position, caught_up = page.position, page.caught_up
     assert seen == made
@@ -67,64 +67,64 @@ async def test_an_event_is_read_as_it_was_written(backend: Backend, tenant: Tena
     )  # fmt: skip
     [event] = await whole(backend, tenant)
     assert (event.subject, event.product, event.source, event.catalogue) == (subject, "prod_x", source, catalogue)
-    assert (event.type, event.version, event.groups, event.of_network) == ("offer.changed", 3, None, False)
-    told = json.loads(event.body)
-    assert (told["id"], told["tenant_id"], told["livemode"]) == (event.id, tenant.org, True)
-    assert told["data"]["previous_version"] == 2
+    assert (event.type, event.version, event.groups, event.is_from_network) == ("offer.changed", 3, None, False)
+    body = json.loads(event.body)
+    assert (body["id"], body["tenant_id"], body["livemode"]) == (event.id, tenant.org, True)
+    assert body["data"]["previous_version"] == 2
 
 
 async def test_a_page_begins_behind_one_position_and_reaches_the_end_that_is_known(
     backend: Backend, tenant: Tenant
 ) -> None:
-    made, view = await written(backend, tenant, 5), View.own(tenant)
+    made, view = await written(backend, tenant, 5), LogView.own(tenant)
     first, *_, _last = await whole(backend, tenant)
     known = (await bounds_of(backend, tenant)).end
-    behind = replace(known, position=0, time=None).behind(first)
-    page = await backend.events.page(view, behind, known, 10, ALL)
+    behind = replace(known, position=0, time=None).after(first)
+    page = await backend.events.read_page(view, behind, known, 10, ALL)
     assert (ids(page.events), page.position, page.caught_up) == (made[1:], known, True)
-    page = await backend.events.page(view, known, END, 10, ALL)
+    page = await backend.events.read_page(view, known, END, 10, ALL)
     assert (list(page.events), page.position, page.caught_up) == ([], known, True)
-    page = await backend.events.page(view, behind, known, 4, ALL)
+    page = await backend.events.read_page(view, behind, known, 4, ALL)
     assert (ids(page.events), page.position, page.caught_up) == (made[1:], known, False)
 
 
-async def test_nothing_asked_for_up_to_the_end_moves_on_to_it(backend: Backend, tenant: Tenant) -> None:
+async def test_without_matching_events_the_position_moves_to_the_end(backend: Backend, tenant: Tenant) -> None:
     await written(backend, tenant, 5)
     known = (await bounds_of(backend, tenant)).end
     blocked = EventFilter(types=frozenset({"source.blocked"}))
-    page = await backend.events.page(View.own(tenant), BEGINNING, known, 10, blocked)
+    page = await backend.events.read_page(LogView.own(tenant), BEGINNING, known, 10, blocked)
     assert (list(page.events), page.position, page.caught_up) == ([], known, True)
 
 
 async def test_the_newest(backend: Backend, tenant: Tenant) -> None:
-    made, view = await written(backend, tenant, 5), View.own(tenant)
-    found = await backend.events.recent(view, EVERYTHING, 9, FEED)
+    made, view = await written(backend, tenant, 5), LogView.own(tenant)
+    found = await backend.events.read_recent(view, EVERYTHING, 9, FEED)
     assert (ids(found.events), found.position) == (made[::-1], 1)
-    found = await backend.events.recent(view, 5, 2, FEED)
+    found = await backend.events.read_recent(view, 5, 2, FEED)
     assert (ids(found.events), found.position) == ([made[3], made[2]], 3)
-    found = await backend.events.recent(view, found.position, 2, FEED)
+    found = await backend.events.read_recent(view, found.position, 2, FEED)
     assert ids(found.events) == [made[1], made[0]]
-    assert list((await backend.events.recent(view, 1, 2, FEED)).events) == []
+    assert list((await backend.events.read_recent(view, 1, 2, FEED)).events) == []
 
 
 async def test_a_splice_holds_the_very_bodies_of_a_page(backend: Backend, tenant: Tenant) -> None:
     await written(backend, tenant, 12)
-    page = await backend.events.page(View.own(tenant), BEGINNING, END, 5, FEED)
-    splice = await backend.events.splice(tenant, BEGINNING, END, 5, FEED)
+    page = await backend.events.read_page(LogView.own(tenant), BEGINNING, END, 5, FEED)
+    splice = await backend.events.read_joined(tenant, BEGINNING, END, 5, FEED)
     assert splice.body == b",".join(event.body for event in page.events)
     assert (splice.count, splice.position, splice.caught_up) == (5, page.position, False)
     known = (await bounds_of(backend, tenant)).end
-    rest = await backend.events.splice(tenant, splice.position, known, 50, FEED)
+    rest = await backend.events.read_joined(tenant, splice.position, known, 50, FEED)
     assert (rest.count, rest.position, rest.caught_up) == (7, known, True)
-    empty = await backend.events.splice(tenant, known, END, 5, FEED)
+    empty = await backend.events.read_joined(tenant, known, END, 5, FEED)
     assert (empty.count, empty.position, empty.body, empty.caught_up) == (0, known, b"", True)
 
 
 async def test_at(backend: Backend, tenant: Tenant) -> None:
     made, other = await written(backend, tenant, 4), await backend.tenant()
     await written(backend, other, 2)
-    assert ids(await backend.events.at(View.own(tenant), [4, 2, 5, EVERYTHING])) == [made[1], made[3]]
-    assert await backend.events.at(View.own(tenant), []) == []
+    assert ids(await backend.events.get_at(LogView.own(tenant), [4, 2, 5, EVERYTHING])) == [made[1], made[3]]
+    assert await backend.events.get_at(LogView.own(tenant), []) == []
 
 
 async def test_later_events_about_a_subject(backend: Backend, tenant: Tenant) -> None:
@@ -132,13 +132,13 @@ async def test_later_events_about_a_subject(backend: Backend, tenant: Tenant) ->
     for log in (other, tenant):
         made = await written(backend, log, 3, subject="src_1") + await written(backend, log, subject="src_2")
     made += await written(backend, tenant, 2, subject="src_1")
-    assert ids(await backend.events.later(tenant, "src_1", 1, 10)) == [made[5], made[4], made[2], made[1]]
-    assert ids(await backend.events.later(tenant, "src_1", 1, 2)) == [made[5], made[4]]
-    assert await backend.events.later(tenant, "src_2", 4, 10) == []
+    assert ids(await backend.events.get_about_subject(tenant, "src_1", 1, 10)) == [made[5], made[4], made[2], made[1]]
+    assert ids(await backend.events.get_about_subject(tenant, "src_1", 1, 2)) == [made[5], made[4]]
+    assert await backend.events.get_about_subject(tenant, "src_2", 4, 10) == []
 
 
 async def test_filters_agree_with_the_model(backend: Backend, tenant: Tenant) -> None:
-    dice, view = Random(7), View.own(tenant)
+    dice, view = Random(7), LogView.own(tenant)
     types = ["offer.changed", "product.updated", "source.degraded", "credits.low", "export.completed"]
     catalogues = [new_id("cat") for _ in range(3)]
     for _ in range(40):
@@ -149,44 +149,44 @@ async def test_filters_agree_with_the_model(backend: Backend, tenant: Tenant) ->
         wanted = EventFilter(
             types=frozenset(dice.sample(types, dice.randrange(1, 4))) if dice.random() < 0.7 else None,
             catalogues=frozenset(dice.sample(catalogues, dice.randrange(1, 3))) if dice.random() < 0.7 else None,
-            everything=dice.random() < 0.5,
+            includes_webhook_types=dice.random() < 0.5,
         )
         expected = [event.id for event in everything if wanted.matches(event)]
         known = (await bounds_of(backend, tenant)).end
-        page = await backend.events.page(view, BEGINNING, known, 100, wanted)
+        page = await backend.events.read_page(view, BEGINNING, known, 100, wanted)
         assert (ids(page.events), page.position, page.caught_up) == (expected, known, True)
-        assert ids((await backend.events.recent(view, known.position + 1, 100, wanted)).events) == expected[::-1]
-        assert (await backend.events.splice(tenant, BEGINNING, known, 100, wanted)).count == len(expected)
+        assert ids((await backend.events.read_recent(view, known.position + 1, 100, wanted)).events) == expected[::-1]
+        assert (await backend.events.read_joined(tenant, BEGINNING, known, 100, wanted)).count == len(expected)
         seen, position, caught_up = list[str](), BEGINNING, False
         while not caught_up:
-            page = await backend.events.page(view, position, known, 3, wanted)
+            page = await backend.events.read_page(view, position, known, 3, wanted)
             seen, position, caught_up = seen + ids(page.events), page.position, page.caught_up
         assert seen == expected
 
 
-async def test_nobody_reads_another_tenants_events(backend: Backend, tenant: Tenant) -> None:
+async def test_no_tenant_reads_events_of_another(backend: Backend, tenant: Tenant) -> None:
     other, sandbox = await backend.tenant(), Tenant(tenant.org, False)
     made = await written(backend, tenant, network=True, catalogue=new_id("cat"))
     await backend.relay(tenant)
-    for stranger in (other, sandbox):
-        for view in (View.own(stranger), View.network(stranger)):
-            page = await backend.events.page(view, BEGINNING, END, 100, ALL)
-            assert set(made).isdisjoint(ids(page.events)) and (view.of_network or not page.events)
-            recent = await backend.events.recent(view, EVERYTHING, 100, ALL)
-            assert set(made).isdisjoint(ids(recent.events)) and (view.of_network or not recent.events)
-        assert (await backend.events.splice(stranger, BEGINNING, END, 10, ALL)).count == 0
-        assert await backend.events.at(View.own(stranger), [1]) == []
-        assert await backend.events.later(stranger, "src_1", 0, 10) == []
+    for outsider in (other, sandbox):
+        for view in (LogView.own(outsider), LogView.network(outsider)):
+            page = await backend.events.read_page(view, BEGINNING, END, 100, ALL)
+            assert set(made).isdisjoint(ids(page.events)) and (view.is_network or not page.events)
+            recent = await backend.events.read_recent(view, EVERYTHING, 100, ALL)
+            assert set(made).isdisjoint(ids(recent.events)) and (view.is_network or not recent.events)
+        assert (await backend.events.read_joined(outsider, BEGINNING, END, 10, ALL)).count == 0
+        assert await backend.events.get_at(LogView.own(outsider), [1]) == []
+        assert await backend.events.get_about_subject(outsider, "src_1", 0, 10) == []
 
 
-async def test_bounds_of_many_logs_are_told_together(backend: Backend, tenant: Tenant) -> None:
+async def test_bounds_of_many_logs_are_read_together(backend: Backend, tenant: Tenant) -> None:
     other, idle, sandbox = await backend.tenant(), await backend.tenant(), Tenant(tenant.org, False)
     await written(backend, tenant, 2)
     await written(backend, other, 3)
-    found = await backend.events.bounds([tenant, other, idle, sandbox])
+    found = await backend.events.query_bounds([tenant, other, idle, sandbox])
     assert {log: bounds.last for log, bounds in found.items()} == {tenant: 2, other: 3, idle: 0, sandbox: 0}
     assert found[idle] == found[sandbox] == LogBounds()
-    assert await backend.events.bounds([]) == {}
+    assert await backend.events.query_bounds([]) == {}
 
 
 async def test_an_epoch_begins_once(backend: Backend, tenant: Tenant) -> None:
@@ -194,37 +194,37 @@ async def test_an_epoch_begins_once(backend: Backend, tenant: Tenant) -> None:
     await written(backend, tenant, 3)
     before = await bounds_of(backend, tenant)
     await backend.events.begin_epoch(tenant, before.end)
-    assert await bounds_of(backend, tenant) == before == await backend.events.confirmed(tenant)
+    assert await bounds_of(backend, tenant) == before == await backend.events.confirm_bounds(tenant)
     await backend.events.begin_epoch(tenant, LogPosition(before.epoch, before.last + 1))
     after = await bounds_of(backend, tenant)
     assert after.epoch not in (0, before.epoch)
-    assert (after.last, after.began, after.time) == (3, 3, before.time)
+    assert (after.last, after.epoch_start, after.time) == (3, 3, before.time)
     await backend.events.begin_epoch(tenant, LogPosition(before.epoch, before.last + 1))
     assert await bounds_of(backend, tenant) == after
     made = await written(backend, tenant)
     later = await bounds_of(backend, tenant)
-    assert (later.epoch, later.last, later.began) == (after.epoch, 4, 3)
-    page = await backend.events.page(View.own(tenant), after.end, END, 10, ALL)
+    assert (later.epoch, later.last, later.epoch_start) == (after.epoch, 4, 3)
+    page = await backend.events.read_page(LogView.own(tenant), after.end, END, 10, ALL)
     assert ids(page.events) == made
 
 
 async def test_a_position_whose_event_is_another_one_now_is_refused(backend: Backend, tenant: Tenant) -> None:
     """The log went back in time, and has come as far again before anybody asked."""
     await written(backend, tenant, 5)
-    view, old = View.own(tenant), (await bounds_of(backend, tenant)).end
-    kept = replace(old, position=0, time=None).behind((await whole(backend, tenant))[1])
+    view, old = LogView.own(tenant), (await bounds_of(backend, tenant)).end
+    kept = replace(old, position=0, time=None).after((await whole(backend, tenant))[1])
     await forget(backend.pool, tenant, 3)
     await backend.pass_time(timedelta(milliseconds=20))
     made = await written(backend, tenant, 6)
     assert (await bounds_of(backend, tenant)).last == 8
     for position in (old, replace(old, position=4)):
         with pytest.raises(CursorExpired):
-            await backend.events.page(view, position, END, 10, ALL)
+            await backend.events.read_page(view, position, END, 10, ALL)
         with pytest.raises(CursorExpired):
-            await backend.events.page(view, position, END, 10, EventFilter(types=frozenset({"source.blocked"})))
+            await backend.events.read_page(view, position, END, 10, EventFilter(types=frozenset({"source.blocked"})))
         with pytest.raises(CursorExpired):
-            await backend.events.splice(tenant, position, END, 10, FEED)
-    assert ids((await backend.events.page(view, kept, END, 10, ALL)).events) == made
+            await backend.events.read_joined(tenant, position, END, 10, FEED)
+    assert ids((await backend.events.read_page(view, kept, END, 10, ALL)).events) == made
 
 
 async def test_a_position_beyond_the_end_is_refused(backend: Backend, tenant: Tenant) -> None:
@@ -232,28 +232,28 @@ async def test_a_position_beyond_the_end_is_refused(backend: Backend, tenant: Te
     old = (await bounds_of(backend, tenant)).end
     await forget(backend.pool, tenant, 3)
     with pytest.raises(CursorExpired):
-        await backend.events.page(View.own(tenant), old, END, 10, ALL)
+        await backend.events.read_page(LogView.own(tenant), old, END, 10, ALL)
     with pytest.raises(CursorExpired):
-        await backend.events.splice(tenant, old, END, 10, FEED)
+        await backend.events.read_joined(tenant, old, END, 10, FEED)
 
 
 async def test_what_was_dropped_by_age_is_behind_the_low_watermark(backend: Backend, tenant: Tenant) -> None:
-    made, view = await written(backend, tenant, 5), View.own(tenant)
+    made, view = await written(backend, tenant, 5), LogView.own(tenant)
     events = await whole(backend, tenant)
     start = replace((await bounds_of(backend, tenant)).end, position=0, time=None)
     await raise_low_watermark(backend.pool, tenant, 3)
     bounds = await bounds_of(backend, tenant)
     assert (bounds.low, bounds.last) == (3, 5)
     assert ids(await whole(backend, tenant)) == made[3:]
-    assert ids((await backend.events.recent(view, EVERYTHING, 9, FEED)).events) == made[:2:-1]
-    assert ids((await backend.events.page(view, start.behind(events[2]), END, 10, ALL)).events) == made[3:]
+    assert ids((await backend.events.read_recent(view, EVERYTHING, 9, FEED)).events) == made[:2:-1]
+    assert ids((await backend.events.read_page(view, start.after(events[2]), END, 10, ALL)).events) == made[3:]
     with pytest.raises(CursorExpired):
-        await backend.events.page(view, start.behind(events[1]), END, 10, ALL)
+        await backend.events.read_page(view, start.after(events[1]), END, 10, ALL)
     await raise_low_watermark(backend.pool, tenant, 5)
     bounds = await bounds_of(backend, tenant)
     assert (bounds.low, bounds.last) == (5, 5)
     more = await written(backend, tenant)
-    assert ids((await backend.events.page(view, start.behind(events[4]), END, 10, ALL)).events) == more
+    assert ids((await backend.events.read_page(view, start.after(events[4]), END, 10, ALL)).events) == more
     assert (await bounds_of(backend, tenant)).last == 6
 
 
@@ -269,5 +269,5 @@ async def test_where_one_goes_on_after_two_epochs(backend: Backend, tenant: Tena
     await backend.events.begin_epoch(tenant, second.end)
     bounds = await bounds_of(backend, tenant)
     assert bounds.epoch not in (first.epoch, second.epoch)
-    assert bounds.nearest(first.end).position <= 9
-    assert bounds.nearest(second.end).position <= 14
+    assert bounds.find_resume_position(first.end).position <= 9
+    assert bounds.find_resume_position(second.end).position <= 14

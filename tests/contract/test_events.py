@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from domain.changes.model import ALL, BEGINNING, OPEN_END, LogBounds, View
+from domain.changes.model import ALL, BEGINNING, OPEN_END, LogBounds, LogView
 from domain.events.model import LoggedEvent, LogPosition
 from domain.events.ports import EventLog
 from domain.kernel.ids import is_id, new_id
@@ -17,13 +17,13 @@ CALL = builders.CALL
 
 
 async def bounds_of(backend: Backend, log: Tenant) -> LogBounds:
-    return (await backend.events.bounds([log]))[log]
+    return (await backend.events.query_bounds([log]))[log]
 
 
 async def stored(backend: Backend, tenant: Tenant) -> list[LoggedEvent]:
     """The whole log."""
     end = LogPosition(position=OPEN_END)
-    return list((await backend.events.page(View.own(tenant), BEGINNING, end, 10_000, ALL)).events)
+    return list((await backend.events.read_page(LogView.own(tenant), BEGINNING, end, 10_000, ALL)).events)
 
 
 async def test_events_are_given_ids(backend: Backend, tenant: Tenant) -> None:
@@ -49,7 +49,7 @@ async def test_the_high_watermark_moves_with_commits_and_never_back(backend: Bac
         await tx[EventLog].append([builders.event("src_1")])
         assert await bounds_of(backend, tenant) == LogBounds()
     first = await bounds_of(backend, tenant)
-    assert (first.last, first.low, first.began) == (1, 0, 0) and first.epoch > 0
+    assert (first.last, first.low, first.epoch_start) == (1, 0, 0) and first.epoch > 0
     with pytest.raises(LookupError):
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx[EventLog].append([builders.event("src_1")])
@@ -65,10 +65,10 @@ async def test_the_high_watermark_moves_with_commits_and_never_back(backend: Bac
 
 async def test_a_units_own_high_watermark(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[EventLog].high_watermark() == 0
+        assert await tx[EventLog].get_high_watermark() == 0
         await tx[EventLog].append([builders.event("src_1")])
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[EventLog].high_watermark() == 1
+        assert await tx[EventLog].get_high_watermark() == 1
 
 
 @pytest.mark.parametrize("count", [1, 40, 41, 300])
@@ -97,7 +97,7 @@ async def test_positions_begin_at_one_and_have_no_gaps_whatever_is_undone(
         assert [event.position for event in found] == list(range(1, len(ids) + 1))
 
 
-async def test_positions_stand_in_the_order_of_commits(backend: Backend, tenant: Tenant) -> None:
+async def test_positions_follow_the_order_of_commits(backend: Backend, tenant: Tenant) -> None:
     """Whoever appended first and commits last comes last: nothing appears below what was seen."""
     async with asyncio.timeout(20):
         async with backend.uow.begin(tenant, CALL) as slow:
@@ -112,7 +112,7 @@ async def test_positions_stand_in_the_order_of_commits(backend: Backend, tenant:
     ]
 
 
-async def test_an_uncommitted_append_is_never_visible_and_holds_nobody_up(backend: Backend, tenant: Tenant) -> None:
+async def test_an_uncommitted_append_is_never_visible_and_delays_no_other(backend: Backend, tenant: Tenant) -> None:
     other = await backend.tenant()
     async with asyncio.timeout(20):
         async with backend.uow.begin(tenant, CALL) as open_one:

@@ -34,19 +34,19 @@ async def test_an_app_counts_once_confirmed_and_each_step_is_taken_once(backend:
     assert await factors.replace_codes(user, [b"a"]) is False, "there is no app"
     assert await factors.enrol(first) == first
     assert await factors.enrol(Authenticator(user, b"second", None)) == first, "who begins at once is given the same"
-    assert await factors.take_step(user, 10) is False and await factors.replace_codes(user, [b"a"]) is False
+    assert await factors.use_totp_step(user, 10) is False and await factors.replace_codes(user, [b"a"]) is False
     assert await factors.confirm(Authenticator(user, b"second", None), 10, [b"a"], NOW) is False, "another app"
     tries = [factors.confirm(first, 10, [b"%d" % number, b"%d too" % number], NOW) for number in range(4)]
     done = await asyncio.gather(*tries)
-    assert sorted(done) == [False] * 3 + [True] and await factors.codes_left(user) == 2
+    assert sorted(done) == [False] * 3 + [True] and await factors.count_unused_codes(user) == 2
     assert await factors.use_code(user, b"%d" % done.index(True), NOW), "the codes of who was first count"
     assert await factors.authenticator(user) == Authenticator(user, b"first", NOW, 10)
     assert await factors.enrol(Authenticator(user, b"third", None)) == Authenticator(user, b"first", NOW, 10)
-    assert await factors.take_step(user, 10) is False and await factors.take_step(user, 9) is False
-    assert sorted(await asyncio.gather(*(factors.take_step(user, 11) for _ in range(4)))) == [False] * 3 + [True]
+    assert await factors.use_totp_step(user, 10) is False and await factors.use_totp_step(user, 9) is False
+    assert sorted(await asyncio.gather(*(factors.use_totp_step(user, 11) for _ in range(4)))) == [False] * 3 + [True]
     assert await factors.replace_codes(user, [b"a"])
     assert await factors.disenrol(user) is True and await factors.disenrol(user) is False
-    assert await factors.authenticator(user) is None and await factors.codes_left(user) == 0
+    assert await factors.authenticator(user) is None and await factors.count_unused_codes(user) == 0
 
 
 async def test_a_recovery_code_is_used_once(backend: Backend) -> None:
@@ -54,12 +54,12 @@ async def test_a_recovery_code_is_used_once(backend: Backend) -> None:
     app = await factors.enrol(Authenticator(user, b"app", None))
     assert await factors.confirm(app, 1, [b"gone"], NOW)
     await asyncio.gather(*(factors.replace_codes(user, [b"%d" % number]) for number in range(4)))
-    assert await factors.codes_left(user) == 1, "of several at once the last ones count"
+    assert await factors.count_unused_codes(user) == 1, "of several at once the last ones count"
     await factors.replace_codes(user, [b"a", b"b"])
-    assert await factors.codes_left(user) == 2
+    assert await factors.count_unused_codes(user) == 2
     assert await factors.use_code(user, b"gone", NOW) is False and await factors.use_code(other, b"a", NOW) is False
     assert sorted(await asyncio.gather(*(factors.use_code(user, b"a", NOW) for _ in range(4)))) == [False] * 3 + [True]
-    assert await factors.codes_left(user) == 1
+    assert await factors.count_unused_codes(user) == 1
 
 
 async def test_passkeys_are_their_persons_and_count_upwards(backend: Backend) -> None:
@@ -68,8 +68,8 @@ async def test_passkeys_are_their_persons_and_count_upwards(backend: Backend) ->
     assert await store.add(one) and await store.add(still)
     assert await store.add(replace(one, id=new_id("pky"), user=other)) is False, "that credential is known"
     assert list(await store.of_user(user)) == [one, still] and await store.find(b"none") is None
-    assert await store.used(one, 5, NOW) is False and await store.used(one, 6, NOW) is True
-    assert await store.used(still, 0, NOW) is True, "one that counts nothing"
+    assert await store.record_signature(one, 5, NOW) is False and await store.record_signature(one, 6, NOW) is True
+    assert await store.record_signature(still, 0, NOW) is True, "one that counts nothing"
     assert await store.find(one.credential) == replace(one, sign_count=6, used_at=NOW)
     assert await store.rename(other, one.id, "Mine") is False and await store.rename(user, one.id, "Phone") is True
     assert await store.remove(other, one.id) is False and await store.remove(user, one.id) is True
@@ -79,12 +79,12 @@ async def test_passkeys_are_their_persons_and_count_upwards(backend: Backend) ->
 async def test_a_challenge_is_taken_once_in_time_by_whom_it_is_for(backend: Backend) -> None:
     user, store, later = await _user(backend), backend.passkeys, NOW + timedelta(minutes=5)
     own, anybodys = new_id("ses").encode(), new_id("ses").encode()
-    await store.challenge(own, user, later)
-    await store.challenge(anybodys, None, later)
-    assert await store.take_challenge(own, None, NOW) is False and await store.take_challenge(own, user, later) is False
-    assert await store.take_challenge(anybodys, user, NOW) is False
-    assert await store.take_challenge(own, user, NOW) is True and await store.take_challenge(own, user, NOW) is False
-    assert await store.forget_challenges(later) >= 0 and await store.take_challenge(anybodys, None, NOW) is True
-    await store.challenge(own, user, later)
-    assert await store.forget_challenges(later + timedelta(seconds=1)) >= 1
-    assert await store.take_challenge(own, user, NOW) is False
+    await store.add_challenge(own, user, later)
+    await store.add_challenge(anybodys, None, later)
+    assert await store.use_challenge(own, None, NOW) is False and await store.use_challenge(own, user, later) is False
+    assert await store.use_challenge(anybodys, user, NOW) is False
+    assert await store.use_challenge(own, user, NOW) is True and await store.use_challenge(own, user, NOW) is False
+    assert await store.delete_challenges(later) >= 0 and await store.use_challenge(anybodys, None, NOW) is True
+    await store.add_challenge(own, user, later)
+    assert await store.delete_challenges(later + timedelta(seconds=1)) >= 1
+    assert await store.use_challenge(own, user, NOW) is False

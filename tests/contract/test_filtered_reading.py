@@ -1,4 +1,4 @@
-"""Reading what a filter asks for, however rare it is (domain/events/ports.py): the same as looking at everything."""
+"""Reading with a filter, however rare its matches are (domain/events/ports.py): the same as looking at everything."""
 
 from collections.abc import AsyncIterator, Sequence
 from random import Random
@@ -6,7 +6,7 @@ from random import Random
 import pytest
 import pytest_asyncio
 
-from domain.changes.model import BEGINNING, OPEN_END, EventFilter, View
+from domain.changes.model import BEGINNING, OPEN_END, EventFilter, LogView
 from domain.events.model import Event, LoggedEvent, LogPosition
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
@@ -29,7 +29,7 @@ async def walked(
     known = end or (await bounds_of(backend, tenant)).end
     found, position, caught_up = list[LoggedEvent](), BEGINNING, False
     while not caught_up:
-        page = await backend.events.page(View.own(tenant), position, known, limit, wanted)
+        page = await backend.events.read_page(LogView.own(tenant), position, known, limit, wanted)
         assert len(page.events) <= limit
         assert page.caught_up or page.position.position > position.position, "it goes on"
         assert page.position.time is not None, "it tells whether it is of this very log"
@@ -43,7 +43,7 @@ async def walked_back(backend: Backend, tenant: Tenant, wanted: EventFilter, lim
     """Backwards, page by page."""
     found, before = list[LoggedEvent](), (await bounds_of(backend, tenant)).last + 1
     while before > 1:
-        recent = await backend.events.recent(View.own(tenant), before, limit, wanted)
+        recent = await backend.events.read_recent(LogView.own(tenant), before, limit, wanted)
         assert len(recent.events) <= limit and recent.position < before
         found, before = [*found, *recent.events], recent.position
     return found
@@ -85,11 +85,11 @@ async def long_log(backend: Backend, tenant: Tenant) -> AsyncIterator[LongLog]:
     yield made
 
 
-async def test_a_long_log_is_walked_whole_whatever_is_asked_for(backend: Backend, long_log: LongLog) -> None:
+async def test_a_long_log_is_read_completely_with_any_filter(backend: Backend, long_log: LongLog) -> None:
     tenant = long_log.tenant
     known = (await bounds_of(backend, tenant)).end
-    page = await backend.events.page(
-        View.own(tenant), BEGINNING, known, long_log.length + 1, EventFilter(), most_bytes=1 << 40
+    page = await backend.events.read_page(
+        LogView.own(tenant), BEGINNING, known, long_log.length + 1, EventFilter(), max_bytes=1 << 40
     )
     everything = page.events
     assert len(everything) == long_log.length
@@ -108,19 +108,19 @@ async def test_a_long_log_is_walked_whole_whatever_is_asked_for(backend: Backend
 async def test_what_is_everywhere_comes_in_full_pages(backend: Backend, long_log: LongLog) -> None:
     wanted = _wanted([DENSE], [long_log.dense])
     known = (await bounds_of(backend, long_log.tenant)).end
-    page = await backend.events.page(View.own(long_log.tenant), BEGINNING, known, 500, wanted)
+    page = await backend.events.read_page(LogView.own(long_log.tenant), BEGINNING, known, 500, wanted)
     assert len(page.events) == 500 and not page.caught_up
-    recent = await backend.events.recent(View.own(long_log.tenant), known.position + 1, 500, wanted)
+    recent = await backend.events.read_recent(LogView.own(long_log.tenant), known.position + 1, 500, wanted)
     assert len(recent.events) == 500
 
 
 async def test_the_end_may_be_open(backend: Backend, long_log: LongLog) -> None:
     """However the look ends: what is appended behind it is not passed over."""
-    tenant, view = long_log.tenant, View.own(long_log.tenant)
+    tenant, view = long_log.tenant, LogView.own(long_log.tenant)
     for wanted in (_wanted([SPARSE], None), _wanted([RARE], None), _wanted(None, [long_log.rare])):
         position, seen, expected = BEGINNING, list[str](), ids(await walked(backend, tenant, wanted, 1_000))
         for _ in range(100):
-            page = await backend.events.page(view, position, END, 1_000, wanted)
+            page = await backend.events.read_page(view, position, END, 1_000, wanted)
             assert page.position.position <= (await bounds_of(backend, tenant)).last, "nothing is there yet"
             seen, position = seen + ids(page.events), page.position
             if page.caught_up:
@@ -128,7 +128,7 @@ async def test_the_end_may_be_open(backend: Backend, long_log: LongLog) -> None:
         assert seen == expected
         more = await written(backend, tenant, type=RARE, catalogue=long_log.rare)
         more += await written(backend, tenant, type=SPARSE, catalogue=long_log.rare)
-        found = await backend.events.page(view, position, END, 10, wanted)
+        found = await backend.events.read_page(view, position, END, 10, wanted)
         assert len(found.events) in (1, 2) and set(ids(found.events)) <= set(more)
 
 
@@ -141,15 +141,15 @@ async def test_a_log_that_ends_with_any_block(backend: Backend, tenant: Tenant, 
         await written(backend, tenant, type=RARE)
         await written(backend, tenant, 511)
     await written(backend, tenant, type=RARE)
-    wanted, view, position, seen = _wanted([RARE], None), View.own(tenant), BEGINNING, 0
+    wanted, view, position, seen = _wanted([RARE], None), LogView.own(tenant), BEGINNING, 0
     for _ in range(10):
-        page = await backend.events.page(view, position, END, 1_000, wanted)
+        page = await backend.events.read_page(view, position, END, 1_000, wanted)
         seen, position = seen + len(page.events), page.position
         if page.caught_up:
             break
     assert seen == blocks
     made = await written(backend, tenant, type=RARE)
-    assert ids((await backend.events.page(view, position, END, 1_000, wanted)).events) == made
+    assert ids((await backend.events.read_page(view, position, END, 1_000, wanted)).events) == made
     assert len(await walked_back(backend, tenant, wanted, 5)) == blocks + 1
 
 
@@ -188,9 +188,9 @@ async def test_an_event_that_closes_a_block_and_one_that_opens_the_next(backend:
     assert (ids(found), [event.position for event in found]) == (made, [512, 513])
     known = (await bounds_of(backend, tenant)).end
     for event in found:
-        at = LogPosition(known.epoch).behind(event)
-        page = await backend.events.page(View.own(tenant), at, known, 10, wanted)
+        at = LogPosition(known.epoch).after(event)
+        page = await backend.events.read_page(LogView.own(tenant), at, known, 10, wanted)
         assert ids(page.events) == made[made.index(event.id) + 1 :]
-        recent = await backend.events.recent(View.own(tenant), event.position, 10, wanted)
+        recent = await backend.events.read_recent(LogView.own(tenant), event.position, 10, wanted)
         assert ids(recent.events) == made[: made.index(event.id)]
     assert len(await whole(backend, tenant)) == 513

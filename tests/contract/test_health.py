@@ -27,7 +27,7 @@ HOURLY = Schedule(interval_minutes=60, adaptive=True)
 
 
 async def _source(desk: CheckDesk) -> Source:
-    async with desk.backend.uow.read(desk.tenant) as tx:
+    async with desk.backend.uow.begin_reading(desk.tenant) as tx:
         found = await tx[SourceStore].get(desk.source.id)
     assert found is not None
     return found
@@ -42,7 +42,7 @@ async def _change(desk: CheckDesk, **changes: Any) -> None:
 
 async def _started(desk: CheckDesk) -> Run:
     async with desk.backend.uow.begin(desk.tenant, builders.CALL) as tx:
-        return await RunService(desk.connectors).start(tx, desk.source.id, StartRun(Stream.CATALOGUE))
+        return await RunService(desk.connectors).queue_pull(tx, desk.source.id, StartRun(Stream.CATALOGUE))
 
 
 async def _failed(desk: CheckDesk, code: str = "fetch_failed") -> Run:
@@ -54,7 +54,7 @@ async def _failed(desk: CheckDesk, code: str = "fetch_failed") -> Run:
 
 async def _replayed(desk: CheckDesk) -> Run:
     async with desk.backend.uow.begin(desk.tenant, builders.CALL) as tx:
-        run = await RunService(desk.connectors).replay(tx, desk.source.id, StartRun(Stream.CATALOGUE))
+        run = await RunService(desk.connectors).queue_replay(tx, desk.source.id, StartRun(Stream.CATALOGUE))
     await desk.work()
     return await desk.run(run.id)
 
@@ -89,15 +89,15 @@ async def test_reading_again_what_is_kept_is_no_pull(backend: Backend, tenant: T
     assert (await _source(desk)).status == "degraded", "the source itself was not asked"
     await desk.pull(FEED)
     assert (await _source(desk)).status == "active"
-    async with desk.backend.uow.read(desk.tenant) as tx:
-        good = await tx[RunStore].last_good(desk.source.id, Stream.CATALOGUE)
+    async with desk.backend.uow.begin_reading(desk.tenant) as tx:
+        good = await tx[RunStore].find_last_successful(desk.source.id, Stream.CATALOGUE)
     assert good is not None and good.snapshot is not None
     await desk.objects.delete(good.snapshot)
     assert (await _replayed(desk)).status == RunStatus.FAILED
     assert (await _source(desk)).failures == 0, "nor does what is not asked fail"
 
 
-async def test_each_move_is_heard_and_written_down(backend: Backend, tenant: Tenant) -> None:
+async def test_each_change_of_state_is_published_and_audited(backend: Backend, tenant: Tenant) -> None:
     desk = await check_desk(backend, tenant)
     for _ in range(3):
         await _failed(desk)
@@ -114,14 +114,16 @@ async def test_each_move_is_heard_and_written_down(backend: Backend, tenant: Ten
 async def test_others_turns_at_a_host_are_no_failure_however_many(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model, "WAITS", 1)
+    monkeypatch.setattr(model, "MAX_WAITS", 1)
     desk = await check_desk(backend, tenant)
-    desk.connectors.feed = FetchFailed("fetch_failed", "Not our turn.", waiting="retry", retry_at=LONG_AGO, own=True)
+    desk.connectors.feed = FetchFailed(
+        "fetch_failed", "Not our turn.", wait_reason="retry", retry_at=LONG_AGO, is_throttled_locally=True
+    )
     run = await _started(desk)
     for number in (1, 2, 3):
         await _due(desk)
         found = await desk.run(run.id)
-        assert (found.status, found.waits, found.turns) == (RunStatus.WAITING, 0, number)
+        assert (found.status, found.waits, found.host_waits) == (RunStatus.WAITING, 0, number)
         assert found.waiting is not None
         assert (found.waiting.reason, found.waiting.attempt) == (WaitingReason.RETRY, number)
     desk.connectors.feed = [FEED]
@@ -130,25 +132,25 @@ async def test_others_turns_at_a_host_are_no_failure_however_many(
     assert (await _source(desk)).failures == 0
 
 
-async def test_a_source_that_asks_to_come_back_later_is_asked_so_many_times(
+async def test_a_source_that_sends_retry_after_is_retried_a_limited_number_of_times(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model, "WAITS", 2)
+    monkeypatch.setattr(model, "MAX_WAITS", 2)
     desk = await check_desk(backend, tenant)
-    desk.connectors.feed = FetchFailed("fetch_failed", "Busy.", waiting="upstream_busy", retry_at=LONG_AGO)
+    desk.connectors.feed = FetchFailed("fetch_failed", "Busy.", wait_reason="upstream_busy", retry_at=LONG_AGO)
     run = await _started(desk)
     for _ in range(3):
         await _due(desk)
     ended = await desk.run(run.id)
     assert ended.status == RunStatus.FAILED and ended.error is not None and ended.error.code == "fetch_failed"
     assert (await _source(desk)).failures == 1
-    assert len(desk.connectors.asked) == 3
+    assert len(desk.connectors.tasks) == 3
 
 
 async def _due(desk: CheckDesk) -> None:
     """Do what waits, once its time has come."""
-    asked = len(desk.connectors.asked)
+    opened = len(desk.connectors.tasks)
     for _ in range(2):
         await desk.work()
-    assert len(desk.connectors.asked) == asked + 1, "none is asked again at once"
+    assert len(desk.connectors.tasks) == opened + 1, "none is asked again at once"
     await desk.backend.pass_time(timedelta(seconds=1.05))

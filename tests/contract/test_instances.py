@@ -1,4 +1,4 @@
-"""Heartbeats and operating figures in store (domain/platform/ports.py), and what is made of them."""
+"""Heartbeats and workload metrics in store (domain/platform/ports.py), and what is made of them."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -9,11 +9,11 @@ import pytest_asyncio
 
 from adapters.postgres.dump import record_backup
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.platform import PostgresInstances, PostgresOperatingFigures
+from adapters.postgres.platform import PostgresInstances, PostgresWorkloadMetrics
 from domain.platform.instances import Instance, RequestTotals
-from domain.platform.model import ComponentState, OperatingFigures
+from domain.platform.model import ComponentState, WorkloadMetrics
 from domain.platform.usecases import Heartbeat
-from entrypoints.areas.platform import PublicApiProbe
+from entrypoints.areas.platform import PublicApiHealthCheck
 from tests.postgres.databases import database_alone
 
 pytestmark = pytest.mark.asyncio
@@ -36,60 +36,60 @@ async def pool(address: str) -> AsyncIterator[Pool]:
 async def test_who_is_alive(address: str, pool: Pool) -> None:
     instances = PostgresInstances(pool)
     first, second = Instance("prc_1", "api", 7, 1), Instance("prc_2", "runs")
-    await instances.beat(Instance("prc_1", "api"))
+    await instances.record_heartbeat(Instance("prc_1", "api"))
     for one in (first, second):
-        await instances.beat(one)
+        await instances.record_heartbeat(one)
     assert sorted(await instances.list_alive(), key=lambda one: one.instance) == [first, second]
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute("UPDATE platform_instances SET seen_at = now() - interval '2 minutes' WHERE role = 'api'")
     assert await instances.list_alive() == [second]
-    await instances.leave("prc_2")
+    await instances.remove("prc_2")
     assert await instances.list_alive() == []
 
 
-async def test_a_heartbeat_tells_what_was_answered_since_the_last(pool: Pool) -> None:
+async def test_a_heartbeat_reports_responses_since_the_last(pool: Pool) -> None:
     instances, totals = PostgresInstances(pool), iter([RequestTotals(5, 1), RequestTotals(9, 1)])
     heartbeat = Heartbeat(instances, ["api"], lambda: next(totals))
     for expected in ((5, 1), (4, 0)):
-        await heartbeat._beat()
+        await heartbeat._record_heartbeat()
         [seen] = await instances.list_alive()
         assert (seen.role, seen.answered, seen.failed) == ("api", *expected)
-    await heartbeat.leave()
+    await heartbeat.remove()
     assert await instances.list_alive() == []
 
 
 async def test_an_address_out_of_reach_is_down_only_when_nobody_is_served(pool: Pool) -> None:
     instances = PostgresInstances(pool)
-    look = PublicApiProbe(NOBODY, instances)
-    await instances.beat(Instance("prc_1", "api", 30, 0))
+    look = PublicApiHealthCheck(NOBODY, instances)
+    await instances.record_heartbeat(Instance("prc_1", "api", 30, 0))
     assert [await look() for _ in range(4)] == [ComponentState.OPERATIONAL] * 4
     for leave in (False, True):
-        await instances.beat(Instance("prc_1", "api", 0, 1))
+        await instances.record_heartbeat(Instance("prc_1", "api", 0, 1))
         if leave:
-            await instances.leave("prc_1")
+            await instances.remove("prc_1")
         states = [await look() for _ in range(4)]
         assert states == [ComponentState.DEGRADED] * 2 + [ComponentState.DOWN] * 2
-        await instances.beat(Instance("prc_1", "api", 1, 0))
+        await instances.record_heartbeat(Instance("prc_1", "api", 1, 0))
         assert await look() is ComponentState.OPERATIONAL
 
 
 async def test_without_requests_an_address_out_of_reach_shows_nothing(pool: Pool) -> None:
     instances = PostgresInstances(pool)
-    look = PublicApiProbe(NOBODY, instances)
-    await instances.beat(Instance("prc_1", "api", 0, 0))
+    look = PublicApiHealthCheck(NOBODY, instances)
+    await instances.record_heartbeat(Instance("prc_1", "api", 0, 0))
     assert [await look() for _ in range(4)] == [None] * 4
 
 
 async def test_failing_requests_degrade(pool: Pool) -> None:
     instances = PostgresInstances(pool)
-    await instances.beat(Instance("prc_1", "api", 1, 20))
-    assert await PublicApiProbe(NOBODY, instances)() is ComponentState.DEGRADED
+    await instances.record_heartbeat(Instance("prc_1", "api", 1, 20))
+    assert await PublicApiHealthCheck(NOBODY, instances)() is ComponentState.DEGRADED
 
 
 async def test_figures(address: str, pool: Pool) -> None:
-    figures = PostgresOperatingFigures(pool)
+    figures = PostgresWorkloadMetrics(pool)
     before = await figures.read()
-    assert before == OperatingFigures(0, 0, None, 0, 0, 0, 0, 0, None, 0)
+    assert before == WorkloadMetrics(0, 0, None, 0, 0, 0, 0, 0, None, 0)
     ages = {"fresh": 1, "late": 2, "stale": 4}
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         for name, hours in ages.items():
@@ -108,7 +108,7 @@ async def test_figures(address: str, pool: Pool) -> None:
     await record_backup(address)
     await record_backup(address)
     found = await figures.read()
-    assert (found.sources_scheduled, found.sources_stale) == (3, 1)
+    assert (found.streams_scheduled, found.streams_stale) == (3, 1)
     assert found.last_success_age is not None and found.last_success_age >= 3600
     assert found.model_cost_dollars == 2.5
     assert found.backup_age is not None and 0 <= found.backup_age < 120

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob, lane_of, parted
+from domain.jobs.model import MAX_LANES_PER_ORG, ClaimedJob, NewJob, build_lane_name, split_lane_name
 from domain.jobs.ports import JobStore
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
@@ -35,7 +35,7 @@ async def _add(backend: Backend, *jobs: NewJob) -> list[str]:
 
 async def _due(backend: Backend, limit: int) -> list[str]:
     """The due lanes as their jobs call them."""
-    return [parted(lane)[1] for lane in await backend.dispatch.lanes_due(limit)]
+    return [split_lane_name(lane)[1] for lane in await backend.dispatch.dispatch_due_lanes(limit)]
 
 
 async def _finish(backend: Backend, job: ClaimedJob) -> None:
@@ -55,7 +55,7 @@ async def test_a_job_comes_as_it_was_queued(backend: Backend, tenant: Tenant) ->
 async def test_nothing_is_queued_before_the_commit(backend: Backend, tenant: Tenant) -> None:
     lane = _lane()
     async with backend.uow.begin(tenant, CALL) as tx:
-        tx.dry = True
+        tx.is_dry_run = True
         await tx[JobStore].add(NewJob("a", lane, tenant))
         assert list(await backend.dispatch.claim(lane, 10, LEASE)) == []
     assert list(await backend.dispatch.claim(lane, 10, LEASE)) == []
@@ -97,7 +97,7 @@ async def test_a_job_waits_for_its_time(backend: Backend, tenant: Tenant) -> Non
     await _add(backend, NewJob("a", lane, tenant, run_at=backend.now() + SHORT))
     assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []
     assert lane not in await _due(backend, 10_000)
-    due = await backend.dispatch.next_due()
+    due = await backend.dispatch.find_next_due()
     assert due is not None and due <= backend.now() + SHORT
     await backend.pass_time(PAST_IT)
     assert lane in await _due(backend, 10_000)
@@ -113,12 +113,12 @@ async def test_a_lapsed_lease_passes_the_job_on(backend: Backend, tenant: Tenant
     assert (new.id, new.attempt) == (old.id, old.attempt + 1)
     with pytest.raises(LeaseLost):
         await _finish(backend, old)
-    assert not await backend.dispatch.renew(old, LEASE)
+    assert not await backend.dispatch.renew_lease(old, LEASE)
     async with backend.uow.begin(tenant, CALL) as tx:
         for refused in (
             tx[JobStore].finish(old),
-            tx[JobStore].put_off(old, backend.now()),
-            tx[JobStore].hold(old, LEASE),
+            tx[JobStore].reschedule(old, backend.now()),
+            tx[JobStore].renew_lease(old, LEASE),
         ):
             with pytest.raises(LeaseLost):
                 async with tx.savepoint():
@@ -139,8 +139,8 @@ async def test_what_a_fenced_attempt_did_is_undone(backend: Backend, tenant: Ten
     with pytest.raises(LeaseLost):
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx[SourceStore].add(source)
-            await tx[JobStore].hold(old, LEASE)
-    async with backend.uow.read(tenant) as tx:
+            await tx[JobStore].renew_lease(old, LEASE)
+    async with backend.uow.begin_reading(tenant) as tx:
         assert await tx[SourceStore].get(source.id) is None
 
 
@@ -151,20 +151,20 @@ async def test_a_renewed_lease_holds(backend: Backend, tenant: Tenant, inside: b
     [job] = await backend.dispatch.claim(lane, 1, SHORT)
     if inside:
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx[JobStore].hold(job, LEASE)
+            await tx[JobStore].renew_lease(job, LEASE)
     else:
-        assert await backend.dispatch.renew(job, LEASE)
+        assert await backend.dispatch.renew_lease(job, LEASE)
     await backend.pass_time(PAST_IT)
     assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []
     await _finish(backend, job)
 
 
-async def test_put_off(backend: Backend, tenant: Tenant) -> None:
+async def test_a_job_is_postponed(backend: Backend, tenant: Tenant) -> None:
     lane = _lane()
     [id] = await _add(backend, NewJob("a", lane, tenant))
     [job] = await backend.dispatch.claim(lane, 1, LEASE)
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx[JobStore].put_off(job, backend.now() + SHORT)
+        await tx[JobStore].reschedule(job, backend.now() + SHORT)
     assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []
     await backend.pass_time(PAST_IT)
     [again] = await backend.dispatch.claim(lane, 1, LEASE)
@@ -181,7 +181,7 @@ async def test_release(backend: Backend, tenant: Tenant) -> None:
     assert (again.id, again.attempt) == (held[1].id, 2)
 
 
-async def test_a_due_lane_is_told_once(backend: Backend, tenant: Tenant) -> None:
+async def test_a_due_lane_is_notified_once(backend: Backend, tenant: Tenant) -> None:
     lane = _lane()
     await _add(backend, NewJob("a", lane, tenant), NewJob("b", lane, tenant))
     assert list(await _due(backend, 10_000)).count(lane) == 1
@@ -190,7 +190,7 @@ async def test_a_due_lane_is_told_once(backend: Backend, tenant: Tenant) -> None
     assert lane in await _due(backend, 10_000)
 
 
-async def test_a_lane_whose_worker_died_is_told_again(backend: Backend, tenant: Tenant) -> None:
+async def test_a_lane_whose_worker_died_is_notified_again(backend: Backend, tenant: Tenant) -> None:
     lane = _lane()
     await _add(backend, NewJob("a", lane, tenant))
     assert lane in await _due(backend, 10_000)
@@ -200,7 +200,7 @@ async def test_a_lane_whose_worker_died_is_told_again(backend: Backend, tenant: 
     assert lane in await _due(backend, 10_000)
 
 
-async def test_a_released_or_put_off_job_is_told_again(backend: Backend, tenant: Tenant) -> None:
+async def test_a_released_or_postponed_job_is_notified_again(backend: Backend, tenant: Tenant) -> None:
     lane = _lane()
     await _add(backend, NewJob("a", lane, tenant))
     await _due(backend, 10_000)
@@ -209,13 +209,13 @@ async def test_a_released_or_put_off_job_is_told_again(backend: Backend, tenant:
     assert lane in await _due(backend, 10_000)
     [job] = await backend.dispatch.claim(lane, 1, LEASE)
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx[JobStore].put_off(job, backend.now() - LEASE)
+        await tx[JobStore].reschedule(job, backend.now() - LEASE)
     assert lane in await _due(backend, 10_000)
 
 
 async def test_no_organisation_takes_all_lanes(backend: Backend, tenant: Tenant) -> None:
     greedy, modest = await backend.tenant(), tenant
-    many = [_lane() for _ in range(LANES_OF_ONE + 3)]
+    many = [_lane() for _ in range(MAX_LANES_PER_ORG + 3)]
     long_due = backend.now() - timedelta(hours=1)
     for number, lane in enumerate(many):
         job = NewJob("a", lane, greedy, run_at=long_due + timedelta(seconds=number))
@@ -225,14 +225,14 @@ async def test_no_organisation_takes_all_lanes(backend: Backend, tenant: Tenant)
         await _add(backend, NewJob("a", lane, modest, run_at=long_due + timedelta(seconds=number)))
     first = [lane for lane in await _due(backend, 1000) if lane in {*many, *own}]
     assert first[:4] in ([many[0], own[0], many[1], own[1]], [own[0], many[0], own[1], many[1]])
-    assert sorted(first) == sorted([*many[:LANES_OF_ONE], *own])
+    assert sorted(first) == sorted([*many[:MAX_LANES_PER_ORG], *own])
     assert not {*many, *own} & set(await _due(backend, 1000))
     for job in await backend.dispatch.claim(many[0], 10, LEASE):
         await _finish(backend, job)
-    assert [lane for lane in await _due(backend, 1000) if lane in many] == [many[LANES_OF_ONE]]
+    assert [lane for lane in await _due(backend, 1000) if lane in many] == [many[MAX_LANES_PER_ORG]]
 
 
-async def test_an_attempt_that_let_its_lease_lapse_is_told(backend: Backend, tenant: Tenant) -> None:
+async def test_an_attempt_with_a_lapsed_lease_is_reported(backend: Backend, tenant: Tenant) -> None:
     lane = _lane()
     await _add(backend, NewJob("a", lane, tenant))
     [first] = await backend.dispatch.claim(lane, 1, SHORT)
@@ -240,18 +240,18 @@ async def test_an_attempt_that_let_its_lease_lapse_is_told(backend: Backend, ten
     [second] = await backend.dispatch.claim(lane, 1, LEASE)
     await backend.dispatch.release(second, backend.now())
     [third] = await backend.dispatch.claim(lane, 1, LEASE)
-    assert [job.lapsed for job in (first, second, third)] == [False, True, False]
+    assert [job.has_expired_lease for job in (first, second, third)] == [False, True, False]
 
 
-async def test_a_due_lane_says_whose_it_is(backend: Backend, tenant: Tenant) -> None:
-    """Two organisations may have lanes of one name; each is told, and claimed, by itself."""
+async def test_a_due_lane_names_its_organisation(backend: Backend, tenant: Tenant) -> None:
+    """Two organisations may have lanes of one name; each is notified and claimed separately."""
     lane, other = _lane(), await backend.tenant()
     mine, theirs = await _add(backend, NewJob("a", lane, tenant), NewJob("a", lane, other))
-    told = await backend.dispatch.lanes_due(10_000)
-    assert {lane_of(tenant.org, lane), lane_of(other.org, lane)} <= set(told)
-    [claimed] = await backend.dispatch.claim(lane_of(tenant.org, lane), 10, LEASE)
+    due = await backend.dispatch.dispatch_due_lanes(10_000)
+    assert {build_lane_name(tenant.org, lane), build_lane_name(other.org, lane)} <= set(due)
+    [claimed] = await backend.dispatch.claim(build_lane_name(tenant.org, lane), 10, LEASE)
     assert (claimed.id, claimed.lane, claimed.tenant) == (mine, lane, tenant)
-    [claimed] = await backend.dispatch.claim(lane_of(other.org, lane), 10, LEASE)
+    [claimed] = await backend.dispatch.claim(build_lane_name(other.org, lane), 10, LEASE)
     assert (claimed.id, claimed.tenant) == (theirs, other)
 
 

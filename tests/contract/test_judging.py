@@ -9,28 +9,35 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.jobs.model import lane_of
+from domain.jobs.model import build_lane_name
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.draining import LEASE, Drain
+from domain.jobs.usecases.lane_processing import LEASE, LaneProcessor
 from domain.kernel.paging import PageRequest
-from domain.kernel.resource import changed
+from domain.kernel.resource import with_changes
 from domain.kernel.tenancy import Tenant
-from domain.matching.judging import JUDGE, LANE, judging
-from domain.matching.model import SETTINGS, JudgeSettings, MatchPair
+from domain.matching.judge_answers import JUDGING_JOB, JUDGING_LANE, create_judging_job
+from domain.matching.model import JUDGE_SETTINGS_ID, JudgeSettings, MatchPair
 from domain.matching.ports import PairStore
-from domain.matching.usecases.judging import Judging
+from domain.matching.usecases.judging import JudgeJob
 from domain.usage.model import ModelUse
-from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, ModelsClosed, ModelUsage
+from ports.language_models import (
+    ModelAccessRefused,
+    ModelOutput,
+    ModelPrompt,
+    ModelRefused,
+    ModelUnavailable,
+    ModelUsage,
+)
 from ports.unit_of_work import Tx
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.judged import FakeDecisions, FakeItems, item, pair, said
+from tests.support.judged import FakeDecisions, FakeItems, item, make_answer, pair
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.settable_clock]
 CALL = builders.CALL
 TOOK = ModelUsage("small-1", 1200, 90, 480)
 MOST = ModelUsage("small-1", 4000, 4000, 9_000)
-Reply = Callable[[ModelQuestion], Any]
+Reply = Callable[[ModelPrompt], Any]
 
 
 class Died(BaseException):
@@ -46,27 +53,27 @@ async def _nothing() -> None:
 
 
 @dataclass
-class Asked:
-    """A model that says what it is told to, pair by pair or always the same; `meanwhile` happens before it answers."""
+class FakeModel:
+    """A model with a configured reply, per pair or always the same; `meanwhile` happens before it answers."""
 
-    says: Any = field(default_factory=said)
+    reply: Any = field(default_factory=make_answer)
     meanwhile: Callable[[], Awaitable[None]] = _nothing
-    questions: list[ModelQuestion] = field(default_factory=list)
+    questions: list[ModelPrompt] = field(default_factory=list)
     known: frozenset[str | None] = frozenset({None, "large-1"})
 
-    def offers(self, model: str | None) -> bool:
+    def is_configured(self, model: str | None) -> bool:
         return model in self.known
 
-    def most(self, question: ModelQuestion) -> ModelUsage:
+    def estimate_max_usage(self, prompt: ModelPrompt) -> ModelUsage:
         return MOST
 
-    async def ask(self, question: ModelQuestion) -> ModelAnswer:
-        self.questions.append(question)
+    async def generate(self, prompt: ModelPrompt) -> ModelOutput:
+        self.questions.append(prompt)
         await self.meanwhile()
-        says = self.says(question) if callable(self.says) else self.says
-        if isinstance(says, BaseException):
-            raise says
-        return ModelAnswer(says, TOOK)
+        reply = self.reply(prompt) if callable(self.reply) else self.reply
+        if isinstance(reply, BaseException):
+            raise reply
+        return ModelOutput(reply, TOOK)
 
 
 @dataclass
@@ -75,7 +82,7 @@ class Bench:
 
     backend: Backend
     tenant: Tenant
-    models: Asked | None = field(default_factory=Asked)
+    models: FakeModel | None = field(default_factory=FakeModel)
     items: FakeItems = field(default_factory=FakeItems)
     decisions: FakeDecisions = field(default_factory=FakeDecisions)
     patience: float = 30.0
@@ -84,19 +91,19 @@ class Bench:
         """The judge's settings."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             store = tx.store(JudgeSettings)
-            before = await store.get(SETTINGS)
+            before = await store.get(JUDGE_SETTINGS_ID)
             after = replace(before or JudgeSettings(enabled=True), **changes)
             await (store.save(after) if before else store.add(after))
 
-    async def add(self, number: int = 1, ask: bool = True, **changes: Any) -> MatchPair:
+    async def add(self, number: int = 1, queue: bool = True, **changes: Any) -> MatchPair:
         """A pair of two items, and the job."""
         made = pair(f"var_{number}a", f"var_{number}b", **{"probability": 1 - number / 1000} | changes)
         for side in (made.left, made.right):
             self.items.known.setdefault(side, item(side, f"Halden table {number}"))
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             await tx[PairStore].add(made)
-            if ask:
-                await tx[JobStore].add(judging(self.tenant))
+            if queue:
+                await tx[JobStore].add(create_judging_job(self.tenant))
         return made
 
     async def change(self, id: str, **changes: Any) -> None:
@@ -104,34 +111,34 @@ class Bench:
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             found = await tx[PairStore].get(id, lock=True)
             assert found is not None
-            await tx[PairStore].save(changed(found, tx.now, **changes))
+            await tx[PairStore].save(with_changes(found, tx.now, **changes))
 
     async def work(self) -> None:
         """Carry out what the lane holds by now."""
-        handler = Judging(self.backend.uow, self.models, self.decisions, self.items, self.patience)
-        drain = Drain(self.backend.dispatch, {JUDGE: handler}, lease=LEASE)
+        handler = JudgeJob(self.backend.uow, self.models, self.decisions, self.items, self.patience)
+        drain = LaneProcessor(self.backend.dispatch, {JUDGING_JOB: handler}, lease=LEASE)
         async with asyncio.timeout(30):
-            await drain.drain(lane_of(self.tenant.org, LANE))
+            await drain.process_lane(build_lane_name(self.tenant.org, JUDGING_LANE))
 
     async def pair(self, id: str) -> MatchPair:
-        async with self.backend.uow.read(self.tenant) as tx:
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
             found = await tx[PairStore].get(id)
         assert found is not None
         return found
 
     async def uses(self) -> list[tuple[str, int]]:
         """What is put down of asking: about what, and its cost; the oldest first."""
-        async with self.backend.uow.read(self.tenant) as tx:
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
             found = (await tx.store(ModelUse).page(PageRequest(limit=100))).items
-        assert all(use.task == JUDGE for use in found)
+        assert all(use.task == JUDGING_JOB for use in found)
         return [(use.subject, use.cost_micros) for use in reversed(found)]
 
     async def due(self) -> datetime | None:
         """When the next job of the lane is due; None when none is open."""
-        return await self.backend.dispatch.next_due()
+        return await self.backend.dispatch.find_next_due()
 
     @property
-    def asked(self) -> int:
+    def question_count(self) -> int:
         return len(self.models.questions) if self.models else 0
 
 
@@ -143,7 +150,7 @@ async def bench(backend: Backend, tenant: Tenant) -> Bench:
     return made
 
 
-async def test_what_a_model_says_of_a_pair_is_put_down(bench: Bench) -> None:
+async def test_the_model_s_judgement_of_a_pair_is_stored(bench: Bench) -> None:
     made = await bench.add()
     await bench.work()
     after = await bench.pair(made.id)
@@ -159,29 +166,29 @@ async def test_what_a_model_says_of_a_pair_is_put_down(bench: Bench) -> None:
     assert judgement.id.startswith("jud_") and judgement.note == "They agree."
     assert await bench.uses() == [(made.id, 480)]
     await bench.work()
-    assert bench.asked == 1 and await bench.due() is None
+    assert bench.question_count == 1 and await bench.due() is None
 
 
 @pytest.mark.parametrize(
-    ("says", "changes", "status", "outcome"),
+    ("reply", "changes", "status", "outcome"),
     [
-        (said("different", 0.97), {}, "dismissed", "dismissed"),
-        (said("different", 0.5), {}, "open", "left_open"),
-        (said("same", 0.5), {}, "open", "left_open"),
-        (said("unsure", 1.0), {}, "open", "left_open"),
-        (said("same", 1.0), {"conflicts": ("colour",)}, "open", "left_open"),
-        (said("different", 1.0), {"conflicts": ("colour",)}, "dismissed", "dismissed"),
-        (said("same", 1.0, ("title", "invented", "Halden")), {}, "open", "failed"),
-        (said("different", 1.0, ("brand", "Halden", "Nordby")), {}, "open", "failed"),
-        (said() | {"reasons": []}, {}, "open", "failed"),
+        (make_answer("different", 0.97), {}, "dismissed", "dismissed"),
+        (make_answer("different", 0.5), {}, "open", "left_open"),
+        (make_answer("same", 0.5), {}, "open", "left_open"),
+        (make_answer("unsure", 1.0), {}, "open", "left_open"),
+        (make_answer("same", 1.0), {"conflicts": ("colour",)}, "open", "left_open"),
+        (make_answer("different", 1.0), {"conflicts": ("colour",)}, "dismissed", "dismissed"),
+        (make_answer("same", 1.0, ("title", "invented", "Halden")), {}, "open", "failed"),
+        (make_answer("different", 1.0, ("brand", "Halden", "Nordby")), {}, "open", "failed"),
+        (make_answer() | {"reasons": []}, {}, "open", "failed"),
         ({"choice": "yes"}, {}, "open", "failed"),
         (None, {}, "open", "failed"),
         (ModelRefused("would rather not", usage=TOOK), {}, "open", "refused"),
     ],
 )
-async def test_what_comes_of_it(bench: Bench, says: Any, changes: Any, status: str, outcome: str) -> None:
+async def test_outcomes_of_a_judgement(bench: Bench, reply: Any, changes: Any, status: str, outcome: str) -> None:
     assert bench.models
-    bench.models.says = says
+    bench.models.reply = reply
     made = await bench.add(**changes)
     await bench.work()
     after = await bench.pair(made.id)
@@ -189,10 +196,10 @@ async def test_what_comes_of_it(bench: Bench, says: Any, changes: Any, status: s
     assert (after.judgement.reasons == ()) is (outcome in ("failed", "refused"))
     assert await bench.uses() == [(made.id, 480)]
     await bench.work()
-    assert bench.asked == 1, "nobody is asked twice"
+    assert bench.question_count == 1, "nobody is asked twice"
 
 
-async def test_nobody_is_asked_while_it_is_off_or_nobody_is_there(bench: Bench) -> None:
+async def test_no_model_is_queried_while_disabled_or_missing(bench: Bench) -> None:
     await bench.add()
     await bench.set(enabled=False)
     await bench.work()
@@ -206,7 +213,7 @@ async def test_nobody_is_asked_while_it_is_off_or_nobody_is_there(bench: Bench) 
     assert models is not None and not models.questions and await bench.uses() == [] and await bench.due() is None
 
 
-async def test_the_likeliest_is_asked_about_first_with_the_model_that_is_set(bench: Bench) -> None:
+async def test_the_most_likely_pair_is_judged_first_with_the_configured_model(bench: Bench) -> None:
     await bench.set(model="large-1")
     await bench.add(2)
     await bench.add(1)
@@ -220,13 +227,13 @@ async def test_no_connection_is_held_while_the_model_thinks(bench: Bench) -> Non
 
     async def write() -> None:
         async with asyncio.timeout(2):
-            await bench.add(2, ask=False)
+            await bench.add(2, queue=False)
 
     assert bench.models
     bench.models.meanwhile = write
-    bench.models.says = lambda _: (setattr(bench.models, "meanwhile", _nothing), said())[1]
+    bench.models.reply = lambda _: (setattr(bench.models, "meanwhile", _nothing), make_answer())[1]
     await bench.work()
-    assert (await bench.pair(made.id)).status == "merged" and bench.asked == 2
+    assert (await bench.pair(made.id)).status == "merged" and bench.question_count == 2
 
 
 @pytest.mark.parametrize(
@@ -245,13 +252,13 @@ async def test_a_pair_that_changed_meanwhile_keeps_what_it_is(bench: Bench, chan
     await bench.work()
     after = await bench.pair(made.id)
     if "probability" in changes:
-        assert bench.asked == 2 and after.status == "merged", "it was asked about anew"
+        assert bench.question_count == 2 and after.status == "merged", "it was asked about anew"
     else:
-        assert bench.asked == 1 and after.judgement is None and after.merge is None
-    assert len(await bench.uses()) == bench.asked, "each answer costs"
+        assert bench.question_count == 1 and after.judgement is None and after.merge is None
+    assert len(await bench.uses()) == bench.question_count, "each answer costs"
 
 
-async def test_an_item_that_changed_meanwhile_is_judged_anew(bench: Bench) -> None:
+async def test_an_item_that_changed_meanwhile_is_judged_again(bench: Bench) -> None:
     made = await bench.add()
     assert bench.models
 
@@ -263,7 +270,7 @@ async def test_an_item_that_changed_meanwhile_is_judged_anew(bench: Bench) -> No
     bench.models.meanwhile = meanwhile
     await bench.work()
     after = await bench.pair(made.id)
-    assert bench.asked == 2 and after.judgement is not None and after.judgement.outcome == "failed"
+    assert bench.question_count == 2 and after.judgement is not None and after.judgement.outcome == "failed"
     assert after.judgement.note is not None and "`brand` of the subject" in after.judgement.note
 
 
@@ -292,12 +299,12 @@ async def test_what_may_not_be_merged_stays_open(bench: Bench) -> None:
     )
 
 
-async def test_a_pair_whose_item_is_gone_is_in_nobodys_way(bench: Bench) -> None:
+async def test_a_pair_whose_item_is_missing_blocks_no_other(bench: Bench) -> None:
     gone, there = await bench.add(1), await bench.add(2)
     del bench.items.known[gone.left]
     await bench.work()
     assert (await bench.pair(there.id)).status == "merged" and (await bench.pair(gone.id)).judgement is None
-    assert bench.asked == 1 and await bench.due() is None
+    assert bench.question_count == 1 and await bench.due() is None
 
 
 async def test_the_days_budget_is_never_overdrawn_and_the_rest_waits_for_midnight(bench: Bench) -> None:
@@ -307,15 +314,15 @@ async def test_the_days_budget_is_never_overdrawn_and_the_rest_waits_for_midnigh
     now = bench.backend.now()
     await bench.work()
     spent = sum(cost for _, cost in await bench.uses())
-    assert bench.asked == 4 and spent == 4 * 480, "a fifth might have come to more than the budget"
+    assert bench.question_count == 4 and spent == 4 * 480, "a fifth might have come to more than the budget"
     tomorrow = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     assert await bench.due() == tomorrow
     await bench.backend.pass_time(tomorrow - now - timedelta(seconds=1))
     await bench.work()
-    assert bench.asked == 4
+    assert bench.question_count == 4
     await bench.backend.pass_time(timedelta(seconds=1))
     await bench.work()
-    assert bench.asked == 8 and await bench.due() is None
+    assert bench.question_count == 8 and await bench.due() is None
 
 
 async def test_a_larger_budget_counts_at_once(bench: Bench) -> None:
@@ -323,27 +330,27 @@ async def test_a_larger_budget_counts_at_once(bench: Bench) -> None:
     await bench.set(daily_budget_micros=9_000)
     made = [await bench.add(number) for number in range(1, 50)]
     await bench.work()
-    assert bench.asked == 1
+    assert bench.question_count == 1
     await bench.set(daily_budget_micros=10**6)
     await bench.work()
-    assert bench.asked == 1, "what waits, waits"
+    assert bench.question_count == 1, "what waits, waits"
     async with bench.backend.uow.begin(bench.tenant, CALL) as tx:
-        await tx[JobStore].add(judging(bench.tenant, "settings:2"))
+        await tx[JobStore].add(create_judging_job(bench.tenant, "settings:2"))
     await bench.work()
-    assert bench.asked == 49 and {(await bench.pair(one.id)).status for one in made} == {"merged"}
+    assert bench.question_count == 49 and {(await bench.pair(one.id)).status for one in made} == {"merged"}
     tomorrow = await bench.due()
     assert tomorrow is not None and tomorrow > bench.backend.now()
     await bench.backend.pass_time(timedelta(days=1))
     await bench.work()
-    assert bench.asked == 49 and await bench.due() is None
+    assert bench.question_count == 49 and await bench.due() is None
 
 
-async def test_a_budget_that_no_question_fits_into_asks_nobody(bench: Bench) -> None:
+async def test_a_budget_below_one_question_queries_no_model(bench: Bench) -> None:
     for budget in (0, 8_999):
         await bench.set(daily_budget_micros=budget)
         await bench.add(budget + 1)
         await bench.work()
-        assert bench.asked == 0 and await bench.due() is None
+        assert bench.question_count == 0 and await bench.due() is None
 
 
 async def test_each_tenant_has_its_own_budget(bench: Bench) -> None:
@@ -359,13 +366,13 @@ async def test_each_tenant_has_its_own_budget(bench: Bench) -> None:
 async def test_many_pairs_are_judged_in_turns(bench: Bench) -> None:
     made = [await bench.add(number) for number in range(1, 50)]
     await bench.work()
-    assert bench.asked == 49 and {(await bench.pair(one.id)).status for one in made} == {"merged"}
+    assert bench.question_count == 49 and {(await bench.pair(one.id)).status for one in made} == {"merged"}
     assert len(await bench.uses()) == 49 and await bench.due() is None
 
 
-async def test_one_that_has_no_time_is_asked_later_and_not_for_ever(bench: Bench) -> None:
+async def test_a_busy_model_is_retried_later_a_limited_number_of_times(bench: Bench) -> None:
     assert bench.models
-    bench.models.says = ModelLater("busy", after=timedelta(minutes=30))
+    bench.models.reply = ModelUnavailable("busy", retry_after=timedelta(minutes=30))
     made = await bench.add()
     now = bench.backend.now()
     await bench.work()
@@ -373,17 +380,17 @@ async def test_one_that_has_no_time_is_asked_later_and_not_for_ever(bench: Bench
     for _ in range(12):
         await bench.backend.pass_time(timedelta(days=1))
         await bench.work()
-    assert bench.asked == 6 and await bench.due() is None and (await bench.pair(made.id)).judgement is None
-    bench.models.says = said()
+    assert bench.question_count == 6 and await bench.due() is None and (await bench.pair(made.id)).judgement is None
+    bench.models.reply = make_answer()
     await bench.add(2)
     await bench.work()
     assert (await bench.pair(made.id)).status == "merged", "the next reason to judge has it asked anew"
 
 
-@pytest.mark.parametrize("failure", [ModelLater("busy"), ModelsClosed("401")])
+@pytest.mark.parametrize("failure", [ModelUnavailable("busy"), ModelAccessRefused("401")])
 async def test_it_waits_longer_each_time_and_marks_nothing(bench: Bench, failure: Exception) -> None:
     assert bench.models
-    bench.models.says = failure
+    bench.models.reply = failure
     made = await bench.add()
     waits = []
     for _ in range(5):
@@ -398,20 +405,22 @@ async def test_it_waits_longer_each_time_and_marks_nothing(bench: Bench, failure
 async def test_a_question_that_always_fails_does_not_hold_up_the_others(bench: Bench) -> None:
     assert bench.models
 
-    def says(question: ModelQuestion) -> Any:
-        return ModelLater("broken", usage=TOOK) if "table 1" in question.data["subject"]["title"] else said()
+    def reply(question: ModelPrompt) -> Any:
+        return (
+            ModelUnavailable("broken", usage=TOOK) if "table 1" in question.data["subject"]["title"] else make_answer()
+        )
 
-    bench.models.says = says
+    bench.models.reply = reply
     bad, *good = [await bench.add(number) for number in (1, 2, 3)]
     for _ in range(20):
         await bench.work()
         await bench.backend.pass_time(timedelta(hours=7))
     assert {(await bench.pair(one.id)).status for one in good} == {"merged"}
-    assert (await bench.pair(bad.id)).judgement is None and bench.asked == 2 + 7 and await bench.due() is None
-    assert len(await bench.uses()) == bench.asked, "what broken answers took is counted"
+    assert (await bench.pair(bad.id)).judgement is None and bench.question_count == 2 + 7 and await bench.due() is None
+    assert len(await bench.uses()) == bench.question_count, "what broken answers took is counted"
 
 
-async def test_one_that_says_nothing_counts_as_the_most_that_it_can_have_cost(bench: Bench) -> None:
+async def test_a_missing_answer_counts_as_its_maximum_cost(bench: Bench) -> None:
     assert bench.models
     bench.models.meanwhile = asyncio.Event().wait  # type: ignore[assignment]
     bench.patience = 0.05
@@ -422,7 +431,7 @@ async def test_one_that_says_nothing_counts_as_the_most_that_it_can_have_cost(be
 
 @pytest.mark.parametrize("at", ["asking", "answered", "deciding"])
 async def test_a_worker_that_dies_loses_no_cost_and_judges_nothing_twice(bench: Bench, at: str) -> None:
-    """Killed while asking; with the answer in hand; and in the transaction that puts it down."""
+    """Kills the worker during the question, after the answer, and in the transaction that stores it."""
     assert bench.models
     made = await bench.add()
 
@@ -432,7 +441,7 @@ async def test_a_worker_that_dies_loses_no_cost_and_judges_nothing_twice(bench: 
     if at == "asking":
         bench.models.meanwhile = die
     elif at == "answered":
-        bench.models.says = Died()
+        bench.models.reply = Died()
     else:
         bench.decisions.failing = [Died()]  # type: ignore[list-item]
     with pytest.raises(Died):
@@ -440,7 +449,7 @@ async def test_a_worker_that_dies_loses_no_cost_and_judges_nothing_twice(bench: 
     after = await bench.pair(made.id)
     assert (after.status, after.judgement, after.merge) == ("open", None, None)
     assert await bench.uses() == [(made.id, MOST.cost_micros)], "the most that it can have cost stays counted"
-    bench.models.meanwhile, bench.models.says = _nothing, said()
+    bench.models.meanwhile, bench.models.reply = _nothing, make_answer()
     await bench.backend.pass_time(timedelta(minutes=1))
     await bench.work()
     assert (await bench.pair(made.id)).status == "merged"
@@ -451,7 +460,7 @@ async def test_who_lost_the_job_meanwhile_has_no_effect(bench: Bench) -> None:
     """The lease lapsed while the model thought, and another worker judged: the late answer changes nothing."""
     assert bench.models
     made = await bench.add()
-    late = Bench(bench.backend, bench.tenant, Asked(said("different", 1.0)), bench.items, bench.decisions)
+    late = Bench(bench.backend, bench.tenant, FakeModel(make_answer("different", 1.0)), bench.items, bench.decisions)
     held, free = asyncio.Event(), asyncio.Event()
 
     async def think() -> None:
@@ -460,8 +469,8 @@ async def test_who_lost_the_job_meanwhile_has_no_effect(bench: Bench) -> None:
 
     assert late.models
     late.models.meanwhile = think
-    [job] = await late.backend.dispatch.claim(lane_of(late.tenant.org, LANE), 1, LEASE)
-    handler = Judging(late.backend.uow, late.models, late.decisions, late.items)
+    [job] = await late.backend.dispatch.claim(build_lane_name(late.tenant.org, JUDGING_LANE), 1, LEASE)
+    handler = JudgeJob(late.backend.uow, late.models, late.decisions, late.items)
     slow = asyncio.ensure_future(handler(job, asyncio.Event()))
     await held.wait()
     await bench.backend.pass_time(LEASE + timedelta(seconds=1))
@@ -475,14 +484,14 @@ async def test_who_lost_the_job_meanwhile_has_no_effect(bench: Bench) -> None:
     assert sorted(cost for _, cost in await bench.uses()) == [480, MOST.cost_micros]
 
 
-def _obeys(question: ModelQuestion) -> Any:
-    """A model that does whatever the data says, with the quotes that it is told to give."""
+def _obeys(question: ModelPrompt) -> Any:
+    """Return the answer that the data demands, with the quotes that it demands."""
     words = str(question.data["subject"].get("description", ""))
     if "ignore previous instructions" not in words.lower():
-        return said("unsure", 0.5)
+        return make_answer("unsure", 0.5)
     if "quote gtin" in words.lower():
-        return said("same", 1.0, ("gtin", "4006381333931", "4006381333931"), note=words)
-    return said("same", 1.0, ("title", "Halden", "Halden"), note=words)
+        return make_answer("same", 1.0, ("gtin", "4006381333931", "4006381333931"), note=words)
+    return make_answer("same", 1.0, ("title", "Halden", "Halden"), note=words)
 
 
 @pytest.mark.parametrize(
@@ -510,7 +519,7 @@ async def test_a_model_that_obeys_the_data(
     bench: Bench, words: str, changes: Mapping[str, Any], status: str, outcome: str | None
 ) -> None:
     assert bench.models
-    bench.models.says = _obeys
+    bench.models.reply = _obeys
     made = pair("var_1a", "var_1b")
     bench.items.known[made.left] = item(made.left, "Halden oak table", description=words)
     bench.items.known[made.right] = item(made.right, "Halden sofa", brand="Halden")

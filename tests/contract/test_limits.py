@@ -10,18 +10,18 @@ import pytest
 import pytest_asyncio
 from redis.asyncio import Redis
 
-from adapters.memory import MemoryLimits
+from adapters.memory_limits import MemoryLimits
 from adapters.redis.limits import RedisLimits
 from entrypoints.up.servers import Valkey
-from ports.limits import Budget, Limits
+from ports.limits import RateLimitBucket, RateLimits
 
 pytestmark = pytest.mark.asyncio
 
-READ = Budget("org_1.live.read", burst=200, rate=100.0)
-EXPENSIVE = Budget("org_1.live.expensive", burst=5, rate=2.0)
-EXPORT = Budget("org_1.live.export", burst=2, rate=1 / 60)
+READ = RateLimitBucket("org_1.live.read", burst=200, rate=100.0)
+EXPENSIVE = RateLimitBucket("org_1.live.expensive", burst=5, rate=2.0)
+EXPORT = RateLimitBucket("org_1.live.export", burst=2, rate=1 / 60)
 
-Open = Callable[[], Limits]
+Open = Callable[[], RateLimits]
 
 
 @pytest_asyncio.fixture
@@ -44,7 +44,7 @@ async def open_limits(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIt
     opened: list[RedisLimits] = []
 
     def one_more() -> RedisLimits:
-        opened.append(RedisLimits(server.url(), patience=5.0))
+        opened.append(RedisLimits(server.build_url(), call_timeout_seconds=5.0))
         return opened[-1]
 
     yield one_more
@@ -53,54 +53,54 @@ async def open_limits(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIt
     await server.stop()
 
 
-async def allowed(limits: Limits, budget: Budget, times: int) -> int:
-    return sum([(await limits.take(budget)).allowed for _ in range(times)])
+async def allowed(limits: RateLimits, budget: RateLimitBucket, times: int) -> int:
+    return sum([(await limits.take_token(budget)).allowed for _ in range(times)])
 
 
 async def test_the_first_take_leaves_all_but_one(open_limits: Open) -> None:
-    take = await open_limits().take(READ)
-    assert (take.allowed, take.left, take.next_in) == (True, 199, 0.0)
-    assert take.full_in == pytest.approx(0.01, abs=0.002)
+    take = await open_limits().take_token(READ)
+    assert (take.allowed, take.tokens_left, take.seconds_to_next) == (True, 199, 0.0)
+    assert take.seconds_to_full == pytest.approx(0.01, abs=0.002)
 
 
 async def test_a_burst_and_then_no_more(open_limits: Open) -> None:
     limits = open_limits()
     assert await allowed(limits, EXPENSIVE, 5) == 5
-    take = await limits.take(EXPENSIVE)
-    assert (take.allowed, take.left) == (False, 0)
-    assert 0.3 < take.next_in <= 0.5
-    assert 2.3 < take.full_in <= 2.5
+    take = await limits.take_token(EXPENSIVE)
+    assert (take.allowed, take.tokens_left) == (False, 0)
+    assert 0.3 < take.seconds_to_next <= 0.5
+    assert 2.3 < take.seconds_to_full <= 2.5
 
 
 async def test_a_token_comes_back_in_time(open_limits: Open) -> None:
-    limits, quick = open_limits(), Budget("quick", burst=2, rate=20.0)
+    limits, quick = open_limits(), RateLimitBucket("quick", burst=2, rate=20.0)
     assert await allowed(limits, quick, 3) == 2
-    await asyncio.sleep((await limits.take(quick)).next_in + 0.005)
-    assert (await limits.take(quick)).allowed
+    await asyncio.sleep((await limits.take_token(quick)).seconds_to_next + 0.005)
+    assert (await limits.take_token(quick)).allowed
 
 
 async def test_what_is_left_falls_one_by_one(open_limits: Open) -> None:
-    limits, steady = open_limits(), Budget("steady", burst=50, rate=0.001)
-    assert [(await limits.take(steady)).left for _ in range(51)] == [*range(49, -1, -1), 0]
+    limits, steady = open_limits(), RateLimitBucket("steady", burst=50, rate=0.001)
+    assert [(await limits.take_token(steady)).tokens_left for _ in range(51)] == [*range(49, -1, -1), 0]
 
 
 async def test_small_and_slow_budgets(open_limits: Open) -> None:
     limits = open_limits()
     assert await allowed(limits, EXPORT, 5) == 2
-    take = await limits.take(EXPORT)
-    assert 59 < take.next_in <= 60
-    assert 119 < take.full_in <= 120
+    take = await limits.take_token(EXPORT)
+    assert 59 < take.seconds_to_next <= 60
+    assert 119 < take.seconds_to_full <= 120
 
 
 async def test_budgets_are_apart(open_limits: Open) -> None:
     limits = open_limits()
     assert await allowed(limits, EXPENSIVE, 9) == 5
-    assert await allowed(limits, Budget("org_1.test.expensive", burst=5, rate=2.0), 9) == 5
+    assert await allowed(limits, RateLimitBucket("org_1.test.expensive", burst=5, rate=2.0), 9) == 5
 
 
 async def test_a_plan_may_change(open_limits: Open) -> None:
     limits = open_limits()
-    small, large = Budget("plan", burst=10, rate=0.001), Budget("plan", burst=100, rate=0.001)
+    small, large = RateLimitBucket("plan", burst=10, rate=0.001), RateLimitBucket("plan", burst=100, rate=0.001)
     assert await allowed(limits, small, 4) == 4
     assert await allowed(limits, large, 100) <= 96
     assert await allowed(limits, small, 100) <= 10
@@ -108,8 +108,8 @@ async def test_a_plan_may_change(open_limits: Open) -> None:
 
 async def test_many_at_once_in_many_processes_get_the_budget_and_no_more(open_limits: Open) -> None:
     processes = [open_limits() for _ in range(4)]
-    still = Budget("still", burst=200, rate=0.001)
-    takes = await asyncio.gather(*(process.take(still) for _ in range(100) for process in processes))
+    still = RateLimitBucket("still", burst=200, rate=0.001)
+    takes = await asyncio.gather(*(process.take_token(still) for _ in range(100) for process in processes))
     # A process may keep a last small lease while another is refused; nothing is handed out twice.
     assert 190 <= sum(take.allowed for take in takes) <= 200
 
@@ -118,7 +118,7 @@ async def test_a_long_rush_gets_burst_and_refill(open_limits: Open) -> None:
     processes = [open_limits() for _ in range(3)]
     began, count = time.monotonic(), 0
     while time.monotonic() - began < 1.2:
-        takes = await asyncio.gather(*(process.take(READ) for process in processes))
+        takes = await asyncio.gather(*(process.take_token(READ) for process in processes))
         count += sum(take.allowed for take in takes)
         await asyncio.sleep(0.001)
     most = READ.burst + READ.rate * (time.monotonic() - began)
@@ -128,8 +128,8 @@ async def test_a_long_rush_gets_burst_and_refill(open_limits: Open) -> None:
 # Redis only.
 
 
-async def test_leases_that_lie_idle_do_not_add_to_a_later_burst(valkey: Valkey) -> None:
-    first, second = RedisLimits(valkey.url()), RedisLimits(valkey.url())
+async def test_idle_leases_do_not_add_to_a_later_burst(valkey: Valkey) -> None:
+    first, second = RedisLimits(valkey.build_url()), RedisLimits(valkey.build_url())
     assert await allowed(first, READ, 60) == 60
     await asyncio.sleep(0.7)
     began = time.monotonic()
@@ -141,13 +141,17 @@ async def test_leases_that_lie_idle_do_not_add_to_a_later_burst(valkey: Valkey) 
 
 async def test_a_clock_that_went_back_stops_no_refill(valkey: Valkey) -> None:
     """A failover to a machine whose clock is an hour behind leaves times that lie ahead of it."""
-    before, after, raw = RedisLimits(valkey.url()), RedisLimits(valkey.url()), Redis.from_url(valkey.url())
+    before, after, raw = (
+        RedisLimits(valkey.build_url()),
+        RedisLimits(valkey.build_url()),
+        Redis.from_url(valkey.build_url()),
+    )
     assert await allowed(before, READ, 400) >= READ.burst
     key = f"joinery:limit:{READ.key}"
     stated = await raw.hgetall(key)
     ahead = {name: float(stated[name]) + 3600 for name in (b"s", b"u")}
     await raw.hset(key, mapping={b"t": 0, b"o": READ.burst // 2, **ahead})
-    assert not (await after.take(READ)).allowed
+    assert not (await after.take_token(READ)).allowed
     kept = {name: float(value) for name, value in (await raw.hgetall(key)).items()}
     now = float((await raw.time())[0])
     assert now - 1 <= kept[b"s"] <= now + 2 and kept[b"u"] <= now + 3
@@ -160,24 +164,26 @@ async def test_a_clock_that_went_back_stops_no_refill(valkey: Valkey) -> None:
     await raw.aclose()
 
 
-async def test_a_lost_redis_is_no_obstacle_and_is_taken_up_again(
+async def test_a_lost_redis_stops_no_request_and_is_used_again(
     valkey: Valkey, caplog: pytest.LogCaptureFixture
 ) -> None:
-    limits = RedisLimits(valkey.url())
-    still = Budget("still", burst=100, rate=0.001)
+    limits = RedisLimits(valkey.build_url())
+    still = RateLimitBucket("still", burst=100, rate=0.001)
     assert await allowed(limits, still, 30) == 30
     await valkey.stop()
     with caplog.at_level(logging.WARNING):
         assert await allowed(limits, still, 100) == 70
-        assert (await limits.take(Budget("other", burst=5, rate=1.0))).left == 4
+        assert (await limits.take_token(RateLimitBucket("other", burst=5, rate=1.0))).tokens_left == 4
         assert len(caplog.records) == 1
         await valkey.start()
         for number in range(20):  # it looks again after a second, when there is time to
             await asyncio.sleep(1.05 if not number else 0.25)
-            assert (await limits.take(Budget(f"third {number}", burst=5, rate=1.0))).left == 4
+            assert (await limits.take_token(RateLimitBucket(f"third {number}", burst=5, rate=1.0))).tokens_left == 4
             if len(caplog.records) > 1:
                 break
-        assert [record.getMessage() for record in caplog.records][1:] == ["Redis is back: budgets are shared again"]
+        assert [record.getMessage() for record in caplog.records][1:] == [
+            "Redis available again; rate limits are shared"
+        ]
     await limits.close()
 
 
@@ -196,9 +202,9 @@ async def test_a_slow_redis_is_not_waited_for(tmp_path: Path) -> None:
 
 
 async def test_a_take_that_is_abandoned_disturbs_no_other(valkey: Valkey) -> None:
-    limits = RedisLimits(valkey.url())
-    still = Budget("still", burst=50, rate=0.001)
-    tasks = [asyncio.create_task(limits.take(still)) for _ in range(40)]
+    limits = RedisLimits(valkey.build_url())
+    still = RateLimitBucket("still", burst=50, rate=0.001)
+    tasks = [asyncio.create_task(limits.take_token(still)) for _ in range(40)]
     await asyncio.sleep(0)
     tasks[0].cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)

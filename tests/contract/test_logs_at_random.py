@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from domain.changes.model import NETWORK_GROUPS, EventFilter, View, network_of
+from domain.changes.model import NETWORK_GROUPS, EventFilter, LogView, get_network_tenant
 from domain.events.model import Event, LoggedEvent, LogPosition
 from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
@@ -21,7 +21,7 @@ from tests.support.log_changes import forget, grant, revoke
 
 pytestmark = pytest.mark.asyncio
 STEPS = 120
-NETWORK = network_of(True)
+NETWORK = get_network_tenant(True)
 TYPES = ("offer.changed", "product.updated", "source.blocked", "credits.low")
 
 
@@ -106,7 +106,7 @@ class Model:
         events, copied = self.logs[tenant], self.copied[tenant]
         if len(events) - copied < 2:
             return
-        old, view = (await bounds_of(self.backend, tenant)).end, View.own(tenant)
+        old, view = (await bounds_of(self.backend, tenant)).end, LogView.own(tenant)
         keep = self.dice.randrange(copied, len(events) - 1)
         await forget(self.backend.pool, tenant, keep + 1)
         del events[keep:]
@@ -114,11 +114,13 @@ class Model:
         if self.dice.random() < 0.5:
             await self.write()
         with pytest.raises(CursorExpired):
-            await self.backend.events.page(view, old, (await bounds_of(self.backend, tenant)).end, 10, EventFilter())
+            await self.backend.events.read_page(
+                view, old, (await bounds_of(self.backend, tenant)).end, 10, EventFilter()
+            )
 
-    def _shown(self, view: View) -> list[tuple[int, str, Event, frozenset[str] | None]]:
+    def _shown(self, view: LogView) -> list[tuple[int, str, Event, frozenset[str] | None]]:
         """Position, id, event and groups of all that a view shows."""
-        if not view.of_network:
+        if not view.is_network:
             return [(at, event.id, event, None) for at, event in enumerate(self.logs[view.tenant], start=1)]
         found = []
         for at, (owner, event) in enumerate(self.network, start=self.first + 1):
@@ -134,29 +136,29 @@ class Model:
     async def read(self) -> None:
         """One view, with any filter and page size, from anywhere on, forwards and backwards."""
         dice, tenant = self.dice, self.dice.choice(self.tenants)
-        view = dice.choice((View.own(tenant), View.network(tenant)))
+        view = dice.choice((LogView.own(tenant), LogView.network(tenant)))
         wanted, limit, bounds = self._filter(), dice.choice((1, 3, 20, 500)), await bounds_of(self.backend, view.log)
-        first = self.first if view.of_network else 0
-        length = len(self.network) if view.of_network else len(self.logs[tenant])
+        first = self.first if view.is_network else 0
+        length = len(self.network) if view.is_network else len(self.logs[tenant])
         assert bounds.last == first + length
         expected = [
             (at, id, groups)
             for at, id, event, groups in self._shown(view)
-            if (wanted.everything or event.type != "credits.low")
+            if (wanted.includes_webhook_types or event.type != "credits.low")
             and (wanted.types is None or event.type in wanted.types)
             and (wanted.catalogues is None or event.catalogue in wanted.catalogues)
         ]
         after = dice.randrange(first, bounds.last + 1)
         seen, position, caught_up = list[LoggedEvent](), LogPosition(bounds.epoch, after), False
         while not caught_up:
-            page = await self.backend.events.page(view, position, bounds.end, limit, wanted)
+            page = await self.backend.events.read_page(view, position, bounds.end, limit, wanted)
             assert len(page.events) <= limit and (page.caught_up or page.position.position > position.position)
             seen, position, caught_up = [*seen, *page.events], page.position, page.caught_up
         assert position.position == bounds.last
         assert [(one.position, one.id, one.groups) for one in seen] == [one for one in expected if one[0] > after]
         back, before = list[LoggedEvent](), bounds.last + 1
         while before > first + 1:
-            recent = await self.backend.events.recent(view, before, limit, wanted)
+            recent = await self.backend.events.read_recent(view, before, limit, wanted)
             assert len(recent.events) <= limit and recent.position < before
             back, before = [*back, *(one for one in recent.events if one.position > first)], recent.position
         assert [(one.position, one.id, one.groups) for one in back] == expected[::-1]
@@ -166,7 +168,7 @@ class Model:
         return EventFilter(
             types=frozenset(dice.sample(TYPES, dice.randrange(1, 3))) if dice.random() < 0.4 else None,
             catalogues=frozenset(dice.sample(self.catalogues, dice.randrange(1, 3))) if dice.random() < 0.4 else None,
-            everything=dice.random() < 0.5,
+            includes_webhook_types=dice.random() < 0.5,
         )
 
 

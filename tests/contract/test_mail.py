@@ -7,16 +7,16 @@ import pytest
 
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
-from domain.kernel.resource import changed
+from domain.kernel.resource import with_changes
 from domain.kernel.tenancy import Tenant
 from domain.mail.model import (
     Attachment,
     Authentication,
-    CheckResult,
     InboundMessage,
     MailPolicy,
     MessageFilter,
     MessageStatus,
+    SenderCheckResult,
 )
 from domain.mail.ports import Recipient
 from domain.sources.ports import SourceStore
@@ -42,32 +42,34 @@ def _message(**changes: object) -> InboundMessage:
         status=MessageStatus.ACCEPTED,
         fingerprint="f1",
         attachments=(Attachment("a.csv", 12, run="run_1"), Attachment("b.png", 3, note="not_data")),
-        authentication=Authentication(CheckResult.PASS, CheckResult.NONE, CheckResult.PASS, MailPolicy.REJECT),
+        authentication=Authentication(
+            SenderCheckResult.PASS, SenderCheckResult.NONE, SenderCheckResult.PASS, MailPolicy.REJECT
+        ),
     )
     return replace(made, **changes)
 
 
 async def test_an_address_is_found_across_tenants(backend: Backend) -> None:
     address = _address()
-    assert await backend.addresses.find(address) is None
+    assert await backend.addresses.find_recipient(address) is None
     for livemode in (True, False):
         tenant, mine = await backend.tenant(livemode=livemode), _address()
         source = builders.source(kind="mail", inbound_address=mine)
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx[SourceStore].add(source)
             await tx[SourceStore].add(builders.source())
-        assert await backend.addresses.find(mine) == Recipient(tenant, source.id, mine)
-        assert await backend.addresses.find(mine.upper()) is None
+        assert await backend.addresses.find_recipient(mine) == Recipient(tenant, source.id, mine)
+        assert await backend.addresses.find_recipient(mine.upper()) is None
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx[SourceStore].save(changed(source, tx.now, inbound_address=address + str(livemode)))
-        assert await backend.addresses.find(mine) is None
+            await tx[SourceStore].save(with_changes(source, tx.now, inbound_address=address + str(livemode)))
+        assert await backend.addresses.find_recipient(mine) is None
 
 
 async def test_what_is_not_committed_is_not_found(backend: Backend) -> None:
     address = _address()
     async with backend.uow.begin(await backend.tenant(), CALL) as tx:
         await tx[SourceStore].add(builders.source(kind="mail", inbound_address=address))
-        assert await backend.addresses.find(address) is None
+        assert await backend.addresses.find_recipient(address) is None
 
 
 async def test_messages_are_kept_whole(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -78,9 +80,9 @@ async def test_messages_are_kept_whole(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx.store(InboundMessage).add(whole)
         await tx.store(InboundMessage).add(bare)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert (await tx.store(InboundMessage).page(PageRequest())).items == (bare, whole)
-    async with uow.read(replace(tenant, livemode=False)) as tx:
+    async with uow.begin_reading(replace(tenant, livemode=False)) as tx:
         assert (await tx.store(InboundMessage).page(PageRequest())).items == ()
 
 
@@ -89,7 +91,7 @@ async def test_the_newest_that_is_the_same(uow: UnitOfWork, tenant: Tenant) -> N
     async with uow.begin(tenant, CALL) as tx:
         for one in (first, refused, second, _message(source="src_2"), _message(fingerprint="f2")):
             await tx.store(InboundMessage).add(one)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         for status, expected in ((MessageStatus.ACCEPTED, second), (MessageStatus.REFUSED, refused)):
             found = await tx.store(InboundMessage).page(PageRequest(1), MessageFilter("src_1", status, "f1"))
             assert found.items == (expected,)

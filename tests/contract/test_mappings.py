@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.ingestion.mapping.learned import KnownMapping, digest_of
-from domain.ingestion.model import Column, MappingTier, Unmapped, UnmappedReason
+from domain.ingestion.mapping.learned import ConfirmedMapping, compute_header_digest
+from domain.ingestion.model import Column, MappingTier, UnmappedColumn, UnmappedReason
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
@@ -32,8 +32,8 @@ def _confirmed(source: str, *headers: str, minutes: int = 0) -> SourceMapping:
     return builders.mapping(source, *headers, status=MappingStatus.CONFIRMED, confirmed_at=moment)
 
 
-def _known(mapping: SourceMapping, own: bool) -> KnownMapping:
-    return KnownMapping(mapping.digest, own, mapping.headers, mapping.columns, mapping.unmapped)
+def _known(mapping: SourceMapping, own: bool) -> ConfirmedMapping:
+    return ConfirmedMapping(mapping.digest, own, mapping.headers, mapping.columns, mapping.unmapped)
 
 
 async def _add(uow: UnitOfWork, tenant: Tenant, *mappings: SourceMapping) -> None:
@@ -43,7 +43,7 @@ async def _add(uow: UnitOfWork, tenant: Tenant, *mappings: SourceMapping) -> Non
 
 
 async def _ids(uow: UnitOfWork, tenant: Tenant, source: str) -> set[str]:
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         return {one.id for one in (await tx[MappingStore].page(PageRequest(limit=100), MappingFilter(source))).items}
 
 
@@ -55,11 +55,11 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
             Column(0, "Maß (cm)", "dimensions.width", {"unit": "cm", "fallback": "1"}, MappingTier.FUZZY, confidence=0.4),
             Column(2, "Maß (cm)", "media", {}, MappingTier.PERSON, prefix=True),
         ),
-        unmapped=(Unmapped(1, "", UnmappedReason.EMPTY),),
+        unmapped=(UnmappedColumn(1, "", UnmappedReason.EMPTY),),
         stream="stock", confirmed_at=NOW + timedelta(microseconds=3),
     )  # fmt: skip
     await _add(uow, tenant, mapping)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert await tx[MappingStore].get(mapping.id) == mapping
 
 
@@ -75,11 +75,13 @@ async def test_of_headers(uow: UnitOfWork, tenant: Tenant) -> None:
     first, second = builders.mapping("src_1", "A"), builders.mapping("src_1", "B")
     await _add(uow, tenant, first, second, builders.mapping("src_2", "A"))
     async with uow.begin(tenant, CALL) as tx:
-        found = await tx[MappingStore].of_headers("src_1", [digest_of(("A",)), digest_of(("C",))])
+        found = await tx[MappingStore].lock_by_digest(
+            "src_1", [compute_header_digest(("A",)), compute_header_digest(("C",))]
+        )
         assert list(found) == [first]
-        assert list(await tx[MappingStore].of_headers("src_1", [])) == []
+        assert list(await tx[MappingStore].lock_by_digest("src_1", [])) == []
         await tx[MappingStore].save(replace(first, status=MappingStatus.CONFIRMED, confirmed_at=NOW))
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert (await tx[MappingStore].get(first.id)).status == "confirmed"
 
 
@@ -87,13 +89,16 @@ async def test_confirmed_last_first_and_the_own_first(uow: UnitOfWork, tenant: T
     own = [_confirmed("src_1", f"A{n}", minutes=n) for n in (2, 0, 1)]
     others = [_confirmed(f"src_{n}", "A1", minutes=9 - n) for n in (2, 3, 4)]
     await _add(uow, tenant, *own, *others, builders.mapping("src_1", "B"), builders.mapping("src_2", "B"))
-    async with uow.read(tenant) as tx:
-        assert list(await tx[MappingStore].confirmed("src_1", 10)) == [
+    async with uow.begin_reading(tenant) as tx:
+        assert list(await tx[MappingStore].list_confirmed("src_1", 10)) == [
             _known(own[0], True), _known(own[2], True), _known(own[1], True),
             *(_known(other, False) for other in others),
         ]  # fmt: skip
-        assert list(await tx[MappingStore].confirmed("src_1", 1)) == [_known(own[0], True), _known(others[0], False)]
-        assert [one.own for one in await tx[MappingStore].confirmed("src_9", 2)] == [False, False]
+        assert list(await tx[MappingStore].list_confirmed("src_1", 1)) == [
+            _known(own[0], True),
+            _known(others[0], False),
+        ]
+        assert [one.is_own for one in await tx[MappingStore].list_confirmed("src_9", 2)] == [False, False]
 
 
 async def test_prune_keeps_the_newest_and_what_was_confirmed(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -116,10 +121,10 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
             assert await tx[MappingStore].get(mapping.id) is None
-            assert list(await tx[MappingStore].of_headers("src_1", [mapping.digest])) == []
+            assert list(await tx[MappingStore].lock_by_digest("src_1", [mapping.digest])) == []
             assert (
-                list(await tx[MappingStore].confirmed("src_1", 9))
-                == list(await tx[MappingStore].confirmed("src_2", 9))
+                list(await tx[MappingStore].list_confirmed("src_1", 9))
+                == list(await tx[MappingStore].list_confirmed("src_2", 9))
                 == []
             )
             await tx[MappingStore].prune("src_1", 0)
@@ -133,7 +138,7 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
     numbers = iter(range(100, 200))
 
     async def fetch(page_request: PageRequest) -> Page[SourceMapping]:
-        async with uow.read(tenant) as tx:
+        async with uow.begin_reading(tenant) as tx:
             return await tx[MappingStore].page(page_request, MappingFilter("src_1"))
 
     async def insert() -> None:

@@ -6,22 +6,30 @@ from typing import Any
 
 import pytest
 
-from benchmarks.habits import metric, retold, things
+from benchmarks.generated_furniture import generate_items, render_for_maker, render_for_vendor
 from domain.catalogue.batch import Batch
 from domain.catalogue.model import Product
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.tenancy import Tenant
-from domain.matching.features import MatchFeatures, StoredVariant, features_of
-from domain.matching.index import ALL, LISTED, Item, KeyChange, MatchModel, Queued, changes
-from domain.matching.model import OFFERED_AT, key_of
+from domain.matching.features import MatchFeatures, StoredVariant, compute_features
+from domain.matching.index import (
+    ALL_ITEMS_KEY,
+    MAX_LISTED_ITEMS,
+    IndexedItem,
+    KeyChange,
+    MatchModel,
+    QueuedVariant,
+    compute_key_changes,
+)
+from domain.matching.model import MIN_STORED_PROBABILITY, build_pair_key
 from domain.matching.ports import MatchIndexStore
-from domain.matching.scoring import SHIPPED, probability
+from domain.matching.scoring import DEFAULT_WEIGHTS, convert_to_probability
 from domain.matching.usecases import matching_stage
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.catalogues import add, store, whole
-from tests.support.matching import Told, match, products_of, sources
+from tests.support.matching import PairRecorder, match, products_of, sources
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -36,29 +44,29 @@ def _chair(source: str, key: str, *colours: str, title: str = "Halden chair", **
 
 
 async def _queued(uow: UnitOfWork, tenant: Tenant) -> list[str]:
-    async with uow.read(tenant) as tx:
-        return [one.variant for one in await tx[MatchIndexStore].stale("", 100)]
+    async with uow.begin_reading(tenant) as tx:
+        return [one.variant for one in await tx[MatchIndexStore].list_unindexed("", 100)]
 
 
-async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[Item]:
+async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[IndexedItem]:
     """Read all that is queued, as the stage does; answers the items."""
     async with uow.begin(tenant, CALL) as tx:
-        queued = {one.variant: one.stamp for one in await tx[MatchIndexStore].stale("", 100)}
-        before = await tx[MatchIndexStore].of_variants(list(queued))
+        queued = {one.variant: one.stamp for one in await tx[MatchIndexStore].list_unindexed("", 100)}
+        before = await tx[MatchIndexStore].find_items_of_variants(list(queued))
         known = {item.variant: item.number for item in before}
-        new = iter(await tx[MatchIndexStore].numbers(len(queued)))
+        new = iter(await tx[MatchIndexStore].find_free_numbers(len(queued)))
         items = [
-            Item(
+            IndexedItem(
                 one.variant,
                 one.product,
                 one.source,
                 queued[one.variant],
-                features_of(one),
+                compute_features(one),
                 known.get(one.variant) or next(new),
             )
-            for one in await tx[MatchIndexStore].stored(list(queued))
+            for one in await tx[MatchIndexStore].load_variants(list(queued))
         ]
-        await tx[MatchIndexStore].index(items, changes(before, items))
+        await tx[MatchIndexStore].store_items(items, compute_key_changes(before, items))
     return items
 
 
@@ -66,27 +74,29 @@ async def test_what_is_written_is_queued(uow: UnitOfWork, tenant: Tenant) -> Non
     [first, second] = await add(uow, tenant, _chair(A, "1", "white", "black"), _chair(A, "2", "white"))
     ids = sorted(variant.id for product in (first, second) for variant in product.variants)
     assert await _queued(uow, tenant) == ids
-    async with uow.read(tenant) as tx:
-        assert [one.variant for one in await tx[MatchIndexStore].stale(ids[0], 1)] == [ids[1]]
-        assert not await tx[MatchIndexStore].idle() and not await tx[MatchIndexStore].waiting("", 9)
+    async with uow.begin_reading(tenant) as tx:
+        assert [one.variant for one in await tx[MatchIndexStore].list_unindexed(ids[0], 1)] == [ids[1]]
+        assert not await tx[MatchIndexStore].is_queue_empty() and not await tx[MatchIndexStore].list_matchable("", 9)
     async with uow.begin(Tenant(tenant.org, not tenant.livemode), CALL) as tx:
-        assert await tx[MatchIndexStore].idle(), "the other mode has a queue of its own"
+        assert await tx[MatchIndexStore].is_queue_empty(), "the other mode has a queue of its own"
 
 
-async def test_the_backlog_tells_how_many_wait_and_how_long(backend: Backend, uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_the_backlog_reports_the_number_of_waiting_items_and_their_age(
+    backend: Backend, uow: UnitOfWork, tenant: Tenant
+) -> None:
     [product] = await add(uow, tenant, _chair(A, "1", "white", "black"))
     await backend.pass_time(timedelta(milliseconds=300))
     await store(uow, tenant, Batch(changed_variants=product.variants, touched={product.id: product}), whole(A))
-    now = await backend.backlog.backlog()
-    assert now.variants >= 2 and now.seconds >= 0.2, "one that changes again has waited all the time"
+    now = await backend.backlog.measure_backlog()
+    assert now.variant_count >= 2 and now.max_age_seconds >= 0.2, "one that changes again has waited all the time"
 
 
 async def test_only_what_is_called_otherwise_is_queued_again(uow: UnitOfWork, tenant: Tenant) -> None:
     [product] = await add(uow, tenant, _chair(A, "1", "white", "black", brand="Nordlicht"))
     await _indexed(uow, tenant)
     async with uow.begin(tenant, CALL) as tx:
-        await tx[MatchIndexStore].matched(await tx[MatchIndexStore].waiting("", 9))
-        assert await tx[MatchIndexStore].idle()
+        await tx[MatchIndexStore].dequeue(await tx[MatchIndexStore].list_matchable("", 9))
+        assert await tx[MatchIndexStore].is_queue_empty()
     product.data = {**product.data, "description": "for the hall"}
     await store(uow, tenant, Batch(changed_products=[product], touched={product.id: product}), whole(A))
     assert await _queued(uow, tenant) == []
@@ -98,15 +108,15 @@ async def test_only_what_is_called_otherwise_is_queued_again(uow: UnitOfWork, te
 async def test_what_changes_while_it_is_matched_stays_queued(uow: UnitOfWork, tenant: Tenant) -> None:
     [product] = await add(uow, tenant, _chair(A, "1", "white"))
     [item] = await _indexed(uow, tenant)
-    async with uow.read(tenant) as tx:
-        waiting = await tx[MatchIndexStore].waiting("", 9)
-    assert waiting == [Queued(item.variant, item.stamp)]
+    async with uow.begin_reading(tenant) as tx:
+        waiting = await tx[MatchIndexStore].list_matchable("", 9)
+    assert waiting == [QueuedVariant(item.variant, item.stamp)]
     product.variants[0].data = {"colour": "black"}
     changed = Batch(changed_variants=product.variants, touched={product.id: product})
     await store(uow, tenant, changed, whole(A))
     async with uow.begin(tenant, CALL) as tx:
-        await tx[MatchIndexStore].matched(waiting)
-        assert not await tx[MatchIndexStore].idle() and not await tx[MatchIndexStore].waiting("", 9)
+        await tx[MatchIndexStore].dequeue(waiting)
+        assert not await tx[MatchIndexStore].is_queue_empty() and not await tx[MatchIndexStore].list_matchable("", 9)
     assert await _queued(uow, tenant) == [item.variant]
 
 
@@ -117,8 +127,10 @@ async def test_what_is_stored_of_a_variant(uow: UnitOfWork, tenant: Tenant) -> N
         builders.offer(made.variants[0], location=f"at {price}", data=data, withdrawn_at=gone)
     builders.offer(made.variants[1], data={"currency": "eur", "msrp": 70000, "availability": "in_stock"})
     [product] = await add(uow, tenant, made)
-    async with uow.read(tenant) as tx:
-        found = {one.variant: one for one in await tx[MatchIndexStore].stored([one.id for one in product.variants])}
+    async with uow.begin_reading(tenant) as tx:
+        found = {
+            one.variant: one for one in await tx[MatchIndexStore].load_variants([one.id for one in product.variants])
+        }
     white, black = (found[variant.id] for variant in made.variants)
     assert (white.product, white.source, white.price, white.currency) == (product.id, A, 49900, "usd")
     assert (black.price, black.currency) == (70000, "eur")
@@ -131,14 +143,16 @@ async def test_items_and_keys(uow: UnitOfWork, tenant: Tenant) -> None:
     items = await _indexed(uow, tenant)
     numbers = sorted(item.number for item in items)
     of_b = next(item for item in items if item.source == B)
-    async with uow.read(tenant) as tx:
-        assert sorted(await tx[MatchIndexStore].numbered(numbers), key=_number) == sorted(items, key=_number)
-        assert await tx[MatchIndexStore].of_variants([of_b.variant]) == [of_b]
-        assert not set(await tx[MatchIndexStore].numbers(5)) & set(numbers)
-        found = await tx[MatchIndexStore].listed(["halden", "white", "nobody", ALL])
+    async with uow.begin_reading(tenant) as tx:
+        assert sorted(await tx[MatchIndexStore].find_items_by_number(numbers), key=_number) == sorted(
+            items, key=_number
+        )
+        assert await tx[MatchIndexStore].find_items_of_variants([of_b.variant]) == [of_b]
+        assert not set(await tx[MatchIndexStore].find_free_numbers(5)) & set(numbers)
+        found = await tx[MatchIndexStore].find_listings(["halden", "white", "nobody", ALL_ITEMS_KEY])
     assert _plain(found["halden"]) == {A: (2, [n for n in numbers if n != of_b.number]), B: (1, [of_b.number])}
-    assert found["white"][A].items == 1 and "nobody" not in found
-    assert _plain(found[ALL]) == {A: (2, None), B: (1, None)}
+    assert found["white"][A].item_count == 1 and "nobody" not in found
+    assert _plain(found[ALL_ITEMS_KEY]) == {A: (2, None), B: (1, None)}
 
 
 async def test_codes_are_counted_where_they_are_listed(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -147,19 +161,19 @@ async def test_codes_are_counted_where_they_are_listed(uow: UnitOfWork, tenant: 
         variant.data = {"mpn": mpn}
     [product] = await add(uow, tenant, made)
     await _indexed(uow, tenant)
-    async with uow.read(tenant) as tx:
-        found = await tx[MatchIndexStore].listed(["#rxv663", "#rxv663bk"])
-    counted = {key: (row[A].items, row[A].codes, row[A].stems) for key, row in found.items()}
+    async with uow.begin_reading(tenant) as tx:
+        found = await tx[MatchIndexStore].find_listings(["#rxv663", "#rxv663bk"])
+    counted = {key: (row[A].item_count, row[A].code_count, row[A].stem_count) for key, row in found.items()}
     assert counted == {"#rxv663": (2, 1, 2), "#rxv663bk": (1, 1, 0)}
     product.variants[1].data = {"description": "fits RXV663"}
     await store(uow, tenant, Batch(changed_variants=product.variants[1:], touched={product.id: product}), whole(A))
     await _indexed(uow, tenant)
-    async with uow.read(tenant) as tx:
-        [row] = (await tx[MatchIndexStore].listed(["#rxv663"])).values()
-    assert (row[A].items, row[A].codes, row[A].stems) == (1, 0, 1)
+    async with uow.begin_reading(tenant) as tx:
+        [row] = (await tx[MatchIndexStore].find_listings(["#rxv663"])).values()
+    assert (row[A].item_count, row[A].code_count, row[A].stem_count) == (1, 0, 1)
 
 
-async def test_keys_follow_what_an_item_says(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_keys_follow_the_item_s_data(uow: UnitOfWork, tenant: Tenant) -> None:
     [product] = await add(uow, tenant, _chair(A, "1", "white", "black"))
     before = await _indexed(uow, tenant)
     product.variants[0].data = {"colour": "green"}
@@ -168,10 +182,10 @@ async def test_keys_follow_what_an_item_says(uow: UnitOfWork, tenant: Tenant) ->
     [item] = await _indexed(uow, tenant)
     [other] = [one for one in before if one.variant != item.variant]
     assert item.number == next(one.number for one in before if one.variant == item.variant)
-    async with uow.read(tenant) as tx:
-        found = await tx[MatchIndexStore].listed(["white", "green", "halden", "black"])
+    async with uow.begin_reading(tenant) as tx:
+        found = await tx[MatchIndexStore].find_listings(["white", "green", "halden", "black"])
     shared = {name: _plain(found.get(name, {})).get(A, (0, [])) for name in ("white", "green", "black", "halden")}
-    [was] = next(one.facts.colours for one in before if one.variant == item.variant)
+    [was] = next(one.features.colours for one in before if one.variant == item.variant)
     assert shared["green"] == (1, [item.number]) and shared[was] == (0, [])
     assert sorted(shared["halden"][1] or []) == sorted((item.number, other.number))
 
@@ -182,54 +196,67 @@ async def test_hubs_have_no_list(uow: UnitOfWork, tenant: Tenant) -> None:
         return {("oak", A): KeyChange(len(added), added), ("#x1", A): KeyChange(len(added), added)}
 
     async with uow.begin(tenant, CALL) as tx:
-        await tx[MatchIndexStore].index([], by(1, LISTED - 1))
-        assert _plain((await tx[MatchIndexStore].listed(["oak"]))["oak"])[A] == (LISTED - 1, list(range(1, LISTED)))
-        await tx[MatchIndexStore].index([], by(LISTED, LISTED))
-        assert _plain((await tx[MatchIndexStore].listed(["oak"]))["oak"])[A][1] == list(range(1, LISTED + 1))
-        await tx[MatchIndexStore].index([], by(LISTED + 1, LISTED + 1))
-        assert _plain((await tx[MatchIndexStore].listed(["oak"]))["oak"])[A] == (LISTED + 1, None)
-        await tx[MatchIndexStore].index([], {("oak", A): KeyChange(-2, [], [1, 2])})
-        assert _plain((await tx[MatchIndexStore].listed(["oak"]))["oak"])[A] == (LISTED - 1, None), "it stays one"
+        await tx[MatchIndexStore].store_items([], by(1, MAX_LISTED_ITEMS - 1))
+        assert _plain((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A] == (
+            MAX_LISTED_ITEMS - 1,
+            list(range(1, MAX_LISTED_ITEMS)),
+        )
+        await tx[MatchIndexStore].store_items([], by(MAX_LISTED_ITEMS, MAX_LISTED_ITEMS))
+        assert _plain((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A][1] == list(
+            range(1, MAX_LISTED_ITEMS + 1)
+        )
+        await tx[MatchIndexStore].store_items([], by(MAX_LISTED_ITEMS + 1, MAX_LISTED_ITEMS + 1))
+        assert _plain((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A] == (MAX_LISTED_ITEMS + 1, None)
+        await tx[MatchIndexStore].store_items([], {("oak", A): KeyChange(-2, [], [1, 2])})
+        assert _plain((await tx[MatchIndexStore].find_listings(["oak"]))["oak"])[A] == (MAX_LISTED_ITEMS - 1, None), (
+            "it stays one"
+        )
 
 
 async def test_the_model_is_kept(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[MatchIndexStore].model() is None
+        assert await tx[MatchIndexStore].find_model() is None
         for items in (7, 9):
-            await tx[MatchIndexStore].keep_model(MatchModel(items, SHIPPED, builders.MOMENT))
-    async with uow.read(tenant) as tx:
-        assert await tx[MatchIndexStore].model() == MatchModel(9, SHIPPED, builders.MOMENT)
+            await tx[MatchIndexStore].store_model(MatchModel(items, DEFAULT_WEIGHTS, builders.MOMENT))
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[MatchIndexStore].find_model() == MatchModel(9, DEFAULT_WEIGHTS, builders.MOMENT)
 
 
 def _plain(found: Any) -> dict[str, tuple[int, list[int] | None]]:
-    return {source: (one.items, None if one.numbers is None else list(one.numbers)) for source, one in found.items()}
+    return {
+        source: (one.item_count, None if one.numbers is None else list(one.numbers)) for source, one in found.items()
+    }
 
 
-def _number(item: Item) -> int:
+def _number(item: IndexedItem) -> int:
     return item.number
 
 
 async def _vendors(backend: Backend, tenant: Tenant, count: int = 120, seed: int = 1) -> None:
     """A maker and a vendor that retells what it sells."""
     random = Random(seed)
-    made = things(random, count)
-    await add(backend.uow, tenant, *products_of(A, [(str(at), one, metric(one)) for at, one in enumerate(made)]))
+    made = generate_items(random, count)
     await add(
-        backend.uow, tenant, *products_of(B, [(str(at), one, retold(random, one)) for at, one in enumerate(made)])
+        backend.uow, tenant, *products_of(A, [(str(at), one, render_for_maker(one)) for at, one in enumerate(made)])
+    )
+    await add(
+        backend.uow,
+        tenant,
+        *products_of(B, [(str(at), one, render_for_vendor(random, one)) for at, one in enumerate(made)]),
     )
 
 
-async def _keys(backend: Backend, tenant: Tenant, told: Told) -> dict[tuple[str, str], float]:
+async def _keys(backend: Backend, tenant: Tenant, recorder: PairRecorder) -> dict[tuple[str, str], float]:
     """The pairs by their variants' keys in their sources."""
-    ids = sorted({id for pair in told.pairs for id in pair})
+    ids = sorted({id for pair in recorder.pairs for id in pair})
     keys: dict[str, tuple[str, str]] = {}
-    async with backend.uow.read(tenant) as tx:
+    async with backend.uow.begin_reading(tenant) as tx:
         for id in ids:
-            item = await tx[CatalogueStore].item(id)
+            item = await tx[CatalogueStore].get_source_item(id)
             assert item is not None
             keys[id] = (item.source, item.variant_key)
     made = {}
-    for pair, scored in told.pairs.items():
+    for pair, scored in recorder.pairs.items():
         (_, left), (_, right) = sorted(keys[id] for id in pair)
         made[left, right] = scored.probability
     return made
@@ -237,59 +264,62 @@ async def _keys(backend: Backend, tenant: Tenant, told: Told) -> dict[tuple[str,
 
 async def test_two_sources_are_matched(backend: Backend, tenant: Tenant) -> None:
     await _vendors(backend, tenant)
-    told = await match(backend, tenant, read=50, matched=40)
-    found = await _keys(backend, tenant, told)
+    recorder = await match(backend, tenant, index_batch_size=50, match_batch_size=40)
+    found = await _keys(backend, tenant, recorder)
     right = [pair for pair in found if pair[0] == pair[1]]
     assert len(right) >= 0.9 * 120 and len(right) >= 0.97 * len(found)
-    for (left, other), pair in told.pairs.items():
-        assert key_of(left, other) == (left, other) and pair.probability >= OFFERED_AT
-        assert abs(probability(pair.prior + sum(part.weight for part in pair.evidence)) - pair.probability) < 1e-9
-    assert sum(map(len, told.batches)) == 240 and max(map(len, told.batches)) <= 40
-    assert await match(backend, tenant, told) is told and len(told.batches) == 6, "nothing is matched twice"
+    for (left, other), pair in recorder.pairs.items():
+        assert build_pair_key(left, other) == (left, other) and pair.probability >= MIN_STORED_PROBABILITY
+        assert (
+            abs(convert_to_probability(pair.prior + sum(part.weight for part in pair.evidence)) - pair.probability)
+            < 1e-9
+        )
+    assert sum(map(len, recorder.batches)) == 240 and max(map(len, recorder.batches)) <= 40
+    assert await match(backend, tenant, recorder) is recorder and len(recorder.batches) == 6, "nothing is matched twice"
 
 
 async def test_the_second_source_finds_what_is_there(backend: Backend, tenant: Tenant) -> None:
     """Matched as they come, the pairs are those of both matched together; only what is learnt differs."""
     random = Random(3)
-    made = things(random, 90)
-    first = products_of(A, [(str(at), one, metric(one)) for at, one in enumerate(made)])
-    second = products_of(B, [(str(at), one, retold(random, one)) for at, one in enumerate(made)])
+    made = generate_items(random, 90)
+    first = products_of(A, [(str(at), one, render_for_maker(one)) for at, one in enumerate(made)])
+    second = products_of(B, [(str(at), one, render_for_vendor(random, one)) for at, one in enumerate(made)])
     await add(backend.uow, tenant, *first)
-    told = await match(backend, tenant)
-    assert not told.pairs
+    recorder = await match(backend, tenant)
+    assert not recorder.pairs
     await add(backend.uow, tenant, *second)
-    await match(backend, tenant, told)
-    right = [pair for pair in await _keys(backend, tenant, told) if pair[0] == pair[1]]
+    await match(backend, tenant, recorder)
+    right = [pair for pair in await _keys(backend, tenant, recorder) if pair[0] == pair[1]]
     assert len(right) >= 0.9 * 90
 
 
 async def test_one_changed_variant_is_matched_by_itself(backend: Backend, tenant: Tenant) -> None:
     [product] = await add(backend.uow, tenant, _chair(A, "1", "white", "black", title="Halden armchair XR-2214"))
     await add(backend.uow, tenant, _chair(B, "X", "green", title="Armchair Halden XR-2214"))
-    told = await match(backend, tenant)
-    assert not told.pairs, "no colour fits"
+    recorder = await match(backend, tenant)
+    assert not recorder.pairs, "no colour fits"
     green = product.variants[0]
     green.data = {**green.data, "colour": "green"}
     await store(backend.uow, tenant, Batch(changed_variants=[green], touched={product.id: product}), whole(A))
-    await match(backend, tenant, told)
-    [pair] = told.pairs.values()
+    await match(backend, tenant, recorder)
+    [pair] = recorder.pairs.values()
     assert green.id in (pair.left, pair.right) and not pair.conflicts
-    assert told.batches[-1] == [green.id]
+    assert recorder.batches[-1] == [green.id]
     assert {pair.left_product, pair.right_product} >= {product.id}
 
 
 async def test_a_better_rival_weakens_an_older_pair(backend: Backend, tenant: Tenant) -> None:
-    """What was offered before is weighed anew once something that fits better has come."""
+    """An offered pair is scored again once a better match exists."""
     sized = {"dimensions": {"width": {"hundredths_in": 3000, "given": {"value": 30, "unit": "in"}}}}
     await add(backend.uow, tenant, _named(A, "1", "Halden armchair", {"gtin": "4006381333931", **sized}))
     other = _named(B, "X", "Halden armchair", sized)
     [older] = await add(backend.uow, tenant, other)
-    told = await match(backend, tenant)
-    before = {pair: scored.probability for pair, scored in told.pairs.items()}
+    recorder = await match(backend, tenant)
+    before = {pair: scored.probability for pair, scored in recorder.pairs.items()}
     assert any(older.variants[0].id in pair for pair in before)
     await add(backend.uow, tenant, _named(B, "Y", "Halden armchair", {"gtin": "4006381333931", **sized}))
-    await match(backend, tenant, told)
-    still = [pair.probability for ids, pair in told.pairs.items() if older.variants[0].id in ids]
+    await match(backend, tenant, recorder)
+    still = [pair.probability for ids, pair in recorder.pairs.items() if older.variants[0].id in ids]
     assert not still or max(still) < min(before.values())
 
 
@@ -325,8 +355,8 @@ async def test_no_row_stops_the_others(backend: Backend, tenant: Tenant) -> None
         await add(backend.uow, tenant, _named(source, "good", "Halden armchair XR-2214", {"gtin": "4006381333931"}))
         for at, (title, data) in enumerate(UNREAD):
             await add(backend.uow, tenant, _named(source, f"bad {at}", title, data))
-    told = await match(backend, tenant)
-    assert ("good", "good") in await _pairs(backend, tenant, told)
+    recorder = await match(backend, tenant)
+    assert ("good", "good") in await _pairs(backend, tenant, recorder)
 
 
 async def test_a_variant_whose_facts_cannot_be_made_is_left_out(
@@ -335,46 +365,46 @@ async def test_a_variant_whose_facts_cannot_be_made_is_left_out(
     def failing(stored: StoredVariant) -> MatchFeatures:
         if "secret" in stored.product_data["title"]:
             raise OverflowError(stored.product_data["title"])
-        return features_of(stored)
+        return compute_features(stored)
 
-    monkeypatch.setattr(matching_stage, "features_of", failing)
+    monkeypatch.setattr(matching_stage, "compute_features", failing)
     for source in (A, B):
         for key, title in (("good", "Halden armchair XR-2214"), ("bad", "secret Halden armchair XR-2214")):
             await add(backend.uow, tenant, _named(source, key, title, {"gtin": "4006381333931"}))
-    told = await match(backend, tenant)
-    assert await _pairs(backend, tenant, told) == {("good", "good")}
+    recorder = await match(backend, tenant)
+    assert await _pairs(backend, tenant, recorder) == {("good", "good")}
     logged = [record for record in caplog.records if record.name == "joinery.matching"]
     assert len(logged) == 2 and {vars(record)["error"] for record in logged} == {"OverflowError"}
     assert all(vars(record)["variant"].startswith("var_") for record in logged)
     assert not any("secret" in str(vars(record)) for record in logged)
 
 
-async def _pairs(backend: Backend, tenant: Tenant, told: Told) -> set[tuple[str, str]]:
+async def _pairs(backend: Backend, tenant: Tenant, recorder: PairRecorder) -> set[tuple[str, str]]:
     """The pairs by their variants' own keys."""
-    return {(left, right) for left, right in await _keys(backend, tenant, told)}
+    return {(left, right) for left, right in await _keys(backend, tenant, recorder)}
 
 
-class _Dying(Told):
+class _Dying(PairRecorder):
     """Offers whose process dies at the third batch, before anything of it is stored."""
 
-    async def offer(self, *args: Any) -> None:
+    async def store_scores(self, *args: Any) -> None:
         """As ever, but for the third time."""
         if len(self.batches) == 2:
             self.batches.append([])
             raise ConnectionError("gone")
-        await super().offer(*args)
+        await super().store_scores(*args)
 
 
-async def test_whoever_takes_over_comes_to_the_same(backend: Backend, tenant: Tenant) -> None:
+async def test_a_successor_reaches_the_same_result(backend: Backend, tenant: Tenant) -> None:
     await _vendors(backend, tenant, 60)
     other = await backend.tenant()
     await _vendors(backend, other, 60)
-    whole_ = await _keys(backend, other, await match(backend, other, matched=25))
+    whole_ = await _keys(backend, other, await match(backend, other, match_batch_size=25))
     dying = _Dying()
     with pytest.raises(AssertionError):
-        await match(backend, tenant, dying, matched=25)
+        await match(backend, tenant, dying, match_batch_size=25)
     await backend.pass_time(timedelta(seconds=3))
-    await match(backend, tenant, dying, matched=25)
+    await match(backend, tenant, dying, match_batch_size=25)
     found = await _keys(backend, tenant, dying)
     assert found.keys() == whole_.keys()
     assert all(abs(found[pair] - whole_[pair]) < 1e-6 for pair in found)
@@ -383,15 +413,15 @@ async def test_whoever_takes_over_comes_to_the_same(backend: Backend, tenant: Te
 async def test_what_is_queued_while_it_works_is_taken_too(backend: Backend, tenant: Tenant) -> None:
     late = _chair(B, "X", "white", title="Halden chair XR-2214")
 
-    class Adding(Told):
-        async def offer(self, *args: Any) -> None:
+    class Adding(PairRecorder):
+        async def store_scores(self, *args: Any) -> None:
             if not self.batches:
                 await add(backend.uow, tenant, late)
-            await super().offer(*args)
+            await super().store_scores(*args)
 
     await add(backend.uow, tenant, _chair(A, "1", "white", title="Halden chair XR-2214"))
-    told = await match(backend, tenant, Adding())
-    assert len(told.pairs) == 1
+    recorder = await match(backend, tenant, Adding())
+    assert len(recorder.pairs) == 1
 
 
 async def test_a_whole_catalogue_is_matched_once_more(backend: Backend, tenant: Tenant) -> None:
@@ -399,8 +429,11 @@ async def test_a_whole_catalogue_is_matched_once_more(backend: Backend, tenant: 
     await _vendors(backend, tenant)
     first = await _keys(backend, tenant, await match(backend, tenant))
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[MatchIndexStore].requeue_all() == 240 and await tx[MatchIndexStore].model() is None
-        assert await tx[MatchIndexStore].requeue_all() == 0, "what waits waits once"
+        assert (
+            await tx[MatchIndexStore].delete_model_and_requeue() == 240
+            and await tx[MatchIndexStore].find_model() is None
+        )
+        assert await tx[MatchIndexStore].delete_model_and_requeue() == 0, "what waits waits once"
     again = await match(backend, tenant)
     assert sum(map(len, again.batches)) == 240
     assert (await _keys(backend, tenant, again)).keys() == first.keys()

@@ -14,9 +14,9 @@ from domain.catalogue.model import Product
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.media.model import FRESH, Address, Image, Rendition, addresses_of
+from domain.media.model import REFETCH_AFTER, Image, ImageUrl, Rendition, build_image_urls
 from domain.media.ports import MediaStore
-from domain.storage.model import StoredKind, StoredObject, image_key
+from domain.storage.model import StoredKind, StoredObject, build_image_key
 from domain.storage.ports import StorageLedger
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
@@ -40,44 +40,44 @@ def _named(key: str, *urls: str, of_variant: Sequence[str] = ()) -> Product:
 async def _registered(uow: UnitOfWork, tenant: Tenant, run: str = "run_1") -> list[str]:
     """Register what the source's products name, as the job does; the keys to be freed."""
     async with uow.begin(tenant, CALL) as tx:
-        page = await tx[MediaStore].named(SOURCE, builders.MOMENT, None, 100)
-        addresses = addresses_of((url for one in page for url in one.pictures()), run)
-        known = {one.url: one.address for one in addresses}
-        uses = {one.product: [known[url] for url in one.pictures()] for one in page}
-        return list(await tx[MediaStore].register(uses, addresses, tx.now - FRESH))
+        page = await tx[MediaStore].list_media(SOURCE, builders.MOMENT, None, 100)
+        addresses = build_image_urls((url for one in page for url in one.find_image_urls()), run)
+        known = {one.url: one.url_digest for one in addresses}
+        uses = {one.product: [known[url] for url in one.find_image_urls()] for one in page}
+        return list(await tx[MediaStore].replace_image_urls(uses, addresses, tx.now - REFETCH_AFTER))
 
 
-async def _due(uow: UnitOfWork, tenant: Tenant) -> dict[str, Address]:
+async def _due(uow: UnitOfWork, tenant: Tenant) -> dict[str, ImageUrl]:
     async with uow.begin(tenant, CALL) as tx:
-        return {one.url: one for one in await tx[MediaStore].due(HOST, 100)}
+        return {one.url: one for one in await tx[MediaStore].list_due(HOST, 100)}
 
 
 def _image(tx: Tx, content: str) -> Image:
     return Image(new_id("img"), content, f"images/x/live/{content}", 7, 30, 20, tx.now)
 
 
-async def _stored(uow: UnitOfWork, tenant: Tenant, address: Address, content: str) -> tuple[str, list[str]]:
+async def _stored(uow: UnitOfWork, tenant: Tenant, address: ImageUrl, content: str) -> tuple[str, list[str]]:
     """Have the address lead to an image of that content; its id, and the keys to be freed."""
     async with uow.begin(tenant, CALL) as tx:
-        image = await tx[MediaStore].by_content(content)
+        image = await tx[MediaStore].lock_by_content(content)
         if image is None:
             image = _image(tx, content)
             assert await tx[MediaStore].add(image)
-        return image.id, list(await tx[MediaStore].found(address, image.id))
+        return image.id, list(await tx[MediaStore].record_image(address, image.id))
 
 
 async def _shown(uow: UnitOfWork, tenant: Tenant) -> int:
     async with uow.begin(tenant, CALL) as tx:
-        return await tx[MediaStore].show(100)
+        return await tx[MediaStore].rebuild_documents(100)
 
 
 async def _media(uow: UnitOfWork, tenant: Tenant, product: str) -> dict[str, Any]:
     """The images of a product's document, by address."""
-    async with uow.read(tenant) as tx:
-        document = await tx[CatalogueStore].product(product)
+    async with uow.begin_reading(tenant) as tx:
+        document = await tx[CatalogueStore].get_product(product)
     assert document is not None
-    told = json.loads(document.body)
-    parts = [told["data"], *(variant["data"] for variant in told["variants"])]
+    product_document = json.loads(document.body)
+    parts = [product_document["data"], *(variant["data"] for variant in product_document["variants"])]
     return {item["url"]: item.get("id") for part in parts for item in part["media"]}
 
 
@@ -87,14 +87,14 @@ async def test_what_products_and_variants_name(uow: UnitOfWork, tenant: Tenant) 
     other = _named("4", A)
     other.source = "src_0000000000000000000002"
     await add(uow, tenant, other)
-    async with uow.read(tenant) as tx:
-        page = await tx[MediaStore].named(SOURCE, builders.MOMENT, None, 2)
+    async with uow.begin_reading(tenant) as tx:
+        page = await tx[MediaStore].list_media(SOURCE, builders.MOMENT, None, 2)
         assert [(one.product, {url for url, _ in one.items}) for one in page] == [
             (third.id, {C}), (second.id, set()),
         ]  # fmt: skip
-        page = await tx[MediaStore].named(SOURCE, builders.MOMENT, second.id, 2)
+        page = await tx[MediaStore].list_media(SOURCE, builders.MOMENT, second.id, 2)
         assert [(one.product, {url for url, _ in one.items}) for one in page] == [(first.id, {A, B})]
-        assert not await tx[MediaStore].named(SOURCE, builders.MOMENT + timedelta(seconds=1), None, 9)
+        assert not await tx[MediaStore].list_media(SOURCE, builders.MOMENT + timedelta(seconds=1), None, 9)
 
 
 async def test_from_named_to_shown(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -109,21 +109,25 @@ async def test_from_named_to_shown(uow: UnitOfWork, tenant: Tenant) -> None:
     assert (await _due(uow, tenant)).keys() == {B}
     before = await _document(uow, tenant, first.id)
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[MediaStore].unshown()
-        assert [await tx[MediaStore].show(1), await tx[MediaStore].show(1), await tx[MediaStore].show(1)] == [1, 1, 0]
-        assert not await tx[MediaStore].unshown()
+        assert await tx[MediaStore].has_pending_documents()
+        assert [
+            await tx[MediaStore].rebuild_documents(1),
+            await tx[MediaStore].rebuild_documents(1),
+            await tx[MediaStore].rebuild_documents(1),
+        ] == [1, 1, 0]
+        assert not await tx[MediaStore].has_pending_documents()
     assert await _media(uow, tenant, first.id) == {A: image, B: None}
     assert await _media(uow, tenant, second.id) == {A: image}
     after = await _document(uow, tenant, first.id)
     assert after.etag != before.etag and json.loads(after.body)["updated_at"] == json.loads(before.body)["updated_at"]
-    async with uow.read(tenant) as tx:
-        found = await tx[MediaStore].image(image)
+    async with uow.begin_reading(tenant) as tx:
+        found = await tx[MediaStore].get_image(image)
         assert found is not None and (found.content, found.width, found.height, found.bytes) == ("aa", 30, 20, 7)
 
 
 async def _document(uow: UnitOfWork, tenant: Tenant, product: str) -> Any:
-    async with uow.read(tenant) as tx:
-        return await tx[CatalogueStore].product(product)
+    async with uow.begin_reading(tenant) as tx:
+        return await tx[CatalogueStore].get_product(product)
 
 
 async def test_a_run_that_writes_the_product_again_keeps_its_images(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -166,13 +170,13 @@ async def test_what_nothing_names_is_forgotten(uow: UnitOfWork, tenant: Tenant) 
     await store(uow, tenant, Batch(changed_products=[second], touched={second.id: second}), whole(SOURCE))
     assert await _registered(uow, tenant) == ["images/x/live/bb"], "another product names the other one"
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[MediaStore].image(own) is None and await tx[MediaStore].image(shared) is not None
-        assert not await tx[MediaStore].knows(due[B].address)
+        assert await tx[MediaStore].get_image(own) is None and await tx[MediaStore].get_image(shared) is not None
+        assert not await tx[MediaStore].lock_image_url(due[B].url_digest)
     async with uow.begin(tenant, CALL) as tx:
         late = _image(tx, "late")
         assert await tx[MediaStore].add(late)
-        assert await tx[MediaStore].found(due[B], late.id) == [late.key], "found after nobody wanted it"
-        assert await tx[MediaStore].by_content("late") is None
+        assert await tx[MediaStore].record_image(due[B], late.id) == [late.key], "found after nobody wanted it"
+        assert await tx[MediaStore].lock_by_content("late") is None
 
 
 async def test_an_address_whose_picture_changed(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -193,17 +197,17 @@ async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -
     due = await _due(uow, tenant)
     async with uow.begin(tenant, CALL) as tx:
         again = tx.now + timedelta(minutes=5)
-        await tx[MediaStore].failed(due[A].address, 1, "no answer", again)
-        await tx[MediaStore].failed(due[B].address, 6, "no answer", None)
-        await tx[MediaStore].unchanged(due[C].address)
-        assert await tx[MediaStore].next_due(HOST) == again
-        assert not await tx[MediaStore].due(HOST, 9)
+        await tx[MediaStore].record_failure(due[A].url_digest, 1, "no answer", again)
+        await tx[MediaStore].record_failure(due[B].url_digest, 6, "no answer", None)
+        await tx[MediaStore].record_unchanged(due[C].url_digest)
+        assert await tx[MediaStore].find_next_due(HOST) == again
+        assert not await tx[MediaStore].list_due(HOST, 9)
         await tx[MediaStore].postpone(HOST, later := tx.now + timedelta(hours=1))
-        assert await tx[MediaStore].next_due(HOST) == later
+        assert await tx[MediaStore].find_next_due(HOST) == later
         await tx[MediaStore].postpone(HOST, tx.now)
-        assert await tx[MediaStore].next_due(HOST) == later, "later stays later"
-        assert await tx[MediaStore].next_due("b.example") is None
-        await tx[MediaStore].failed(due[A].address, 2, "no answer", tx.now)
+        assert await tx[MediaStore].find_next_due(HOST) == later, "later stays later"
+        assert await tx[MediaStore].find_next_due("b.example") is None
+        await tx[MediaStore].record_failure(due[A].url_digest, 2, "no answer", tx.now)
     assert (await _due(uow, tenant))[A].tries == 2
     await _registered(uow, tenant)
     assert (await _due(uow, tenant)).keys() == {A}, "given up for now"
@@ -216,16 +220,21 @@ async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant
     due = await _due(uow, tenant)
     delays = (timedelta(minutes=5), timedelta(minutes=20))
     async with uow.begin(tenant, CALL) as tx:
-        await tx[MediaStore].failed(due[B].address, 2, "no answer", tx.now)
-        await tx[MediaStore].failed(due[C].address, 1, "no answer", later := tx.now + timedelta(hours=1))
-        assert await tx[MediaStore].origin_failed(HOST, f"ftp://{HOST}/", "it has no address", delays) == {}
-        assert await tx[MediaStore].origin_failed("b.example", "https://b.example/", "it has no address", delays) == {}
-        assert await tx[MediaStore].origin_failed(HOST, ORIGIN, "it has no address", delays) == {due[B].run: 1}
-        assert await tx[MediaStore].next_due(HOST) == tx.now + timedelta(minutes=5) < later
-        assert await tx[MediaStore].origin_failed(HOST, ORIGIN, "it has no address", delays) == {}, "nothing is due"
-        await tx[MediaStore].failed(due[A].address, 1, "no answer", tx.now)
-        assert await tx[MediaStore].origin_failed(HOST, ORIGIN, "it has no address", delays) == {}
-        assert await tx[MediaStore].next_due(HOST) == tx.now + timedelta(minutes=20)
+        await tx[MediaStore].record_failure(due[B].url_digest, 2, "no answer", tx.now)
+        await tx[MediaStore].record_failure(due[C].url_digest, 1, "no answer", later := tx.now + timedelta(hours=1))
+        assert await tx[MediaStore].record_origin_failure(HOST, f"ftp://{HOST}/", "it has no address", delays) == {}
+        assert (
+            await tx[MediaStore].record_origin_failure("b.example", "https://b.example/", "it has no address", delays)
+            == {}
+        )
+        assert await tx[MediaStore].record_origin_failure(HOST, ORIGIN, "it has no address", delays) == {due[B].run: 1}
+        assert await tx[MediaStore].find_next_due(HOST) == tx.now + timedelta(minutes=5) < later
+        assert await tx[MediaStore].record_origin_failure(HOST, ORIGIN, "it has no address", delays) == {}, (
+            "nothing is due"
+        )
+        await tx[MediaStore].record_failure(due[A].url_digest, 1, "no answer", tx.now)
+        assert await tx[MediaStore].record_origin_failure(HOST, ORIGIN, "it has no address", delays) == {}
+        assert await tx[MediaStore].find_next_due(HOST) == tx.now + timedelta(minutes=20)
 
 
 async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -234,10 +243,10 @@ async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tena
     [address] = (await _due(uow, tenant)).values()
     image, _ = await _stored(uow, tenant, replace(address, etag='"1"', last_modified="Mon"), "aa")
     async with uow.begin(tenant, CALL) as tx:
-        page = await tx[MediaStore].named(SOURCE, builders.MOMENT, None, 9)
+        page = await tx[MediaStore].list_media(SOURCE, builders.MOMENT, None, 9)
         stale = tx.now + timedelta(seconds=1)  # a week has passed, and a little more
-        assert not await tx[MediaStore].register(
-            {page[0].product: [address.address]}, [replace(address, run="run_2")], stale
+        assert not await tx[MediaStore].replace_image_urls(
+            {page[0].product: [address.url_digest]}, [replace(address, run="run_2")], stale
         )
     found = (await _due(uow, tenant))[A]
     assert (found.image, found.etag, found.last_modified, found.run, found.tries) == (image, '"1"', "Mon", "run_2", 0)
@@ -250,40 +259,42 @@ async def test_others_see_nothing_of_it(backend: Backend, tenant: Tenant) -> Non
     image, _ = await _stored(backend.uow, tenant, address, "aa")
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            assert await tx[MediaStore].image(image) is None and await tx[MediaStore].by_content("aa") is None
-            assert not await tx[MediaStore].due(HOST, 9) and not await tx[MediaStore].unshown()
-            assert not await tx[MediaStore].named(SOURCE, builders.MOMENT, None, 9) and not await tx[MediaStore].knows(
-                address.address
-            )
+            assert await tx[MediaStore].get_image(image) is None and await tx[MediaStore].lock_by_content("aa") is None
+            assert not await tx[MediaStore].list_due(HOST, 9) and not await tx[MediaStore].has_pending_documents()
+            assert not await tx[MediaStore].list_media(SOURCE, builders.MOMENT, None, 9) and not await tx[
+                MediaStore
+            ].lock_image_url(address.url_digest)
 
 
-async def test_a_product_that_somebody_holds_is_passed_by(backend: Backend, tenant: Tenant) -> None:
+async def test_a_locked_product_is_skipped(backend: Backend, tenant: Tenant) -> None:
     [product] = await add(backend.uow, tenant, _named("1", A))
     await _registered(backend.uow, tenant)
     [address] = (await _due(backend.uow, tenant)).values()
     image, _ = await _stored(backend.uow, tenant, address, "aa")
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx[CatalogueStore].load(SOURCE, ["1"])
+        await tx[CatalogueStore].load_products(SOURCE, ["1"])
         async with asyncio.timeout(5):
             assert await _shown(backend.uow, tenant) == 0
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[MediaStore].unshown()
+        assert await tx[MediaStore].has_pending_documents()
     assert await _shown(backend.uow, tenant) == 1 and await _media(backend.uow, tenant, product.id) == {A: image}
 
 
 async def test_entries_of_images_stay_once_they_are_settled(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        entry = StoredObject(image_key(tenant, "aa", "1"), StoredKind.IMAGE, 30, tx.now)
-        other = replace(entry, key=image_key(tenant, "aa", "2"))
-        assert await tx[StorageLedger].keep(entry) == entry and await tx[StorageLedger].keep(other) == other
-        assert await tx[StorageLedger].settle(entry.key)
+        entry = StoredObject(build_image_key(tenant, "aa", "1"), StoredKind.IMAGE, 30, tx.now)
+        other = replace(entry, key=build_image_key(tenant, "aa", "2"))
+        assert await tx[StorageLedger].add_entry(entry) == entry and await tx[StorageLedger].add_entry(other) == other
+        assert await tx[StorageLedger].remove_age_limit(entry.key)
     async with uow.begin(tenant, CALL) as tx:
         keys = [entry.key, other.key]
         assert await tx[StorageLedger].free_due(keys, tx.now + timedelta(days=1)) == 30
         assert [await tx[StorageLedger].get(key) is not None for key in keys] == [True, False]
-        assert not await tx[StorageLedger].settle(other.key) and not await tx[StorageLedger].settle("images/unknown")
+        assert not await tx[StorageLedger].remove_age_limit(other.key) and not await tx[StorageLedger].remove_age_limit(
+            "images/unknown"
+        )
         await tx[StorageLedger].free(entry.key)
-        assert await tx[StorageLedger].used() == 0
+        assert await tx[StorageLedger].count_used_bytes() == 0
 
 
 async def test_renditions_come_and_go_with_their_image(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -295,10 +306,10 @@ async def test_renditions_come_and_go_with_their_image(uow: UnitOfWork, tenant: 
         small = (Rendition("images/x/live/1-320", 3, 320, 200), Rendition("images/x/live/1-960", 5, 960, 600))
         image = replace(_image(tx, "aa"), renditions=small)
         assert await tx[MediaStore].add(image)
-        assert list(await tx[MediaStore].found(address, image.id)) == []
-    async with uow.read(tenant) as tx:
-        assert await tx[MediaStore].image(image.id) == image
+        assert list(await tx[MediaStore].record_image(address, image.id)) == []
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[MediaStore].get_image(image.id) == image
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[MediaStore].by_content("aa") == image
-        assert sorted(await tx[MediaStore].register({product.id: []}, [], tx.now)) == sorted(image.keys)
+        assert await tx[MediaStore].lock_by_content("aa") == image
+        assert sorted(await tx[MediaStore].replace_image_urls({product.id: []}, [], tx.now)) == sorted(image.keys)
         assert len(image.keys) == 3

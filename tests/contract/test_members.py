@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.aesgcm import AesGcmVault
-from adapters.memory import MemoryLimits
+from adapters.memory_limits import MemoryLimits
 from domain.access.model import ROLES, Principal
 from domain.access.usecases import AccessService
 from domain.kernel.errors import (
@@ -25,17 +25,17 @@ from domain.kernel.errors import (
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.oauth.model import App, AppKind, Family, Origin, Token, TokenKind
+from domain.oauth.model import App, AppKind, AppOrigin, Token, TokenFamily, TokenKind
 from domain.oauth.usecases.apps import AppService, NewApp
-from domain.oauth.usecases.grants import GrantService
-from domain.orgs.model import INVITATION_LASTS, Invitation, Member, Organisation
+from domain.oauth.usecases.oauth_consents import OAuthConsentService
+from domain.orgs.model import INVITATION_LIFETIME, Invitation, Member, Organisation
 from domain.orgs.ports import OrgStore
 from domain.outbox.usecases import OutgoingMail
 from domain.people.model import User
-from domain.people.usecases.invitations import PAGE, InvitationService
+from domain.people.usecases.invitations import INVITATION_PATH, InvitationService
 from domain.people.usecases.keys import KeyService, NewKey
-from domain.people.usecases.members import MemberService, OrgSettings
-from domain.people.usecases.throttling import Devices, Throttle
+from domain.people.usecases.members import MemberService, OrgSettingsService
+from domain.people.usecases.throttling import AttemptLimiter, DeviceCookies
 from ports.unit_of_work import Tx
 from tests.http.fakes import working_keys
 from tests.support import builders
@@ -73,7 +73,7 @@ class House:
             backend.people,
             self.access,
             self.mail,
-            Throttle(MemoryLimits(lambda: backend.now().timestamp()), Devices(self.access)),
+            AttemptLimiter(MemoryLimits(lambda: backend.now().timestamp()), DeviceCookies(self.access)),
             BackendClock(backend),
             BASE,
         )
@@ -96,14 +96,14 @@ class House:
 
     async def roles(self) -> dict[str, str]:
         """Who is what, by name."""
-        async with self.backend.uow.read(Tenant(self.org.id, True)) as tx:
+        async with self.backend.uow.begin_reading(Tenant(self.org.id, True)) as tx:
             found = {member.user: member.role for member in (await tx[OrgStore].members(PageRequest(100))).items}
         return {name: found[user.id] for name, user in self.people.items() if user.id in found}
 
     async def secret_mailed_to(self, email: str) -> str:
         """The secret of the newest invitation in the outbox."""
-        message = next(one for one in await self.mail.latest(200) if one.to == email)
-        return self.mail.text(message).partition(BASE + PAGE)[2].split()[0]
+        message = next(one for one in await self.mail.list_latest(200) if one.to == email)
+        return self.mail.decrypt_text(message).partition(BASE + INVITATION_PATH)[2].split()[0]
 
 
 @pytest_asyncio.fixture
@@ -125,8 +125,8 @@ async def test_managers_change_roles_and_only_owners_make_owners(house: House) -
     async with house.acts("admin") as tx:
         changed = await change(tx, people["viewer"].id, "editor")
         assert changed.role == "editor"
-        [told] = tx.recorded.changes
-        assert (told.object, told.before, told.after) == ("member", {"role": "viewer"}, {"role": "editor"})
+        [recorded] = tx.recorded.changes
+        assert (recorded.object, recorded.before, recorded.after) == ("member", {"role": "viewer"}, {"role": "editor"})
     await _refused(house, "developer", lambda tx: change(tx, people["viewer"].id, "admin"), PermissionDenied)
     await _refused(house, "admin", lambda tx: change(tx, people["admin"].id, "owner"), PermissionDenied)
     await _refused(house, "admin", lambda tx: change(tx, people["owner"].id, "viewer"), PermissionDenied)
@@ -139,19 +139,21 @@ async def test_managers_change_roles_and_only_owners_make_owners(house: House) -
 
 async def test_what_people_let_apps_do_ends_with_them(house: House) -> None:
     viewer, now = house.people["viewer"], house.backend.now()
-    app = App("app_1" + viewer.id, "app_1" + viewer.id, AppKind.WEB, Origin.REGISTERED, "Sync", ("https://a.example/",), SCOPES, now, now)  # fmt: skip
-    await house.backend.token_store.keep_app(app)
+    app = App("app_1" + viewer.id, "app_1" + viewer.id, AppKind.WEB, AppOrigin.REGISTERED, "Sync", ("https://a.example/",), SCOPES, now, now)  # fmt: skip
+    await house.backend.token_store.save_app(app)
     async with house.acts("viewer") as tx:
-        grant = await GrantService.agree(tx, app, viewer.id, SCOPES)
-    family = Family(new_id("fam"), app.id, house.org.id, viewer.id, grant.id, now, now + timedelta(hours=1))
+        grant = await OAuthConsentService.ensure_consent(tx, app, viewer.id, SCOPES)
+    family = TokenFamily(new_id("fam"), app.id, house.org.id, viewer.id, grant.id, now, now + timedelta(hours=1))
     token = Token(b"a" + family.id.encode(), family.id, TokenKind.ACCESS, SCOPES, None, now, now + timedelta(hours=1))
-    await house.backend.token_store.issue(family, [token])
-    proofs = house.backend.token_store.proofs
+    await house.backend.token_store.add_family(family, [token])
+    proofs = house.backend.token_store.find_tokens
     assert (await proofs([token.digest]))[token.digest][0].revoked_at is None
     async with house.acts("owner") as tx:
         await house.members.remove(tx, viewer.id)
         assert "oauth_grant" in [change.object for change in tx.recorded.changes]
-    await _refused(house, "viewer", lambda tx: GrantService.agree(tx, app, viewer.id, SCOPES), PermissionDenied)
+    await _refused(
+        house, "viewer", lambda tx: OAuthConsentService.ensure_consent(tx, app, viewer.id, SCOPES), PermissionDenied
+    )
     async with house.acts("owner") as tx:
         await tx[OrgStore].add_member(Member(viewer.id, house.org.id, viewer.email, "owner", builders.MOMENT))
     back = (await proofs([token.digest])).get(token.digest)
@@ -219,20 +221,20 @@ async def test_removing_a_member_ends_their_keys_in_both_modes(house: House) -> 
 
 async def _proved(house: House, secret: str) -> Principal | None:
     try:
-        proof = await house.access.find(house.access.digest(secret))
-        return house.access.judge(proof, "203.0.113.7", house.backend.now())
+        proof = await house.access.find(house.access.compute_digest(secret))
+        return house.access.verify(proof, "203.0.113.7", house.backend.now())
     except AuthenticationRequired:
         return None
 
 
 async def test_a_key_is_made_with_what_its_maker_may(house: House) -> None:
-    asked = NewKey("  Sync   job ", restricted=True, networks=("203.0.113.7", "2001:db8::1/32"), days=30)
+    request = NewKey("  Sync   job ", restricted=True, networks=("203.0.113.7", "2001:db8::1/32"), days=30)
     async with house.acts("developer", livemode=False) as tx:
-        key, secret = await house.keys.create(tx, asked)
-        [told] = tx.recorded.changes
+        key, secret = await house.keys.create(tx, request)
+        [recorded] = tx.recorded.changes
     assert secret.startswith("svc_rk_test_") and key.last4 == secret[-4:] and key.name == "Sync job"
     assert key.scopes == ROLES["developer"] and key.networks == ("203.0.113.7/32", "2001:db8::/32")
-    assert key.expires_at is not None and secret not in str(told) and "digest" not in told.after
+    assert key.expires_at is not None and secret not in str(recorded) and "digest" not in recorded.after
     principal = await _proved(house, secret)
     assert principal is not None and principal.scopes == ROLES["developer"] and not principal.tenant.livemode
     for wrong, field_ in (
@@ -249,7 +251,7 @@ async def test_a_key_is_made_with_what_its_maker_may(house: House) -> None:
     await _refused(house, "viewer", lambda tx: house.keys.create(tx, NewKey("x")), PermissionDenied)
     async with house.acts("developer", livemode=False) as tx:
         with pytest.raises(Conflict):
-            await house.keys.create(tx, asked)
+            await house.keys.create(tx, request)
 
 
 async def test_keys_are_listed_and_revoked(house: House) -> None:
@@ -267,8 +269,10 @@ async def test_keys_are_listed_and_revoked(house: House) -> None:
     await house.backend.sink.write([log])
     async with house.acts("viewer") as tx:
         listed = await house.keys.list_keys(tx, PageRequest())
-        ended = await house.keys.list_keys(tx, PageRequest(), ended=True)
-    assert [key.id for key in listed.page.items] == [made["owner"].id] and list(listed.used) == [made["owner"].id]
+        ended = await house.keys.list_keys(tx, PageRequest(), revoked=True)
+    assert [key.id for key in listed.page.items] == [made["owner"].id] and list(listed.last_used_at) == [
+        made["owner"].id
+    ]
     assert [key.id for key in ended.page.items] == [made["developer"].id]
 
 
@@ -287,9 +291,9 @@ async def _tx(house: House, user: User) -> AsyncIterator[Tx]:
 
 
 async def _set_up(house: House, made: Invitation) -> User:
-    user = await house.invitations.newcomer(made, "Bo")
+    user = await house.invitations.build_new_user(made, "Bo")
     assert await house.backend.people.get(user.id) is None
-    assert await house.backend.people.set_up(user, "$argon2id$one", builders.MOMENT)
+    assert await house.backend.people.add_with_password(user, "$argon2id$one", builders.MOMENT)
     return user
 
 
@@ -297,18 +301,18 @@ async def test_a_newcomer_accepts_by_the_mailed_link(house: House) -> None:
     email = f"{new_id('usr')}@Oak.example"
     made = await _invite(house, "admin", f"  {email} ")
     secret = await house.secret_mailed_to(email)
-    offer = await house.invitations.look(secret)
-    assert offer is not None and offer.invited.invitation == made and offer.invited.organisation == house.org
-    assert not offer.known and offer.by == house.people["admin"].called
+    offer = await house.invitations.find_open(secret)
+    assert offer is not None and offer.details.invitation == made and offer.details.organisation == house.org
+    assert not offer.has_account and offer.inviter_name == house.people["admin"].display_name
     user = await _set_up(house, made)
     assert user.verified_at is None and user.name == "Bo"
     async with _tx(house, user) as tx:
         member = await house.invitations.accept(tx, user, made)
         assert [change.object for change in tx.recorded.changes] == ["invitation", "member"]
     assert (member.user, member.role, member.email) == (user.id, "editor", user.email)
-    user = await house.invitations.verified(user)
+    user = await house.invitations.mark_verified(user)
     assert await house.backend.people.get(user.id) == user and user.verified_at is not None
-    assert await house.invitations.look(secret) is None
+    assert await house.invitations.find_open(secret) is None
     async with _tx(house, user) as tx:
         with pytest.raises(NotFound):
             await house.invitations.accept(tx, user, made)
@@ -324,20 +328,22 @@ async def test_an_invitation_is_for_its_address_alone(house: House) -> None:
         with pytest.raises(PermissionDenied):
             await house.invitations.accept(tx, other, made)
     for wrong in ("", "svc_invite_", "svc_invite_" + "0" * 38):
-        assert await house.invitations.look(wrong) is None
+        assert await house.invitations.find_open(wrong) is None
 
 
 @pytest.mark.parametrize("verified_at", [None, builders.MOMENT])
-async def test_an_account_is_signed_in_to_and_never_set_up_anew(house: House, verified_at: datetime | None) -> None:
+async def test_an_existing_account_is_signed_in_to_and_never_set_up_again(
+    house: House, verified_at: datetime | None
+) -> None:
     """Also one that an operator has made, to which nobody has signed in yet."""
     known = await house.backend.people.add(
         User(new_id("usr"), f"{new_id('usr')}@oak.example", "Ola", verified_at, builders.MOMENT)
     )
     made = await _invite(house, "owner", known.email)
-    offer = await house.invitations.look(await house.secret_mailed_to(known.email))
-    assert offer is not None and offer.known
+    offer = await house.invitations.find_open(await house.secret_mailed_to(known.email))
+    assert offer is not None and offer.has_account
     with pytest.raises(Conflict):
-        await house.invitations.newcomer(made, "Somebody else")
+        await house.invitations.build_new_user(made, "Somebody else")
     async with _tx(house, known) as tx:
         assert (await house.invitations.accept(tx, known, made)).user == known.id
 
@@ -364,31 +370,37 @@ async def test_invitations_end(house: House) -> None:
     old = await _invite(house, "owner", first)
     secret = await house.secret_mailed_to(first)
     again = await _invite(house, "admin", first, "viewer")
-    assert await house.invitations.look(secret) is None, "a newer one is there"
+    assert await house.invitations.find_open(secret) is None, "a newer one is there"
     gone = await _invite(house, "owner", second, "owner")
     async with house.acts("owner") as tx:
         listed = (await tx[OrgStore].invitations(tx.now, PageRequest())).items
     assert [one.id for one in listed] == [gone.id, again.id] and old.id not in {one.id for one in listed}
-    await _refused(house, "admin", lambda tx: house.invitations.take_back(tx, gone.id), PermissionDenied)
+    await _refused(house, "admin", lambda tx: house.invitations.revoke(tx, gone.id), PermissionDenied)
     async with house.acts("owner") as tx:
-        await house.invitations.take_back(tx, gone.id)
-    await _refused(house, "owner", lambda tx: house.invitations.take_back(tx, gone.id), NotFound)
+        await house.invitations.revoke(tx, gone.id)
+    await _refused(house, "owner", lambda tx: house.invitations.revoke(tx, gone.id), NotFound)
     async with house.acts("owner") as tx:
         await house.members.remove(tx, house.people["admin"].id)
     user = await _set_up(house, again)
     async with _tx(house, user) as tx:
         with pytest.raises(NotFound):
             await house.invitations.accept(tx, user, again)
-    assert again.expires_at - again.created_at == INVITATION_LASTS
+    assert again.expires_at - again.created_at == INVITATION_LIFETIME
     assert not replace(again, expires_at=again.created_at).is_open(again.created_at + timedelta(seconds=1))
 
 
-async def test_what_managers_set_asks_for_their_role_of_the_moment(house: House) -> None:
-    """Also of somebody whose page was asked for when they still had it."""
-    settings, apps = OrgSettings(("2026-10-04",)), AppService(house.access.digest)
+async def test_settings_of_managers_require_their_current_role(house: House) -> None:
+    """Applies also to a person whose page was loaded while they still had the role."""
+    settings, apps = OrgSettingsService(("2026-10-04",)), AppService(house.access.compute_digest)
     admin = house.people["admin"].id
     was = Principal(
-        Tenant(house.org.id, True), Actor("user", admin), "console", "admin", ROLES["admin"], house.org, session=True
+        Tenant(house.org.id, True),
+        Actor("user", admin),
+        "console",
+        "admin",
+        ROLES["admin"],
+        house.org,
+        is_console_session=True,
     )
     async with house.acts("admin") as tx:
         assert (await settings.change(tx, "Fjord", None)).name == "Fjord"
@@ -420,10 +432,10 @@ async def test_invitations_have_budgets(house: House) -> None:
 async def test_a_letter_has_no_free_text_of_the_inviter(house: House) -> None:
     owner = await house.add("owner")
     hostile = "Security notice: confirm at https://evil.example/x"
-    await house.backend.people.change(replace(owner, name=hostile))
+    await house.backend.people.save(replace(owner, name=hostile))
     made, secret = await _invited(house, "bo@oak.example")
     await house.invitations.send(made, secret, f"Oak\u202e {hostile}")
-    letter = (await house.mail.latest())[0]
+    letter = (await house.mail.list_latest())[0]
     assert letter.subject == "You are invited to an organisation on Joinery"
-    text = house.mail.text(letter)
-    assert "evil" not in text and "\u202e" not in text and owner.email in text and PAGE + secret in text
+    text = house.mail.decrypt_text(letter)
+    assert "evil" not in text and "\u202e" not in text and owner.email in text and INVITATION_PATH + secret in text

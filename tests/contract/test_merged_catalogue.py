@@ -1,4 +1,4 @@
-"""Merged products and variants (domain/catalogue/ports.py, domain/catalogue/overlay.py)."""
+"""Merged products and variants (domain/catalogue/ports.py, domain/catalogue/merged_statements.py)."""
 
 import json
 import random
@@ -10,27 +10,27 @@ import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
 
-from adapters.wire.event_types import EVENT_TYPES
-from adapters.wire.events import WireEventRendering
-from domain.catalogue.batch import KeyRange
+from adapters.api_json.event_schemas import EVENT_SCHEMAS
+from adapters.api_json.events import JsonEventRendering
+from domain.catalogue.batch import SlotRange
 from domain.catalogue.model import OfferFilter, Product, ProductStatus, Stream
 from domain.catalogue.ports import CatalogueStore
-from domain.catalogue.usecases.writing import write
+from domain.catalogue.usecases.writer import write_reconciled
 from domain.events.model import Event
-from domain.jobs.model import lane_of
+from domain.jobs.model import build_lane_name
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.draining import Drain
+from domain.jobs.usecases.lane_processing import LaneProcessor
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
-from domain.kernel.resource import existing
+from domain.kernel.resource import require_found
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import Merge, MergeFilter, MergeStatus, PairStatus
 from domain.matching.ports import MergeStore, PairStore
-from domain.matching.usecases.merging import Ranking
+from domain.matching.usecases.merging import PrecedenceUpdateJob
 from domain.media.ports import MediaStore
 from domain.sources.ports import SourceStore
-from domain.sources.queueing import RANK, ranking
+from domain.sources.queueing import UPDATE_SOURCE_PRECEDENCE, new_precedence_update_job
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
@@ -62,7 +62,7 @@ async def test_two_products_become_one_and_two_again(shop: Shop) -> None:
     one = seen[ours.id]
     assert one["data"] == {"title": "Title of A", "brand": "Ours", "collection": "Theirs"}
     assert one["merged_from"] == [theirs.id]
-    assert {name: (said["source"], said["reason"]) for name, said in one["provenance"].items()} == {
+    assert {name: (origin["source"], origin["reason"]) for name, origin in one["provenance"].items()} == {
         "title": (shop.sources[0].id, "vendor_agreement"),
         "brand": (shop.sources[0].id, "only_source"),
         "collection": (shop.sources[1].id, "only_source"),
@@ -70,8 +70,8 @@ async def test_two_products_become_one_and_two_again(shop: Shop) -> None:
     [variant] = one["variants"]
     assert {offer["source"] for offer in variant["offers"]} == {shop.sources[0].id, shop.sources[1].id}
     assert set((await shop.offers(product=ours.id)).values()) == {(ours.variants[0].id, ours.id)}
-    async with shop.uow.read(shop.tenant) as tx:
-        survivor = await tx[CatalogueStore].product(theirs.id)
+    async with shop.uow.begin_reading(shop.tenant) as tx:
+        survivor = await tx[CatalogueStore].get_product(theirs.id)
         assert survivor is not None and survivor.id == ours.id
 
     undone = await shop.undo(merge)
@@ -106,13 +106,13 @@ async def test_it_is_found_by_what_each_source_calls_it(shop: Shop) -> None:
             1 if "source" in filter else 2
         )
     assert len(await shop.offers(sku=["B-red"])) == len(await shop.offers(external_id=["B"])) == 2
-    async with shop.uow.read(shop.tenant) as tx:
-        page = await tx[CatalogueStore].offers(OfferFilter(source=shop.sources[1].id), PageRequest(limit=9))
+    async with shop.uow.begin_reading(shop.tenant) as tx:
+        page = await tx[CatalogueStore].list_offers(OfferFilter(source=shop.sources[1].id), PageRequest(limit=9))
     [line] = page.items
     assert (line.product_key, line.variant_key, line.product_title) == ("B", "B/red", "Title of A")
 
 
-async def test_what_a_source_says_later_is_laid_over(shop: Shop) -> None:
+async def test_later_statements_of_a_source_are_merged(shop: Shop) -> None:
     ours = await shop.load(shop.sources[1], "A", "red", brand="Ours")
     theirs = await shop.load(shop.sources[0], "B", "red")
     merge = await shop.merge(ours.variants[0], theirs.variants[0])
@@ -152,18 +152,18 @@ async def test_pairs_follow(shop: Shop) -> None:
     rival = await shop.pair(a, c)
     merge = await shop.merge(a, b)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        assert existing(await tx[PairStore].get(rival.id)).status == PairStatus.SUPERSEDED, (
+        assert require_found(await tx[PairStore].get(rival.id)).status == PairStatus.SUPERSEDED, (
             "a has an item of that source"
         )
         with pytest.raises(Conflict, match="superseded"):
-            await MERGING.dismiss(tx, rival.id, merge.decided_by)
+            await MERGING.dismiss_pair(tx, rival.id, merge.decided_by)
     await shop.undo(merge)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        assert existing(await tx[PairStore].get(rival.id)).status == PairStatus.OPEN
-        pair = existing(await tx[PairStore].get(str(merge.pair)))
+        assert require_found(await tx[PairStore].get(rival.id)).status == PairStatus.OPEN
+        pair = require_found(await tx[PairStore].get(str(merge.pair)))
         assert (pair.status, pair.merge, pair.held) == (PairStatus.OPEN, None, True)
-        assert (await MERGING.dismiss(tx, pair.id, merge.decided_by)).status == PairStatus.DISMISSED
-        assert (await MERGING.reopen(tx, pair.id)).status == PairStatus.OPEN
+        assert (await MERGING.dismiss_pair(tx, pair.id, merge.decided_by)).status == PairStatus.DISMISSED
+        assert (await MERGING.reopen_pair(tx, pair.id)).status == PairStatus.OPEN
 
 
 async def test_a_later_merge_is_named(shop: Shop) -> None:
@@ -205,12 +205,12 @@ async def chain(shop: Shop, dice: random.Random, steps: int) -> None:
             try:
                 await shop.undo(dice.choice(applied))
             except Conflict as refused:
-                assert "rests on" in str(refused)
+                assert "depends on" in str(refused)
         elif (two := any_two(dice, shop.products)) is not None:
             try:
                 await shop.merge(*two)
             except Conflict as refused:
-                known = ("already merged", "keeps these apart", "pair of these")
+                known = ("already merged", "with different items of the source", "pair of these")
                 assert any(text in str(refused) for text in known), refused
         if step % 10 == 9:
             await _consistent(shop, before)
@@ -219,27 +219,27 @@ async def chain(shop: Shop, dice: random.Random, steps: int) -> None:
             try:
                 await shop.undo(merge)
             except Conflict as refused:
-                assert "rests on" in str(refused) or "already" in str(refused)
+                assert "depends on" in str(refused) or "already" in str(refused)
     assert await shop.documents() == before
 
 
 async def _applied(shop: Shop) -> list[Merge]:
-    async with shop.uow.read(shop.tenant) as tx:
-        page = await tx[MergeStore].matching(MergeFilter(status="applied"), PageRequest(limit=1000))
+    async with shop.uow.begin_reading(shop.tenant) as tx:
+        page = await tx[MergeStore].list_merges(MergeFilter(status="applied"), PageRequest(limit=1000))
     return list(page.items)[::-1]
 
 
 async def _consistent(shop: Shop, before: dict[str, object]) -> None:
     """Whatever is merged: no offer is lost or doubled, none is without its variant, and lists agree with documents."""
     seen, offers = await shop.documents(), await shop.offers()
-    told = {
+    documented = {
         offer["id"]: (variant["id"], product["id"])
         for product in seen.values()
         for variant in product["variants"]
         for offer in variant["offers"]
     }
-    assert told == offers
-    assert len(told) == sum(len(variant.offers) for product in shop.products for variant in product.variants)
+    assert documented == offers
+    assert len(documented) == sum(len(variant.offers) for product in shop.products for variant in product.variants)
     assert all(product["variants"] for product in seen.values())
     assert seen.keys() <= before.keys()
 
@@ -251,7 +251,7 @@ async def test_pictures_of_what_is_merged(shop: Shop) -> None:
     await shop.merge(ours.variants[0], theirs.variants[0])
     image = await pictured(shop.uow, shop.tenant, theirs.id, url)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await tx[MediaStore].show(100)
+        await tx[MediaStore].rebuild_documents(100)
     assert [one["id"] for one in (await shop.documents())[ours.id]["data"]["media"]] == [image.id]
     await shop.state(shop.sources[0], "A", collection="Other")
     assert [one["id"] for one in (await shop.documents())[ours.id]["data"]["media"]] == [image.id]
@@ -265,11 +265,11 @@ class Heard:
 
     def hear(self, events: Sequence[Event]) -> None:
         for event in events:
-            told = json.loads(
-                WireEventRendering().event(replace(event, id=new_id("evt")), self.tenant, builders.MOMENT)
+            envelope = json.loads(
+                JsonEventRendering().encode_event(replace(event, id=new_id("evt")), self.tenant, builders.MOMENT)
             )
-            schema = EVENT_TYPES[event.type]
-            assert not [error.message for error in Draft202012Validator(dict(schema)).iter_errors(told)], told
+            schema = EVENT_SCHEMAS[event.type]
+            assert not [error.message for error in Draft202012Validator(dict(schema)).iter_errors(envelope)], envelope
             before = self.versions.get(event.subject, 1)
             assert event.version == before + 1, (event.type, event.subject, before, event.version)
             self.versions[event.subject] = event.version
@@ -295,9 +295,9 @@ async def test_every_event_is_as_described_and_none_is_missing(shop: Shop) -> No
         heard.types
     )
     for product in (await shop.documents(versions=True)).values():
-        told = json.loads(product)
-        assert told["version"] == heard.versions.get(told["id"], 1)
-        for variant in told["variants"]:
+        document = json.loads(product)
+        assert document["version"] == heard.versions.get(document["id"], 1)
+        for variant in document["variants"]:
             assert variant["version"] == heard.versions.get(variant["id"], 1)
 
 
@@ -314,7 +314,7 @@ async def test_every_source_keeps_its_own_codes(shop: Shop) -> None:
         assert len(await shop.offers(**filter)) == 2, filter
 
 
-async def test_what_says_nothing_new_is_no_fresher(shop: Shop) -> None:
+async def test_an_unchanged_statement_is_no_fresher(shop: Shop) -> None:
     ours = await shop.load(shop.sources[1], "A", "red")
     another = await shop.source()
     theirs = await shop.load(another, "B", "red")
@@ -322,11 +322,11 @@ async def test_what_says_nothing_new_is_no_fresher(shop: Shop) -> None:
     await shop.state(another, "B", title="New")
     merge = await shop.merge(ours.variants[0], theirs.variants[0])
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await tx[CatalogueStore].take_turn()
-        loaded = await tx[CatalogueStore].load(shop.sources[1].id, ["A"])
+        await tx[CatalogueStore].lock_for_writing()
+        loaded = await tx[CatalogueStore].load_products(shop.sources[1].id, ["A"])
         reconciler = shop.reconciler(shop.sources[1], tx.now, loaded)
-        reconciler.status(reconciler.products["A"], ProductStatus.PROBABLY_DISCONTINUED)
-        await write(tx, KeyRange(shop.sources[1].id, Stream.CATALOGUE, 0, 0), reconciler)
+        reconciler.change_status(reconciler.products["A"], ProductStatus.PROBABLY_DISCONTINUED)
+        await write_reconciled(tx, SlotRange(shop.sources[1].id, Stream.CATALOGUE, 0, 0), reconciler)
     assert (await shop.documents())[merge_survivor(merge, ours, theirs)]["data"]["title"] == "New"
 
 
@@ -334,13 +334,13 @@ def merge_survivor(merge: Merge, *products: Product) -> str:
     return next(product.id for product in products if product.variants[0].id == merge.survivor)
 
 
-async def test_pictures_stay_after_collecting_anew(shop: Shop) -> None:
+async def test_images_stay_after_the_view_is_rebuilt(shop: Shop) -> None:
     ours = await shop.load(shop.sources[0], "A", "red")
     theirs = await shop.load(shop.sources[1], "B", "red")
     await shop.state_variant(shop.sources[1], "B", media=[{"url": "https://a.example/1.jpg"}])
     await shop.merge(ours.variants[0], theirs.variants[0])
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        named = await tx[MediaStore].named(shop.sources[1].id, builders.MOMENT, None, 10)
+        named = await tx[MediaStore].list_media(shop.sources[1].id, builders.MOMENT, None, 10)
     assert [item for one in named for item in one.items], "its own source still names it"
 
 
@@ -350,8 +350,8 @@ async def test_products_follow_variants_that_move(shop: Shop) -> None:
     await shop.merge(ours.variants[0], theirs.variants[0])
     await shop.move(shop.sources[0], "A", "A/red", "A2")
     seen = await shop.documents()
-    async with shop.uow.read(shop.tenant) as tx:
-        survivor = await tx[CatalogueStore].product(theirs.id)
+    async with shop.uow.begin_reading(shop.tenant) as tx:
+        survivor = await tx[CatalogueStore].get_product(theirs.id)
     assert survivor is not None and seen[survivor.id]["external_id"] == "A2"
     assert len(seen[survivor.id]["variants"][0]["offers"]) == 2
 
@@ -366,16 +366,18 @@ async def test_products_that_share_nothing_any_more_are_two_again(shop: Shop) ->
     assert all(product["variants"] for product in seen.values())
 
 
-async def test_whom_one_believes_may_change(shop: Shop, backend: Backend) -> None:
+async def test_source_priorities_may_change(shop: Shop, backend: Backend) -> None:
     ours = await shop.load(shop.sources[0], "A", "red")
     theirs = await shop.load(shop.sources[1], "B", "red")
     await shop.merge(ours.variants[0], theirs.variants[0])
     before = shop.sources[1]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         await tx[SourceStore].save(replace(before, first_party=True))
-        await tx[JobStore].add(ranking(shop.tenant, before))
-    drain = Drain(backend.dispatch, {RANK: Ranking(shop.uow)}, lease=timedelta(seconds=30))
-    await drain.drain(lane_of(shop.tenant.org, "match"))
+        await tx[JobStore].add(new_precedence_update_job(shop.tenant, before))
+    drain = LaneProcessor(
+        backend.dispatch, {UPDATE_SOURCE_PRECEDENCE: PrecedenceUpdateJob(shop.uow)}, lease=timedelta(seconds=30)
+    )
+    await drain.process_lane(build_lane_name(shop.tenant.org, "match"))
     document = (await shop.documents())[ours.id]
     assert document["data"]["title"] == "Title of B"
     assert document["provenance"]["title"]["reason"] == "first_party"

@@ -1,4 +1,4 @@
-"""Pushed records merge: any sequence of pushes comes to what the model says, on every store (docs/push.md)."""
+"""Pushed records merge: any sequence of pushes has the result of the model, on every store (docs/push.md)."""
 
 import random
 from typing import Any
@@ -35,7 +35,7 @@ def _offer(dice: random.Random) -> dict[str, Any]:
 
 
 def _variant(dice: random.Random, key: str, number: int, stock: bool, only: bool) -> dict[str, Any]:
-    said = {} if stock else _some(
+    fields = {} if stock else _some(
         dice, sku=["S1", "S2", None], colour=["oak", "ash", None], materials=[["oak"], ["ash", "elm"], [], None],
         axes=[{"Size": "L"}, {"Size": None, "Seat": "2"}, {}, None], rug=[{"shape": "round"}, {"nominal": "5x8", "shape": None}],
         discontinued=[True, False, None],
@@ -45,12 +45,12 @@ def _variant(dice: random.Random, key: str, number: int, stock: bool, only: bool
         offer = _offer(dice)
         offers[offer.get("location", "default")] = offer
     given: dict[str, Any] = {"offers": None} if only and dice.random() < 0.2 else {"offers": list(offers.values())}
-    return {"external_id": f"{key}-{number}", **said, **given}
+    return {"external_id": f"{key}-{number}", **fields, **given}
 
 
 def _record(dice: random.Random, only: bool) -> dict[str, Any]:
     key, stock = dice.choice("ABC"), dice.random() < 0.3
-    said = {} if stock else _some(
+    fields = {} if stock else _some(
         dice, title=["Chair", "Table", None], tags=[["a"], ["b", "c"], [], None],
         compliance=[{"sturdy_act": True}, {"sturdy_act": None, "country_of_origin": "SE"}, None],
         discontinued=[True, False, None],
@@ -59,19 +59,19 @@ def _record(dice: random.Random, only: bool) -> dict[str, Any]:
     variants = (
         None if only and dice.random() < 0.15 else [_variant(dice, key, number, stock, only) for number in numbers]
     )
-    return {"product": {"external_id": key, **said}, "variants": variants}
+    return {"product": {"external_id": key, **fields}, "variants": variants}
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_any_sequence_of_pushes_comes_to_what_the_model_says(backend: Backend, tenant: Tenant, seed: int) -> None:
+async def test_any_sequence_of_pushes_has_the_result_of_the_model(backend: Backend, tenant: Tenant, seed: int) -> None:
     dice, model, desk = random.Random(seed), Model(), await push_desk(backend, tenant)
     for number in range(14):
         sizes = dice.choice(((1,), (1,), (2,), (4,), (2, 2), (1, 3)))
         parts = [[_record(dice, sizes == (1,)) for _ in range(size)] for size in sizes]
         complete = dice.random() < 0.25
         for part in parts[:-1]:
-            await desk.call(part, batch=str(number), more=True)
-        run = await desk.push(parts[-1], batch=str(number), complete=complete)
+            await desk.call(part, batch=str(number), has_more=True)
+        run = await desk.push(parts[-1], batch=str(number), is_complete=complete)
         assert run.status == "succeeded", run
         records = [record for part in parts for record in part]
         model.push(records, complete)

@@ -1,4 +1,4 @@
-"""Language models (ports/models.py), whoever answers; and what is put down of asking them."""
+"""Language models (ports/language_models.py), of every adapter, and the usage that is recorded."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.llm.anthropic import AnthropicDialect
+from adapters.llm.anthropic import AnthropicFormat
 from adapters.llm.models import ProviderModels
-from adapters.llm.openai import OpenAiDialect
-from adapters.llm.pricing import Price
-from adapters.scripted import BadScript, ScriptedModels
-from entrypoints.operations.validation import SchemaFaults
-from ports.models import ModelLater, ModelQuestion, ModelRefused, Models
+from adapters.llm.openai import OpenAiFormat
+from adapters.llm.pricing import TokenPrice
+from adapters.scripted_models import InvalidScript, ScriptedModels
+from entrypoints.operations.validation import JsonSchemaValidator
+from ports.language_models import LanguageModels, ModelPrompt, ModelRefused, ModelUnavailable
 from tests.support.model_clients import model_client, outbound
 from tests.support.providers import KEY, Provider, Reply, provider
 
@@ -26,23 +26,23 @@ SCHEMA = {
     "required": ["colour"],
     "additionalProperties": False,
 }
-Say = Callable[..., Models]
-"""A model that is made to say something: an answer, to come `later`, that it `refused`."""
-DIALECTS = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}
+ModelFactory = Callable[..., LanguageModels]
+"""Factory of models with one outcome: an `answer`, unavailable until `later`, or `refused`."""
+DIALECTS = {"openai": OpenAiFormat, "anthropic": AnthropicFormat}
 
 
-def _scripted(**outcome: Any) -> Models:
-    return ScriptedModels({"answers": [outcome]}, SchemaFaults())
+def _scripted(**outcome: Any) -> LanguageModels:
+    return ScriptedModels({"answers": [outcome]}, JsonSchemaValidator())
 
 
 def _reply(server: Provider, outcome: Mapping[str, Any]) -> Reply:
     if "later" in outcome:
         return Reply(429, b"{}", {"Retry-After": str(outcome["later"])})
-    return server.refuses(outcome["refused"]) if "refused" in outcome else server.says(outcome["answer"])
+    return server.refuses(outcome["refused"]) if "refused" in outcome else server.make_reply(outcome["answer"])
 
 
 @pytest_asyncio.fixture(params=["scripted", *DIALECTS])
-async def say(request: pytest.FixtureRequest) -> AsyncIterator[Say]:
+async def model_for(request: pytest.FixtureRequest) -> AsyncIterator[ModelFactory]:
     """Every adapter; those of providers speak to a server that holds them to the documentation."""
     if request.param == "scripted":
         yield _scripted
@@ -50,50 +50,52 @@ async def say(request: pytest.FixtureRequest) -> AsyncIterator[Say]:
     client = model_client()
     with ExitStack() as servers:
 
-        def say(**outcome: Any) -> Models:
+        def model_for(**outcome: Any) -> LanguageModels:
             server = servers.enter_context(provider(request.param))
             server.answer = lambda _: _reply(server, outcome)
-            dialect, prices = DIALECTS[request.param](), {"small-1": Price(250_000, 2_000_000)}
-            return ProviderModels(outbound(client, 10.0), dialect, SchemaFaults(), server.url, "small-1", prices, KEY)
+            dialect, prices = DIALECTS[request.param](), {"small-1": TokenPrice(250_000, 2_000_000)}
+            return ProviderModels(
+                outbound(client, 10.0), dialect, JsonSchemaValidator(), server.url, "small-1", prices, KEY
+            )
 
-        yield say
+        yield model_for
         await client.close()
 
 
-def _question(data: Mapping[str, Any] | None = None, task: str = "colours.pick") -> ModelQuestion:
-    return ModelQuestion(task, "Which colour is it?", data or {"text": "a rosy sofa"}, SCHEMA)
+def _question(data: Mapping[str, Any] | None = None, task: str = "colours.pick") -> ModelPrompt:
+    return ModelPrompt(task, "Which colour is it?", data or {"text": "a rosy sofa"}, SCHEMA)
 
 
-async def test_an_answer_fits_the_schema_and_is_counted(say: Say) -> None:
-    answer = await say(answer={"colour": "red"}).ask(_question())
+async def test_an_answer_fits_the_schema_and_is_counted(model_for: ModelFactory) -> None:
+    answer = await model_for(answer={"colour": "red"}).generate(_question())
     assert answer.value == {"colour": "red"} and answer.usage.model
     assert answer.usage.input_tokens > 0 and answer.usage.output_tokens > 0 and answer.usage.cost_micros >= 0
 
 
-@pytest.mark.parametrize("said", [{"colour": "green"}, {}, "red", None, {"colour": "red", "more": 1}])
-async def test_an_answer_of_another_shape_is_none_and_counted_all_the_same(say: Say, said: Any) -> None:
+@pytest.mark.parametrize("reply", [{"colour": "green"}, {}, "red", None, {"colour": "red", "more": 1}])
+async def test_an_answer_of_another_shape_is_none_and_counted_all_the_same(model_for: ModelFactory, reply: Any) -> None:
     with pytest.raises(ModelRefused) as refused:
-        await say(answer=said).ask(_question())
+        await model_for(answer=reply).generate(_question())
     assert refused.value.usage is not None and refused.value.usage.output_tokens > 0
 
 
-async def test_the_most_that_a_question_takes_is_known_before(say: Say) -> None:
-    models = say(answer={"colour": "red"})
-    most, took = models.most(_question()), (await models.ask(_question())).usage
+async def test_the_most_that_a_question_takes_is_known_before(model_for: ModelFactory) -> None:
+    models = model_for(answer={"colour": "red"})
+    most, took = models.estimate_max_usage(_question()), (await models.generate(_question())).usage
     assert most.input_tokens >= took.input_tokens and most.output_tokens >= took.output_tokens
     assert most.cost_micros >= took.cost_micros
-    assert models.offers(None) and not models.offers("another")
+    assert models.is_configured(None) and not models.is_configured("another")
 
 
-async def test_later(say: Say) -> None:
-    with pytest.raises(ModelLater) as failed:
-        await say(later=90).ask(_question())
-    assert failed.value.after is not None and failed.value.after.total_seconds() == 90
+async def test_later(model_for: ModelFactory) -> None:
+    with pytest.raises(ModelUnavailable) as failed:
+        await model_for(later=90).generate(_question())
+    assert failed.value.retry_after is not None and failed.value.retry_after.total_seconds() == 90
 
 
-async def test_never(say: Say) -> None:
+async def test_never(model_for: ModelFactory) -> None:
     with pytest.raises(ModelRefused, match="not for money"):
-        await say(refused="not for money").ask(_question())
+        await model_for(refused="not for money").generate(_question())
 
 
 async def test_a_script_answers_what_fits_first(tmp_path: Path) -> None:
@@ -106,22 +108,22 @@ async def test_a_script_answers_what_fits_first(tmp_path: Path) -> None:
     }
     path = tmp_path / "script.json"
     path.write_text(json.dumps(script), "utf-8")
-    models = ScriptedModels.of_file(path, SchemaFaults())
-    assert (await models.ask(_question())).value == {"colour": "red"}
-    answer = await models.ask(_question({"text": "a sofa like the sea"}))
+    models = ScriptedModels.from_file(path, JsonSchemaValidator())
+    assert (await models.generate(_question())).value == {"colour": "red"}
+    answer = await models.generate(_question({"text": "a sofa like the sea"}))
     assert answer.value == {"colour": "blue"} and (answer.usage.input_tokens, answer.usage.cost_micros) == (7, 3)
     with pytest.raises(ModelRefused, match="no answer"):
-        await models.ask(_question({"text": "a chair"}))
+        await models.generate(_question({"text": "a chair"}))
 
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"answers": {}}', '{"answers": [{}]}', '{"answers": [{"later": "x"}]}',
              '{"answers": [{"answer": 1, "refused": "x"}]}']
 )  # fmt: skip
-async def test_a_bad_script_says_why(tmp_path: Path, text: str) -> None:
+async def test_an_invalid_script_names_the_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "script.json"
     path.write_text(text, "utf-8")
-    with pytest.raises(BadScript, match=r"script\.json"):
-        ScriptedModels.of_file(path, SchemaFaults())
-    with pytest.raises(BadScript):
-        ScriptedModels.of_file(tmp_path / "missing.json", SchemaFaults())
+    with pytest.raises(InvalidScript, match=r"script\.json"):
+        ScriptedModels.from_file(path, JsonSchemaValidator())
+    with pytest.raises(InvalidScript):
+        ScriptedModels.from_file(tmp_path / "missing.json", JsonSchemaValidator())

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, View, network_of
-from domain.changes.ports import Published
+from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, LogView, get_network_tenant
+from domain.changes.ports import PublishedEvents
 from domain.changes.usecases import network as relaying
 from domain.changes.usecases.network import NetworkRelay
 from domain.events.model import LoggedEvent, LogPosition
@@ -26,7 +26,7 @@ from tests.support.log_changes import forget, grant, revoke
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
 FEED = EventFilter()
-NETWORK = network_of(True)
+NETWORK = get_network_tenant(True)
 
 
 @pytest_asyncio.fixture
@@ -45,7 +45,7 @@ async def shown(backend: Backend, holder: Tenant, after: LogPosition, wanted: Ev
     """What the holder sees of the network's log from there on."""
     found, position, caught_up = list[LoggedEvent](), after, False
     while not caught_up:
-        page = await backend.events.page(View.network(holder), position, END, 50, wanted)
+        page = await backend.events.read_page(LogView.network(holder), position, END, 50, wanted)
         found += page.events
         position, caught_up = page.position, page.caught_up
     return found
@@ -61,11 +61,11 @@ async def test_who_publishes(backend: Backend, tenant: Tenant, owner: Tenant) ->
     await written(backend, tenant, catalogue=new_id("cat"))
     await published(backend, owner, new_id("cat"), 2)
     await published(backend, sandbox, new_id("cat"))
-    among = await backend.network.publishers([tenant, owner, sandbox])
-    assert among == await backend.events.bounds([owner, sandbox])
-    everybody = await backend.network.publishers()
+    among = await backend.network.list_publishers([tenant, owner, sandbox])
+    assert among == await backend.events.query_bounds([owner, sandbox])
+    everybody = await backend.network.list_publishers()
     assert among.items() <= everybody.items() and tenant not in everybody
-    assert await backend.network.publishers([]) == {}
+    assert await backend.network.list_publishers([]) == {}
 
 
 async def test_what_is_published_is_read_in_the_owners_order(backend: Backend, owner: Tenant) -> None:
@@ -73,11 +73,11 @@ async def test_what_is_published_is_read_in_the_owners_order(backend: Backend, o
     first = await published(backend, owner, catalogue, 3)
     await written(backend, owner, 2, catalogue=catalogue)
     last = await published(backend, owner, catalogue, 2)
-    found = await backend.network.published(owner, BEGINNING, 100)
+    found = await backend.network.read_published(owner, BEGINNING, 100)
     assert ids(found) == [*first, *last]
     assert [event.position for event in found] == [1, 2, 3, 6, 7]
-    assert ids(await backend.network.published(owner, BEGINNING.at(2), 2)) == [first[2], last[0]]
-    assert await backend.network.published(owner, BEGINNING.at(7), 100) == []
+    assert ids(await backend.network.read_published(owner, BEGINNING.with_position(2), 2)) == [first[2], last[0]]
+    assert await backend.network.read_published(owner, BEGINNING.with_position(7), 100) == []
 
 
 async def test_copies_are_what_they_are_copies_of(
@@ -92,7 +92,7 @@ async def test_copies_are_what_they_are_copies_of(
     [original] = await whole(backend, owner)
     await backend.relay(owner)
     [copy] = await shown(backend, tenant, start)
-    assert copy.of_network and copy.groups == {"base", "retail", "stock"}
+    assert copy.is_from_network and copy.groups == {"base", "retail", "stock"}
     for name in ("id", "type", "subject", "product", "source", "catalogue", "version", "body"):
         assert getattr(copy, name) == getattr(original, name)
     assert json.loads(copy.body)["tenant_id"] == owner.org
@@ -106,7 +106,7 @@ async def test_each_owners_events_come_once_in_their_order(
     backend: Backend, tenant: Tenant, start: LogPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However the transactions of the relay cut them, and whatever else was written between."""
-    monkeypatch.setattr(relaying, "AT_ONCE", 7)
+    monkeypatch.setattr(relaying, "MAX_BATCH_EVENTS", 7)
     owners, dice = [await backend.tenant() for _ in range(4)], Random(11)
     catalogues = {owner: new_id("cat") for owner in owners}
     made: dict[Tenant, list[str]] = {owner: [] for owner in owners}
@@ -135,7 +135,7 @@ async def test_two_relays_at_once_copy_nothing_twice(
     backend: Backend, tenant: Tenant, start: LogPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scheduler that led goes on for a moment while the next one leads already."""
-    monkeypatch.setattr(relaying, "AT_ONCE", 5)
+    monkeypatch.setattr(relaying, "MAX_BATCH_EVENTS", 5)
     owners = [await backend.tenant() for _ in range(3)]
     catalogues, made = {owner: new_id("cat") for owner in owners}, dict[Tenant, list[str]]()
     for owner in owners:
@@ -153,22 +153,22 @@ async def test_a_checkpoint_is_moved_from_where_it_was_alone(
     backend: Backend, owner: Tenant, start: LogPosition
 ) -> None:
     await published(backend, owner, new_id("cat"), 4)
-    events = await backend.network.published(owner, BEGINNING.at(0), 4)
+    events = await backend.network.read_published(owner, BEGINNING.with_position(0), 4)
     first, second = LogPosition(7, 2), LogPosition(7, 4)
 
     async def append(was: LogPosition | None, reached: LogPosition, some: Sequence[LoggedEvent]) -> bool:
-        return await backend.network.append(NETWORK, [Published(owner, was, reached, some)])
+        return await backend.network.append(NETWORK, [PublishedEvents(owner, was, reached, some)])
 
-    assert owner not in await backend.network.checkpoints(True)
+    assert owner not in await backend.network.load_checkpoints(True)
     assert not await append(first, second, events[2:])
     assert await append(None, first, events[:2])
-    assert (await backend.network.checkpoints(True))[owner] == first
+    assert (await backend.network.load_checkpoints(True))[owner] == first
     assert not await append(None, first, events[:2])
     assert not await append(LogPosition(8, 2), second, events[2:])
     assert await append(first, second, events[2:])
     assert not await append(first, second, events[2:])
-    assert (await backend.network.checkpoints(True))[owner] == second
-    assert owner not in await backend.network.checkpoints(False)
+    assert (await backend.network.load_checkpoints(True))[owner] == second
+    assert owner not in await backend.network.load_checkpoints(False)
     assert (await bounds_of(backend, NETWORK)).last == start.position + 4
 
 
@@ -179,31 +179,33 @@ async def test_nothing_is_done_when_one_of_many_checkpoints_was_moved(
     parts = []
     for log in (owner, other):
         await published(backend, log, new_id("cat"))
-        parts.append(Published(log, None, LogPosition(7, 1), await backend.network.published(log, BEGINNING, 1)))
+        parts.append(
+            PublishedEvents(log, None, LogPosition(7, 1), await backend.network.read_published(log, BEGINNING, 1))
+        )
     assert await backend.network.append(NETWORK, parts[1:])
     assert not await backend.network.append(NETWORK, parts)
     assert (await bounds_of(backend, NETWORK)).last == start.position + 1
-    assert owner not in await backend.network.checkpoints(True)
+    assert owner not in await backend.network.load_checkpoints(True)
 
 
 async def test_a_publisher_that_went_back_in_time_is_followed_on_from_where_that_was_noticed(
     backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
 ) -> None:
-    """What it told before is told, what it lost cannot be taken back, and what it tells anew comes once."""
+    """Events published before stay published, lost ones cannot be withdrawn, and new ones are copied once."""
     catalogue = new_id("cat")
     await grant(backend.pool, owner, catalogue, tenant.org)
     made = await published(backend, owner, catalogue, 5)
     await backend.relay(owner)
-    told = await bounds_of(backend, owner)
+    owner_bounds = await bounds_of(backend, owner)
     await forget(backend.pool, owner, 4)
-    await backend.events.begin_epoch(owner, told.end)
+    await backend.events.begin_epoch(owner, owner_bounds.end)
     made += await published(backend, owner, catalogue, 4)
     await backend.relay(owner)
     made += await published(backend, owner, catalogue, 1)
     await backend.relay(owner)
     assert ids(await shown(backend, tenant, start)) == made
     bounds = await bounds_of(backend, owner)
-    assert (await backend.network.checkpoints(True))[owner] == LogPosition(bounds.epoch, 8)
+    assert (await backend.network.load_checkpoints(True))[owner] == LogPosition(bounds.epoch, 8)
 
 
 async def test_a_relay_that_runs_copies_what_is_committed(
@@ -212,7 +214,7 @@ async def test_a_relay_that_runs_copies_what_is_committed(
     """As soon as it is said, and without a word by its sweeps."""
     catalogue = new_id("cat")
     await grant(backend.pool, owner, catalogue, tenant.org)
-    task = asyncio.create_task(NetworkRelay(backend.network, backend.signals, sweep=0.5).run())
+    task = asyncio.create_task(NetworkRelay(backend.network, backend.signals, sweep_seconds=0.5).run())
     try:
         made: list[str] = []
         async with asyncio.timeout(30):
@@ -225,7 +227,7 @@ async def test_a_relay_that_runs_copies_what_is_committed(
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_relay_is_heard_of_by_those_who_follow(backend: Backend, owner: Tenant) -> None:
+async def test_a_relay_notifies_followers(backend: Backend, owner: Tenant) -> None:
     async with backend.signals.subscribe(Channel.EVENTS) as listener:
         heard = set[Signal]()
         await published(backend, owner, new_id("cat"))
@@ -233,7 +235,7 @@ async def test_a_relay_is_heard_of_by_those_who_follow(backend: Backend, owner: 
             await backend.relay(owner)
             while Signal(NETWORK) not in heard:
                 await listener.wait(1)
-                heard |= listener.heard().signals
+                heard |= listener.take_signals().signals
 
 
 async def test_a_holder_sees_what_its_licences_cover(
@@ -262,16 +264,16 @@ async def test_a_holder_sees_what_its_licences_cover(
         (EventFilter(types=frozenset({"product.updated"}), catalogues=frozenset({catalogue})), []),
     ):
         assert ids(await shown(backend, tenant, start, wanted)) == expected
-    view, end = View.network(tenant), (await bounds_of(backend, NETWORK)).last
-    recent = await backend.events.recent(view, end + 1, 2, FEED)
+    view, end = LogView.network(tenant), (await bounds_of(backend, NETWORK)).last
+    recent = await backend.events.read_recent(view, end + 1, 2, FEED)
     assert ids(recent.events) == [*first, *last][::-1][:2]
     positions = [event.position for event in found]
-    assert ids(await backend.events.at(view, [positions[2], positions[0]])) == [first[0], last[0]]
+    assert ids(await backend.events.get_at(view, [positions[2], positions[0]])) == [first[0], last[0]]
     assert await shown(backend, owner, start) == [], "nobody hears of its own twice"
     assert {event.catalogue for event in await shown(backend, await backend.tenant(), start)} == {catalogue, second}
     await revoke(backend.pool, owner, catalogue, "*")
     assert ids(await shown(backend, tenant, start)) == last
-    assert ids(await backend.events.at(view, positions)) == last
+    assert ids(await backend.events.get_at(view, positions)) == last
 
 
 async def test_who_is_licensed(backend: Backend, tenant: Tenant, owner: Tenant) -> None:
@@ -279,15 +281,15 @@ async def test_who_is_licensed(backend: Backend, tenant: Tenant, owner: Tenant) 
     others, catalogue = [await backend.tenant() for _ in range(2)], new_id("cat")
     sandbox = Tenant(tenant.org, False)
     everybody = [tenant, owner, sandbox, *others]
-    before = await backend.events.licensed(everybody)
+    before = await backend.events.filter_licensed(everybody)
     await grant(backend.pool, owner, catalogue, tenant.org, "stock")
-    assert await backend.events.licensed(everybody) == before | {tenant}
-    assert await backend.events.licensed([sandbox, *others]) == before & {sandbox, *others}
-    assert await backend.events.licensed([]) == frozenset()
+    assert await backend.events.filter_licensed(everybody) == before | {tenant}
+    assert await backend.events.filter_licensed([sandbox, *others]) == before & {sandbox, *others}
+    assert await backend.events.filter_licensed([]) == frozenset()
     await revoke(backend.pool, owner, catalogue, tenant.org)
-    assert await backend.events.licensed(everybody) == before
+    assert await backend.events.filter_licensed(everybody) == before
     await grant(backend.pool, owner, catalogue, "*")
-    assert await backend.events.licensed(everybody) >= {tenant, *others}
+    assert await backend.events.filter_licensed(everybody) >= {tenant, *others}
     await revoke(backend.pool, owner, catalogue, "*")
 
 
@@ -311,13 +313,13 @@ async def test_the_number_of_licences_changes_nothing(
     found = await shown(backend, tenant, start)
     assert ids(found) == made
     assert {event.groups for event in found} == {frozenset({"base", "retail", "stock"})}
-    recent = await backend.events.recent(View.network(tenant), OPEN_END, 1000, FEED)
+    recent = await backend.events.read_recent(LogView.network(tenant), OPEN_END, 1000, FEED)
     assert ids(recent.events)[:60] == made[::-1]
 
 
 async def _many(backend: Backend, owner: Tenant, holder: Tenant, count: int) -> None:
     pool: Any = backend.events._pool  # type: ignore[attr-defined]
-    async with pool.owner() as link:
+    async with pool.connect_as_owner() as link:
         await link.cursor.execute(
             "INSERT INTO licences (org, livemode, catalogue, holder, groups) "
             "SELECT %s, %s, 'cat_' || %s || n, %s, '{}' FROM generate_series(1, %s) n",
@@ -349,28 +351,28 @@ async def test_the_networks_log_may_go_back_in_time_too(
     old = (await bounds_of(backend, NETWORK)).end
     await forget(backend.pool, NETWORK, start.position + 2)
     with pytest.raises(CursorExpired):
-        await backend.events.page(View.network(tenant), old, END, 10, ALL)
+        await backend.events.read_page(LogView.network(tenant), old, END, 10, ALL)
     assert len(await shown(backend, tenant, start)) == 1
 
 
-async def test_who_stands_behind_what_is_not_shown_is_told_of_losses_too(
+async def test_losses_are_reported_also_behind_events_that_are_not_visible(
     backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
 ) -> None:
-    """Nobody has noticed, and the log goes as far as before: only the time tells that another event is there."""
+    """The log ends at the same position as before; only the time shows that another event is there."""
     shown_to, foreign = new_id("cat"), new_id("cat")
     await grant(backend.pool, owner, shown_to, tenant.org)
     made = await published(backend, owner, shown_to, 2)
     await published(backend, owner, foreign, 3)
     await backend.relay(owner)
-    page = await backend.events.page(View.network(tenant), start, END, 10, ALL)
+    page = await backend.events.read_page(LogView.network(tenant), start, END, 10, ALL)
     assert ids(page.events) == made and page.position.position == start.position + 5
-    assert (await backend.events.page(View.network(tenant), page.position, END, 10, ALL)).caught_up
+    assert (await backend.events.read_page(LogView.network(tenant), page.position, END, 10, ALL)).caught_up
     await forget(backend.pool, NETWORK, start.position + 4)
     await backend.pass_time(timedelta(milliseconds=1))
     await published(backend, owner, shown_to, 2)
     await backend.relay(owner)
     with pytest.raises(CursorExpired):
-        await backend.events.page(View.network(tenant), page.position, END, 10, ALL)
+        await backend.events.read_page(LogView.network(tenant), page.position, END, 10, ALL)
 
 
 async def test_a_long_log_of_which_one_sees_little_is_walked_whole(
@@ -386,12 +388,12 @@ async def test_a_long_log_of_which_one_sees_little_is_walked_whole(
     made += await published(backend, owner, catalogue)
     await backend.relay(owner)
     assert ids(await shown(backend, tenant, start)) == made
-    view, before, seen = View.network(tenant), (await bounds_of(backend, NETWORK)).last + 1, list[str]()
+    view, before, seen = LogView.network(tenant), (await bounds_of(backend, NETWORK)).last + 1, list[str]()
     while before > start.position + 1:
-        recent = await backend.events.recent(view, before, 2, FEED)
+        recent = await backend.events.read_recent(view, before, 2, FEED)
         seen += [event.id for event in recent.events if event.position > start.position]
         before = recent.position
     assert seen == made[::-1]
     known = (await bounds_of(backend, NETWORK)).end
-    page = await backend.events.page(view, known, known, 10, ALL)
+    page = await backend.events.read_page(view, known, known, 10, ALL)
     assert (list(page.events), page.position, page.caught_up) == ([], known, True)

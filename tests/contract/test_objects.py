@@ -1,4 +1,4 @@
-"""Every kind of object store does what ports/objects.py says, and its links work for a plain HTTP client."""
+"""Every kind of object store fulfils ports/objects.py, and its links work for a plain HTTP client."""
 
 import asyncio
 import os
@@ -24,18 +24,18 @@ from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
 from botocore.credentials import Credentials  # type: ignore[import-untyped]
 
 from adapters.files.objects import FileObjects
-from adapters.s3.address import Address, parse
+from adapters.s3.address import BucketAddress, parse_bucket_address
 from adapters.s3.objects import S3Objects
-from adapters.s3.presign import presign
+from adapters.s3.presign import sign_url
 from domain.kernel.errors import PayloadTooLarge, PermissionDenied
-from domain.secrets.keys import SigningKeys, link_key
-from ports.objects import ObjectInfo, ObjectMissing, Objects, download_headers
+from domain.secrets.keys import SigningKeys, derive_link_key
+from ports.objects import ObjectInfo, ObjectMissing, ObjectStore, download_headers
 from tests.support.memory.objects import MemoryObjects
 
 KINDS = ("memory", "files", "s3")
 pytestmark = pytest.mark.asyncio
 
-Open = Callable[[str], Objects]
+Open = Callable[[str], ObjectStore]
 
 
 def in_an_hour() -> datetime:
@@ -76,7 +76,7 @@ def open_objects(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     if request.param == "memory":
         return MemoryObjects
     if request.param == "files":
-        return lambda base_url: FileObjects(tmp_path / "objects", base_url, SigningKeys(link_key("s" * 32)))
+        return lambda base_url: FileObjects(tmp_path / "objects", base_url, SigningKeys(derive_link_key("s" * 32)))
     endpoint = request.getfixturevalue("s3_endpoint")
     url = f"s3://blobs/{secrets.token_hex(4)}?endpoint={endpoint}&region=eu-west-1"
     credentials = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret+/example"}
@@ -84,7 +84,7 @@ def open_objects(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
 
 
 @pytest.fixture
-def objects(open_objects: Open) -> Objects:
+def objects(open_objects: Open) -> ObjectStore:
     return open_objects("http://127.0.0.1:1")
 
 
@@ -98,19 +98,19 @@ def file(tmp_path: Path) -> Callable[[bytes], Path]:
     return made
 
 
-async def content(objects: Objects, key: str) -> bytes:
+async def content(objects: ObjectStore, key: str) -> bytes:
     return b"".join([chunk async for chunk in objects.read(key)])
 
 
-async def test_what_is_put_is_read_back(objects: Objects, file: Callable[[bytes], Path]) -> None:
+async def test_what_is_put_is_read_back(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     data = os.urandom(700_001)
     await objects.put_file("snapshots/ab/cdef", file(data))
     assert await content(objects, "snapshots/ab/cdef") == data
-    assert await objects.size("snapshots/ab/cdef") == len(data)
+    assert await objects.get_size("snapshots/ab/cdef") == len(data)
 
 
 @pytest.mark.parametrize("sizes", [(), (0,), (700_001,), (5 << 20, 1, 4 << 20, 3 << 20)])
-async def test_what_is_streamed_is_read_back(objects: Objects, sizes: tuple[int, ...]) -> None:
+async def test_what_is_streamed_is_read_back(objects: ObjectStore, sizes: tuple[int, ...]) -> None:
     pieces = [os.urandom(size) for size in sizes]
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -121,7 +121,7 @@ async def test_what_is_streamed_is_read_back(objects: Objects, sizes: tuple[int,
     assert await content(objects, "exports/ab/cdef") == b"".join(pieces)
 
 
-async def test_a_stream_that_breaks_leaves_nothing(objects: Objects) -> None:
+async def test_a_stream_that_breaks_leaves_nothing(objects: ObjectStore) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield os.urandom(9 << 20)
         raise ZeroDivisionError
@@ -129,52 +129,52 @@ async def test_a_stream_that_breaks_leaves_nothing(objects: Objects) -> None:
     with pytest.raises(ZeroDivisionError):
         await objects.put_stream("exports/ab/cdef", chunks())
     with pytest.raises(ObjectMissing):
-        await objects.size("exports/ab/cdef")
+        await objects.get_size("exports/ab/cdef")
 
 
-async def test_large_objects_come_in_chunks(objects: Objects, file: Callable[[bytes], Path]) -> None:
+async def test_large_objects_come_in_chunks(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("large", file(bytes(12 * 2**20)))
     sizes = [len(chunk) async for chunk in objects.read("large")]
     assert sum(sizes) == 12 * 2**20
     assert max(sizes) <= 11 * 2**20
 
 
-async def test_an_empty_object(objects: Objects, file: Callable[[bytes], Path]) -> None:
+async def test_an_empty_object(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("empty", file(b""))
     assert await content(objects, "empty") == b""
-    assert await objects.size("empty") == 0
+    assert await objects.get_size("empty") == 0
 
 
-async def test_a_key_is_replaced(objects: Objects, file: Callable[[bytes], Path]) -> None:
+async def test_a_key_is_replaced(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("a", file(b"old and long"))
     await objects.put_file("a", file(b"new"))
     assert await content(objects, "a") == b"new"
 
 
-async def test_a_key_may_continue_another(objects: Objects, file: Callable[[bytes], Path]) -> None:
+async def test_a_key_may_continue_another(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("a", file(b"1"))
     await objects.put_file("a/b.csv", file(b"2"))
     await objects.put_file("a/b.csv/c", file(b"3"))
     assert [await content(objects, key) for key in ("a", "a/b.csv", "a/b.csv/c")] == [b"1", b"2", b"3"]
 
 
-async def test_unknown_keys(objects: Objects) -> None:
+async def test_unknown_keys(objects: ObjectStore) -> None:
     with pytest.raises(ObjectMissing):
-        await objects.size("none")
+        await objects.get_size("none")
     with pytest.raises(ObjectMissing):
         await anext(objects.read("none"))
     await objects.delete("none")
 
 
-async def test_deleting(objects: Objects, file: Callable[[bytes], Path]) -> None:
+async def test_deleting(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("gone", file(b"x"))
     await objects.delete("gone")
     with pytest.raises(ObjectMissing):
-        await objects.size("gone")
+        await objects.get_size("gone")
 
 
 async def test_a_missing_source_file_changes_nothing(
-    objects: Objects, file: Callable[[bytes], Path], tmp_path: Path
+    objects: ObjectStore, file: Callable[[bytes], Path], tmp_path: Path
 ) -> None:
     await objects.put_file("kept", file(b"x"))
     with pytest.raises(FileNotFoundError):
@@ -182,14 +182,14 @@ async def test_a_missing_source_file_changes_nothing(
     assert await content(objects, "kept") == b"x"
 
 
-async def listed(objects: Objects, prefix: str) -> dict[str, ObjectInfo]:
-    pages = [page async for page in objects.list(prefix)]
+async def listed(objects: ObjectStore, prefix: str) -> dict[str, ObjectInfo]:
+    pages = [page async for page in objects.list_objects(prefix)]
     found = [info for page in pages for info in page]
     assert len({info.key for info in found}) == len(found) and all(len(page) <= 1000 for page in pages)
     return {info.key: info for info in found}
 
 
-async def test_lists_what_is_there(objects: Objects, file: Callable[[bytes], Path]) -> None:
+async def test_lists_what_is_there(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     began = datetime.now(UTC) - timedelta(seconds=2)
     keys = {f"snapshots/org_{number % 3}/live/{number}" for number in range(7)} | {"uploads/org_1/live/1", "snapshots"}
     for key in keys:
@@ -204,16 +204,16 @@ async def test_lists_what_is_there(objects: Objects, file: Callable[[bytes], Pat
     assert "snapshots/org_1/live/1" not in await listed(objects, "snapshots/")
 
 
-async def test_lists_more_than_a_page(objects: Objects, file: Callable[[bytes], Path], tmp_path: Path) -> None:
+async def test_lists_more_than_a_page(objects: ObjectStore, file: Callable[[bytes], Path], tmp_path: Path) -> None:
     one = file(b"x")
     for start in range(0, 1030, 103):
         await asyncio.gather(*(objects.put_file(f"snapshots/o/live/{start + n}", one) for n in range(103)))
     assert len(await listed(objects, "snapshots/")) == 1030
 
 
-async def test_nothing_to_tidy(objects: Objects, file: Callable[[bytes], Path]) -> None:
+async def test_nothing_to_tidy(objects: ObjectStore, file: Callable[[bytes], Path]) -> None:
     await objects.put_file("snapshots/o/live/1", file(b"x"))
-    assert await objects.tidy(timedelta(days=1)) == 0
+    assert await objects.delete_temporary_files(timedelta(days=1)) == 0
     assert await content(objects, "snapshots/o/live/1") == b"x"
 
 
@@ -221,16 +221,16 @@ async def test_nothing_to_tidy(objects: Objects, file: Callable[[bytes], Path]) 
 
 
 @asynccontextmanager
-async def edge(open_objects: Open) -> AsyncIterator[Objects]:
+async def edge(open_objects: Open) -> AsyncIterator[ObjectStore]:
     """The store, with a small HTTP edge in front of those that need one."""
     objects: Any = None
 
     async def answer(request: web.Request) -> web.Response:
         key = unquote(request.match_info["key"])
         try:
-            grant = objects.verify(request.method, key, dict(request.query), datetime.now(UTC))
+            grant = objects.verify_link(request.method, key, dict(request.query), datetime.now(UTC))
             if request.method == "PUT":
-                await objects.receive(key, request.content.iter_chunked(65536), grant.limit)
+                await objects.store_upload(key, request.content.iter_chunked(65536), grant.max_bytes)
                 return web.Response()
         except PermissionDenied:
             return web.Response(status=403)
@@ -262,7 +262,7 @@ def http(method: str, url: str, data: bytes | None = None, **headers: str) -> tu
 
 async def test_put_and_get_by_links(open_objects: Open) -> None:
     async with edge(open_objects) as objects:
-        put = await objects.sign_put("in/1.csv", content_type="text/csv", bytes_limit=100, expires_at=in_an_hour())
+        put = await objects.sign_put("in/1.csv", content_type="text/csv", max_bytes=100, expires_at=in_an_hour())
         assert put.headers == {"Content-Type": "text/csv"}
         status, *_ = await asyncio.to_thread(http, "PUT", put.url, b"sku,price\n1,2\n", **put.headers)
         assert status == 200
@@ -281,10 +281,10 @@ async def test_put_and_get_by_links(open_objects: Open) -> None:
 @pytest.mark.parametrize("open_objects", ("memory", "files"), indirect=True)
 async def test_own_links_keep_their_limits(open_objects: Open) -> None:
     async with edge(open_objects) as objects:
-        put = await objects.sign_put("in/2", content_type="text/csv", bytes_limit=10, expires_at=in_an_hour())
+        put = await objects.sign_put("in/2", content_type="text/csv", max_bytes=10, expires_at=in_an_hour())
         get = await objects.sign_get("in/2", filename="x", expires_at=in_an_hour())
         past = datetime.now(UTC) - timedelta(seconds=61)
-        late = await objects.sign_put("in/2", content_type="text/csv", bytes_limit=10, expires_at=past)
+        late = await objects.sign_put("in/2", content_type="text/csv", max_bytes=10, expires_at=past)
         assert (await asyncio.to_thread(http, "PUT", put.url, b"0123456789"))[0] == 200
         assert (await asyncio.to_thread(http, "PUT", put.url, b"0123456789a"))[0] == 413
         assert (await asyncio.to_thread(http, "PUT", late.url, b"x"))[0] == 403
@@ -299,7 +299,7 @@ async def test_own_links_keep_their_limits(open_objects: Open) -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> FileObjects:
-    return FileObjects(tmp_path / "objects", "http://x", SigningKeys(link_key("s" * 32)))
+    return FileObjects(tmp_path / "objects", "http://x", SigningKeys(derive_link_key("s" * 32)))
 
 
 @pytest.mark.parametrize(
@@ -307,23 +307,27 @@ def files(tmp_path: Path) -> FileObjects:
     ("", "/", "../x", "a/../b", "a//b", "/etc/passwd", "a/", ".fresh/x", "a\\b", "a\0", "ä", "a b", "a~", "-" * 901),
 )
 async def test_unsafe_keys_are_refused(files: FileObjects, key: str) -> None:
-    with pytest.raises(ValueError, match="not a safe key"):
-        await files.size(key)
-    with pytest.raises(ValueError, match="not a safe key"):
+    with pytest.raises(ValueError, match="key is invalid"):
+        await files.get_size(key)
+    with pytest.raises(ValueError, match="key is invalid"):
         await files.sign_get(key, filename="x", expires_at=in_an_hour())
 
 
 @pytest.mark.parametrize("name", ("expires", "limit", "type", "signature"))
 async def test_no_part_of_a_link_can_be_changed(files: FileObjects, name: str) -> None:
-    put = await files.sign_put("k", content_type="text/csv", bytes_limit=10, expires_at=in_an_hour())
+    put = await files.sign_put("k", content_type="text/csv", max_bytes=10, expires_at=in_an_hour())
     query = dict(parse_qsl(urlsplit(put.url).query))
-    assert files.verify("PUT", "k", query, datetime.now(UTC)).limit == 10
+    assert files.verify_link("PUT", "k", query, datetime.now(UTC)).max_bytes == 10
     with pytest.raises(PermissionDenied):
-        files.verify("PUT", "k", {**query, name: query[name] + "0"}, datetime.now(UTC))
+        files.verify_link("PUT", "k", {**query, name: query[name] + "0"}, datetime.now(UTC))
     with pytest.raises(PermissionDenied):
-        files.verify("PUT", "k", {field: value for field, value in query.items() if field != name}, datetime.now(UTC))
+        files.verify_link(
+            "PUT", "k", {field: value for field, value in query.items() if field != name}, datetime.now(UTC)
+        )
     with pytest.raises(PermissionDenied):
-        FileObjects(Path("/"), "http://x", SigningKeys(link_key("t" * 32))).verify("PUT", "k", query, datetime.now(UTC))
+        FileObjects(Path("/"), "http://x", SigningKeys(derive_link_key("t" * 32))).verify_link(
+            "PUT", "k", query, datetime.now(UTC)
+        )
 
 
 async def test_nothing_half_written_is_seen_or_left(files: FileObjects, tmp_path: Path) -> None:
@@ -335,10 +339,10 @@ async def test_nothing_half_written_is_seen_or_left(files: FileObjects, tmp_path
         yield b"who"
         yield b"le"
 
-    assert await files.receive("k", whole(), 5) == 5
+    assert await files.store_upload("k", whole(), 5) == 5
     for chunks, limit, error in ((broken(), 100, ConnectionResetError), (whole(), 4, PayloadTooLarge)):
         with pytest.raises(error):
-            await files.receive("k", chunks, limit)
+            await files.store_upload("k", chunks, limit)
     assert await content(files, "k") == b"whole"
     assert not list((tmp_path / "objects" / ".fresh").iterdir())
 
@@ -347,8 +351,8 @@ async def test_tidying_removes_what_killed_writers_left(files: FileObjects, tmp_
     stale = tmp_path / "objects" / ".fresh" / "stale"
     stale.parent.mkdir(parents=True)
     stale.write_bytes(b"x")
-    assert await files.tidy(timedelta(days=1)) == 0
-    assert await files.tidy(timedelta(seconds=-1)) == 1
+    assert await files.delete_temporary_files(timedelta(days=1)) == 0
+    assert await files.delete_temporary_files(timedelta(seconds=-1)) == 1
     assert not stale.exists()
 
 
@@ -359,8 +363,8 @@ async def test_tidying_removes_folders_that_are_empty(
         await files.put_file(key, file(b"x"))
     await files.delete("snapshots/org_1/live/a")
     await files.delete("uploads/org_1/live/c")
-    assert await files.tidy(timedelta(days=1)) == 0
-    await files.tidy(timedelta(seconds=-1))
+    assert await files.delete_temporary_files(timedelta(days=1)) == 0
+    await files.delete_temporary_files(timedelta(seconds=-1))
     left = {path.relative_to(tmp_path / "objects") for path in (tmp_path / "objects").rglob("*")}
     assert left == set(
         map(Path, ("snapshots", "snapshots/org_2", "snapshots/org_2/live", "snapshots/org_2/live/b~", ".fresh"))
@@ -374,7 +378,7 @@ async def test_writing_while_folders_are_tidied_away(
 
     async def tidy() -> None:
         while not done.is_set():
-            await asyncio.to_thread(files._tidy_folders, tmp_path / "objects", time.time() + 1000)
+            await asyncio.to_thread(files._delete_empty_folders, tmp_path / "objects", time.time() + 1000)
 
     async def write(name: int) -> None:
         for number in range(60):
@@ -407,16 +411,18 @@ async def test_uploads_in_parts_that_never_ended_are_aborted(s3_endpoint: str) -
         await asyncio.to_thread(begin, key)
     keys = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret+/example"}
     objects = S3Objects(f"s3://blobs/{prefix}?endpoint={s3_endpoint}&region=eu-west-1", keys)
-    assert await objects.tidy(timedelta(days=100 * 365)) == 0, "this server says that every upload was begun in 2010"
-    assert await objects.tidy(timedelta(days=1)) == 2
+    assert await objects.delete_temporary_files(timedelta(days=100 * 365)) == 0, (
+        "this server says that every upload was begun in 2010"
+    )
+    assert await objects.delete_temporary_files(timedelta(days=1)) == 2
     assert await asyncio.to_thread(open_uploads) == {f"{prefix}x/other"}
 
 
-async def test_a_store_that_refuses_is_told(s3_endpoint: str) -> None:
+async def test_a_store_that_refuses_is_reported(s3_endpoint: str) -> None:
     keys = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret+/example"}
     objects = S3Objects(f"s3://no-such-bucket/p?endpoint={s3_endpoint}", keys)
     with pytest.raises(OSError, match="404"):
-        await objects.tidy(timedelta(days=1))
+        await objects.delete_temporary_files(timedelta(days=1))
     with pytest.raises(OSError, match="(?i)bucket"):
         await listed(objects, "snapshots/")
 
@@ -442,10 +448,10 @@ SIGNED_AT = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
 async def test_links_are_signed_as_the_reference_client_signs_them(
     monkeypatch: pytest.MonkeyPatch, method: str, headers: dict[str, str], query: dict[str, str], token: str
 ) -> None:
-    address = Address("blobs", "pre/fix", "http://s3.example:9000", "eu-west-1", "AKID", "secret+/", token)
-    ours = presign(address, method, "a/b c~ü.csv", now=SIGNED_AT, seconds=900, headers=headers, query=query)
+    address = BucketAddress("blobs", "pre/fix", "http://s3.example:9000", "eu-west-1", "AKID", "secret+/", token)
+    ours = sign_url(address, method, "a/b c~ü.csv", now=SIGNED_AT, lifetime_seconds=900, headers=headers, query=query)
     monkeypatch.setattr("botocore.auth.get_current_datetime", lambda remove_tzinfo=True: SIGNED_AT)
-    request = AWSRequest(method, address.url("a/b c~ü.csv"), headers=dict(headers), params=dict(query))
+    request = AWSRequest(method, address.build_object_url("a/b c~ü.csv"), headers=dict(headers), params=dict(query))
     S3SigV4QueryAuth(Credentials("AKID", "secret+/", token or None), "s3", "eu-west-1", expires=900).add_auth(request)
     assert urlsplit(ours).path == urlsplit(request.url).path
     assert dict(parse_qsl(urlsplit(ours).query)) == dict(parse_qsl(urlsplit(request.url).query))
@@ -457,7 +463,7 @@ async def test_links_when_the_client_finds_its_credentials_itself(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     objects = S3Objects(f"s3://blobs/roles?endpoint={s3_endpoint}", {})
-    put = await objects.sign_put("k", content_type="text/csv", bytes_limit=9, expires_at=in_an_hour())
+    put = await objects.sign_put("k", content_type="text/csv", max_bytes=9, expires_at=in_an_hour())
     assert (await asyncio.to_thread(http, "PUT", put.url, b"told", **put.headers))[0] == 200
     url = await objects.sign_get("k", filename="x", expires_at=in_an_hour())
     assert (await asyncio.to_thread(http, "GET", url))[1] == b"told"
@@ -465,12 +471,12 @@ async def test_links_when_the_client_finds_its_credentials_itself(
 
 async def test_addresses() -> None:
     env = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "hidden"}
-    address = parse("s3://bucket/some/prefix/", env)
+    address = parse_bucket_address("s3://bucket/some/prefix/", env)
     assert (address.bucket, address.prefix, address.region) == ("bucket", "some/prefix", "eu-central-1")
     assert address.endpoint == "https://s3.eu-central-1.amazonaws.com"
-    assert address.fixed
+    assert address.has_credentials
     assert "hidden" not in repr(address)
-    assert not parse("s3://bucket", {}).fixed
+    assert not parse_bucket_address("s3://bucket", {}).has_credentials
     for wrong in ("http://bucket", "s3://", "s3://bucket?endpont=x"):
         with pytest.raises(ValueError, match="s3://bucket/prefix"):
-            parse(wrong, {})
+            parse_bucket_address(wrong, {})

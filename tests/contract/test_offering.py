@@ -1,4 +1,4 @@
-"""What the matcher says becomes pairs and merges (domain/matching/usecases/pair_updates.py)."""
+"""Results of the matcher become pairs and merges (domain/matching/usecases/pair_updates.py)."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ import pytest_asyncio
 from domain.catalogue.model import Variant
 from domain.kernel.errors import Conflict
 from domain.kernel.paging import PageRequest
-from domain.kernel.resource import existing
+from domain.kernel.resource import require_found
 from domain.kernel.tenancy import Tenant
 from domain.matching import merge_plan
-from domain.matching.judging import JUDGE
+from domain.matching.judge_answers import JUDGING_JOB
 from domain.matching.model import (
     DecidedBy,
     JudgeSettings,
@@ -21,11 +21,11 @@ from domain.matching.model import (
     PairFilter,
     PairStatus,
     ScoredPair,
-    key_of,
+    build_pair_key,
 )
 from domain.matching.ports import MergeStore, PairStore
-from domain.matching.scoring import probability
-from domain.matching.usecases.judging import judged_items
+from domain.matching.scoring import convert_to_probability
+from domain.matching.usecases.judging import load_judged_items
 from domain.matching.usecases.pair_updates import PairUpdater
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -48,7 +48,7 @@ async def shop(uow: UnitOfWork, tenant: Tenant) -> Shop:
 
 def scored(shop: Shop, one: Variant, other: Variant, probability: float, *conflicts: str) -> ScoredPair:
     homes = {variant.id: product.id for product in shop.products for variant in product.variants}
-    left, right = key_of(one.id, other.id)
+    left, right = build_pair_key(one.id, other.id)
     return ScoredPair(left, homes[left], right, homes[right], probability, -2.0, EVIDENCE, conflicts)
 
 
@@ -56,8 +56,8 @@ async def offer(shop: Shop, *pairs: ScoredPair, matched: tuple[Variant, ...] = (
     """Offer what was scored; answers every pair there is by its variants."""
     ids = [variant.id for variant in matched] or [pair.left for pair in pairs]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await PairUpdater().offer(tx, ids, pairs)
-        page = await tx[PairStore].matching(PairFilter(), PageRequest(limit=100))
+        await PairUpdater().store_scores(tx, ids, pairs)
+        page = await tx[PairStore].list_pairs(PairFilter(), PageRequest(limit=100))
     return {(pair.left, pair.right): pair for pair in page.items}
 
 
@@ -71,20 +71,20 @@ async def one_of_each(shop: Shop) -> tuple[Variant, Variant, Variant]:
 async def test_a_likely_pair_is_offered_with_its_evidence(shop: Shop) -> None:
     a, b, _ = await one_of_each(shop)
     found = await offer(shop, scored(shop, a, b, 0.9))
-    pair = found[key_of(a.id, b.id)]
+    pair = found[build_pair_key(a.id, b.id)]
     assert (pair.status, pair.probability, pair.prior, pair.merge) == (PairStatus.OPEN, 0.9, -2.0, None)
     assert pair.evidence == EVIDENCE
     assert pair.created_at == pair.updated_at
-    assert (await offer(shop, scored(shop, a, b, 0.7, "colour")))[key_of(a.id, b.id)].conflicts == ("colour",)
+    assert (await offer(shop, scored(shop, a, b, 0.7, "colour")))[build_pair_key(a.id, b.id)].conflicts == ("colour",)
 
 
 async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: Shop) -> None:
     a, b, c = await one_of_each(shop)
     found = await offer(shop, scored(shop, a, b, 0.999), scored(shop, a, c, 0.999, "gtin"))
-    merged, kept = found[key_of(a.id, b.id)], found[key_of(a.id, c.id)]
+    merged, kept = found[build_pair_key(a.id, b.id)], found[build_pair_key(a.id, c.id)]
     assert (merged.status, kept.status) == (PairStatus.MERGED, PairStatus.OPEN)
-    async with shop.uow.read(shop.tenant) as tx:
-        page = await tx[MergeStore].matching(MergeFilter(), PageRequest(limit=9))
+    async with shop.uow.begin_reading(shop.tenant) as tx:
+        page = await tx[MergeStore].list_merges(MergeFilter(), PageRequest(limit=9))
     assert {(merge.kind, merge.decided_by) for merge in page.items} == {("variant", "rules"), ("product", "rules")}
     assert len(await shop.documents()) == 2
 
@@ -92,7 +92,7 @@ async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: Shop) -> N
 async def test_certain_pairs_of_three_sources_become_one_item(shop: Shop) -> None:
     a, b, c = await one_of_each(shop)
     found = await offer(shop, scored(shop, a, b, 0.999), scored(shop, b, c, 0.998), scored(shop, a, c, 0.6))
-    assert [found[key_of(*two)].status for two in ((a.id, b.id), (b.id, c.id), (a.id, c.id))] == [
+    assert [found[build_pair_key(*two)].status for two in ((a.id, b.id), (b.id, c.id), (a.id, c.id))] == [
         PairStatus.MERGED, PairStatus.MERGED, PairStatus.SUPERSEDED,
     ]  # fmt: skip
     [product] = (await shop.documents()).values()
@@ -103,83 +103,83 @@ async def test_what_somebody_decided_stays(shop: Shop) -> None:
     a, b, c = await one_of_each(shop)
     found = await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, c, 0.9))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await MERGING.dismiss(tx, found[key_of(a.id, b.id)].id, DecidedBy.PERSON)
-        merge = (await MERGING.merge(tx, found[key_of(a.id, c.id)].id, DecidedBy.PERSON)).merge
+        await MERGING.dismiss_pair(tx, found[build_pair_key(a.id, b.id)].id, DecidedBy.PERSON)
+        merge = (await MERGING.merge_pair(tx, found[build_pair_key(a.id, c.id)].id, DecidedBy.PERSON)).merge
     again = await offer(shop, scored(shop, a, b, 0.9999), scored(shop, a, c, 0.4))
-    assert again[key_of(a.id, b.id)].status == PairStatus.DISMISSED
-    assert again[key_of(a.id, c.id)].merge == merge
+    assert again[build_pair_key(a.id, b.id)].status == PairStatus.DISMISSED
+    assert again[build_pair_key(a.id, c.id)].merge == merge
 
 
 async def test_what_was_taken_back_waits_for_a_person(shop: Shop) -> None:
     a, b, _ = await one_of_each(shop)
-    merge = str((await offer(shop, scored(shop, a, b, 0.999)))[key_of(a.id, b.id)].merge)
+    merge = str((await offer(shop, scored(shop, a, b, 0.999)))[build_pair_key(a.id, b.id)].merge)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await MERGING.undo(tx, merge)
-        assert list(await tx[PairStore].unjudged(10)) == []
+        await MERGING.undo_merge(tx, merge)
+        assert list(await tx[PairStore].list_unjudged(10)) == []
     again = await offer(shop, scored(shop, a, b, 0.9999))
-    assert again[key_of(a.id, b.id)].status == PairStatus.OPEN
+    assert again[build_pair_key(a.id, b.id)].status == PairStatus.OPEN
     assert len(await shop.documents()) == 3
 
 
-async def test_a_pair_that_nothing_speaks_for_is_superseded_and_comes_back(shop: Shop) -> None:
+async def test_a_pair_without_evidence_is_superseded_and_returns(shop: Shop) -> None:
     a, b, _ = await one_of_each(shop)
     await offer(shop, scored(shop, a, b, 0.9))
-    assert (await offer(shop, matched=(a,)))[key_of(a.id, b.id)].status == PairStatus.SUPERSEDED
-    assert (await offer(shop, scored(shop, a, b, 0.8)))[key_of(a.id, b.id)].status == PairStatus.OPEN
+    assert (await offer(shop, matched=(a,)))[build_pair_key(a.id, b.id)].status == PairStatus.SUPERSEDED
+    assert (await offer(shop, scored(shop, a, b, 0.8)))[build_pair_key(a.id, b.id)].status == PairStatus.OPEN
 
 
 async def test_pairs_are_found(shop: Shop) -> None:
     a, b, c = await one_of_each(shop)
     await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, c, 0.6, "size"))
-    asked: dict[str, tuple[dict[str, Any], int]] = {
+    filters: dict[str, tuple[dict[str, Any], int]] = {
         "variant": ({"variant": a.id}, 2), "other": ({"variant": c.id}, 1), "product": ({"product": b.product}, 1),
         "status": ({"status": "open", "variant": b.id}, 1), "dismissed": ({"status": "dismissed"}, 0),
     }  # fmt: skip
-    async with shop.uow.read(shop.tenant) as tx:
-        for name, (filter, number) in asked.items():
-            page = await tx[PairStore].matching(PairFilter(**filter), PageRequest(limit=1))
+    async with shop.uow.begin_reading(shop.tenant) as tx:
+        for name, (filter, number) in filters.items():
+            page = await tx[PairStore].list_pairs(PairFilter(**filter), PageRequest(limit=1))
             assert (len(page.items), page.has_more) == (min(number, 1), number > 1), name
-        assert [pair.probability for pair in await tx[PairStore].unjudged(1)] == [0.9]
+        assert [pair.probability for pair in await tx[PairStore].list_unjudged(1)] == [0.9]
 
 
-async def test_the_judge_is_asked_where_it_is_enabled(shop: Shop) -> None:
+async def test_the_judge_is_used_where_it_is_enabled(shop: Shop) -> None:
     a, b, c = await one_of_each(shop)
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await PairUpdater().offer(tx, [a.id], [scored(shop, a, b, 0.9)])
-        assert not [job for job in tx.recorded.jobs if job.kind == JUDGE]
+        await PairUpdater().store_scores(tx, [a.id], [scored(shop, a, b, 0.9)])
+        assert not [job for job in tx.recorded.jobs if job.kind == JUDGING_JOB]
         await tx.store(JudgeSettings).add(JudgeSettings(enabled=True, created_at=tx.now, updated_at=tx.now))
-        await PairUpdater().offer(tx, [c.id], [scored(shop, b, c, 0.9)])
-        assert [job.kind for job in tx.recorded.jobs if job.kind == JUDGE] == [JUDGE]
-        items = await judged_items(tx, [a.id, b.id, "var_0000000000000000000000"])
+        await PairUpdater().store_scores(tx, [c.id], [scored(shop, b, c, 0.9)])
+        assert [job.kind for job in tx.recorded.jobs if job.kind == JUDGING_JOB] == [JUDGING_JOB]
+        items = await load_judged_items(tx, [a.id, b.id, "var_0000000000000000000000"])
     assert items[a.id]["title"] == "Title of A" and items[a.id]["price"] == 100 and items[b.id]["colour"] == "red"
     assert items.keys() == {a.id, b.id}
 
 
 async def test_what_was_dismissed_is_not_made_one_through_a_third(shop: Shop) -> None:
     a, b, c = await one_of_each(shop)
-    dismissed = (await offer(shop, scored(shop, a, b, 0.9)))[key_of(a.id, b.id)]
+    dismissed = (await offer(shop, scored(shop, a, b, 0.9)))[build_pair_key(a.id, b.id)]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await MERGING.dismiss(tx, dismissed.id, DecidedBy.PERSON)
+        await MERGING.dismiss_pair(tx, dismissed.id, DecidedBy.PERSON)
     found = await offer(shop, scored(shop, a, c, 0.9999), scored(shop, b, c, 0.999))
-    assert found[key_of(a.id, c.id)].status == PairStatus.MERGED
-    assert found[key_of(b.id, c.id)].status == PairStatus.OPEN
+    assert found[build_pair_key(a.id, c.id)].status == PairStatus.MERGED
+    assert found[build_pair_key(b.id, c.id)].status == PairStatus.OPEN
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         with pytest.raises(Conflict, match=dismissed.id):
-            await MERGING.merge(tx, found[key_of(b.id, c.id)].id, DecidedBy.PERSON)
-        reopened = await MERGING.reopen(tx, dismissed.id)
+            await MERGING.merge_pair(tx, found[build_pair_key(b.id, c.id)].id, DecidedBy.PERSON)
+        reopened = await MERGING.reopen_pair(tx, dismissed.id)
         assert reopened.status == PairStatus.OPEN
-        await MERGING.merge(tx, found[key_of(b.id, c.id)].id, DecidedBy.PERSON)
-        assert existing(await tx[PairStore].get(dismissed.id)).status == PairStatus.SUPERSEDED
+        await MERGING.merge_pair(tx, found[build_pair_key(b.id, c.id)].id, DecidedBy.PERSON)
+        assert require_found(await tx[PairStore].get(dismissed.id)).status == PairStatus.SUPERSEDED
 
 
 async def test_rules_make_nothing_one_that_contradicts_through_a_third(shop: Shop) -> None:
     a, b, c = await one_of_each(shop)
     pairs = [scored(shop, a, b, 0.89, "gtin"), scored(shop, a, c, 0.9999), scored(shop, b, c, 0.999)]
     found = await offer(shop, *pairs)
-    assert found[key_of(a.id, c.id)].status == PairStatus.MERGED
-    assert [found[key_of(*two)].status for two in ((a.id, b.id), (b.id, c.id))] == [PairStatus.OPEN] * 2
+    assert found[build_pair_key(a.id, c.id)].status == PairStatus.MERGED
+    assert [found[build_pair_key(*two)].status for two in ((a.id, b.id), (b.id, c.id))] == [PairStatus.OPEN] * 2
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await MERGING.merge(tx, found[key_of(b.id, c.id)].id, DecidedBy.PERSON)
+        await MERGING.merge_pair(tx, found[build_pair_key(b.id, c.id)].id, DecidedBy.PERSON)
 
 
 async def test_no_pair_is_open_that_can_only_be_refused(shop: Shop) -> None:
@@ -187,47 +187,49 @@ async def test_no_pair_is_open_that_can_only_be_refused(shop: Shop) -> None:
     d = (await shop.load(shop.sources[2], "D", "red")).variants[0]
     found = await offer(shop, scored(shop, a, d, 0.8), scored(shop, b, c, 0.8), scored(shop, a, b, 0.8))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await MERGING.merge(tx, found[key_of(a.id, b.id)].id, DecidedBy.PERSON)
-        await MERGING.merge(tx, found[key_of(b.id, c.id)].id, DecidedBy.PERSON)
-        assert existing(await tx[PairStore].get(found[key_of(a.id, d.id)].id)).status == PairStatus.SUPERSEDED
+        await MERGING.merge_pair(tx, found[build_pair_key(a.id, b.id)].id, DecidedBy.PERSON)
+        await MERGING.merge_pair(tx, found[build_pair_key(b.id, c.id)].id, DecidedBy.PERSON)
+        assert (
+            require_found(await tx[PairStore].get(found[build_pair_key(a.id, d.id)].id)).status == PairStatus.SUPERSEDED
+        )
 
 
-async def test_an_undo_opens_no_pair_that_nothing_speaks_for(shop: Shop) -> None:
+async def test_an_undo_opens_no_pair_without_evidence(shop: Shop) -> None:
     a, b, _c = await one_of_each(shop)
     d = (await shop.load(shop.sources[1], "D", "red")).variants[0]
     found = await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, d, 0.8))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        merge = str((await MERGING.merge(tx, found[key_of(a.id, b.id)].id, DecidedBy.PERSON)).merge)
+        merge = str((await MERGING.merge_pair(tx, found[build_pair_key(a.id, b.id)].id, DecidedBy.PERSON)).merge)
     await offer(shop, matched=(d,))
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        await MERGING.undo(tx, merge)
-        rival = existing(await tx[PairStore].get(found[key_of(a.id, d.id)].id))
+        await MERGING.undo_merge(tx, merge)
+        rival = require_found(await tx[PairStore].get(found[build_pair_key(a.id, d.id)].id))
         assert (rival.status, rival.evidence) == (PairStatus.SUPERSEDED, ())
-        assert rival.probability == probability(rival.prior)
+        assert rival.probability == convert_to_probability(rival.prior)
 
 
 async def test_rules_leave_to_a_person_what_ties_too_much_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_plan, "BY_ITSELF", merge_plan.Extent(2, 9))
+    monkeypatch.setattr(merge_plan, "AUTOMATIC_LIMIT", merge_plan.MergeGroupSize(2, 9))
     a, b, c = await one_of_each(shop)
     pairs = scored(shop, a, b, 0.999), scored(shop, b, c, 0.998)
     for _ in "12":
         found = await offer(shop, *pairs)
-        left = found[key_of(b.id, c.id)]
-        assert (left.status, left.conflicts) == (PairStatus.OPEN, (merge_plan.FAMILY,))
-        assert found[key_of(a.id, b.id)].status == PairStatus.MERGED
+        left = found[build_pair_key(b.id, c.id)]
+        assert (left.status, left.conflicts) == (PairStatus.OPEN, (merge_plan.GROUP_SIZE_CONFLICT,))
+        assert found[build_pair_key(a.id, b.id)].status == PairStatus.MERGED
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         with pytest.raises(Conflict, match="3 products with 3 variants"):
-            await MERGING.merge(tx, left.id, DecidedBy.JUDGE)
-        assert (await MERGING.merge(tx, left.id, DecidedBy.PERSON)).status == PairStatus.MERGED
+            await MERGING.merge_pair(tx, left.id, DecidedBy.JUDGE)
+        assert (await MERGING.merge_pair(tx, left.id, DecidedBy.PERSON)).status == PairStatus.MERGED
 
 
 async def test_not_even_a_person_ties_more_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_plan, "BY_HAND", merge_plan.Extent(9, 3))
+    monkeypatch.setattr(merge_plan, "MANUAL_LIMIT", merge_plan.MergeGroupSize(9, 3))
     [one, other] = [
         await shop.load(source, name, "red", "blue") for source, name in zip(shop.sources, "AB", strict=False)
     ]
     pair = await shop.pair(one.variants[0], other.variants[0])
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        with pytest.raises(Conflict, match=r"2 products with 4 variants together; 9 with 3 are the most"):
-            await MERGING.merge(tx, pair.id, DecidedBy.PERSON)
-        assert (await tx[PairStore].open_of([pair.left])) == [pair]
+        with pytest.raises(Conflict, match=r"2 products with 4 variants. At most 9 products with 3 variants"):
+            await MERGING.merge_pair(tx, pair.id, DecidedBy.PERSON)
+        assert (await tx[PairStore].lock_open_pairs([pair.left])) == [pair]

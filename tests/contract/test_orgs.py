@@ -9,7 +9,7 @@ from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.orgs.model import INVITATION_LASTS, Invitation, Invited, Member, Organisation
+from domain.orgs.model import INVITATION_LIFETIME, Invitation, InvitationDetails, Member, Organisation
 from domain.orgs.ports import OrgStore
 from tests.support import builders
 from tests.support.backend import Backend
@@ -28,17 +28,17 @@ async def test_own_organisation(backend: Backend) -> None:
     org = await backend.organisation(name="Möbelhaus Ø", kind="vendor")
     await backend.organisation()
     for livemode in (True, False):
-        async with backend.uow.read(Tenant(org.id, livemode)) as tx:
-            assert await tx[OrgStore].own() == org
+        async with backend.uow.begin_reading(Tenant(org.id, livemode)) as tx:
+            assert await tx[OrgStore].get_organisation() == org
 
 
 async def test_another_name_and_version(backend: Backend) -> None:
     org, other = await backend.organisation(), await backend.organisation()
     for version in ("2026-10-04", None):
         async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
-            await tx[OrgStore].change("Fjord & Söhne", version)
-        async with backend.uow.read(Tenant(org.id, False)) as tx:
-            assert await tx[OrgStore].own() == replace(org, name="Fjord & Söhne", api_version=version)
+            await tx[OrgStore].save_settings("Fjord & Söhne", version)
+        async with backend.uow.begin_reading(Tenant(org.id, False)) as tx:
+            assert await tx[OrgStore].get_organisation() == replace(org, name="Fjord & Söhne", api_version=version)
     assert await backend.registry.find(other.id) == other
 
 
@@ -57,29 +57,29 @@ async def test_found_by_id_or_unique_name(backend: Backend) -> None:
 async def test_named_ones_and_every_one(backend: Backend) -> None:
     name = f"Twice {new_id('org')}"
     first, second = await backend.organisation(name=name), await backend.organisation(name=name)
-    assert await backend.registry.named(name) == [first, second]
-    assert await backend.registry.named("nobody") == []
-    everybody = await backend.registry.named("")
+    assert await backend.registry.list_by_name(name) == [first, second]
+    assert await backend.registry.list_by_name("nobody") == []
+    everybody = await backend.registry.list_by_name("")
     assert [org for org in everybody if org.name == name] == [first, second]
 
 
 async def test_another_plan(backend: Backend) -> None:
     org = await backend.organisation()
-    async with backend.uow.read(Tenant(org.id, True)) as tx:
+    async with backend.uow.begin_reading(Tenant(org.id, True)) as tx:
         plan = next(plan for plan in await tx[OrgStore].plans() if plan != org.plan)
     await backend.registry.change_plan(org.id, plan)
     await backend.registry.change_plan("org_unknown", plan)
     changed = await backend.registry.find(org.id)
     assert changed is not None and (changed.plan, changed.catalogues) == (plan, org.catalogues)
-    async with backend.uow.read(Tenant(org.id, True)) as tx:
-        assert (await tx[OrgStore].own()).plan == plan
+    async with backend.uow.begin_reading(Tenant(org.id, True)) as tx:
+        assert (await tx[OrgStore].get_organisation()).plan == plan
 
 
 async def test_plans(backend: Backend) -> None:
     org = await backend.organisation()
     assert await backend.registry.plan(org.plan.code) == org.plan
     assert await backend.registry.plan("no such plan") is None
-    async with backend.uow.read(Tenant(org.id, True)) as tx:
+    async with backend.uow.begin_reading(Tenant(org.id, True)) as tx:
         plans = await tx[OrgStore].plans()
     assert org.plan in plans
     shipped = [
@@ -112,12 +112,12 @@ async def test_organisations_of_a_user(backend: Backend) -> None:
             await tx[OrgStore].add_member(_member(org.id, "bo@fjord.example"))
 
     async def fetch(page_request: PageRequest) -> Page[Organisation]:
-        return await backend.memberships.of_user(user, page_request)
+        return await backend.memberships.list_organisations(user, page_request)
 
     await check_both_ways(fetch, sorted(orgs, key=lambda org: org.id), lambda org: org.id)
 
 
-async def test_members_are_listed_changed_and_taken_away(backend: Backend) -> None:
+async def test_members_are_listed_changed_and_removed(backend: Backend) -> None:
     org, other = await backend.organisation(), await backend.organisation()
     tenant = Tenant(org.id, True)
     members = [_member(org.id, f"{n}@fjord.example", role=role) for n, role in enumerate(("owner", "viewer", "editor"))]
@@ -125,30 +125,32 @@ async def test_members_are_listed_changed_and_taken_away(backend: Backend) -> No
         for member in members:
             await tx[OrgStore].add_member(member)
     async with backend.uow.begin(Tenant(other.id, True), CALL) as tx:
-        await tx[OrgStore].add_member(stranger := _member(other.id, "0@fjord.example"))
+        await tx[OrgStore].add_member(outsider := _member(other.id, "0@fjord.example"))
 
     async def fetch(page_request: PageRequest) -> Page[Member]:
-        async with backend.uow.read(tenant) as tx:
+        async with backend.uow.begin_reading(tenant) as tx:
             return await tx[OrgStore].members(page_request)
 
     await check_both_ways(fetch, members, lambda member: member.user)
     async with backend.uow.begin(tenant, CALL) as tx:
-        held = await tx[OrgStore].hold_members([members[1].user, stranger.user])
+        held = await tx[OrgStore].lock_members([members[1].user, outsider.user])
         assert held == {member.user: member for member in members[:2]}
         await tx[OrgStore].change_role(members[1].user, "billing")
         await tx[OrgStore].remove_member(members[2].user)
-        await tx[OrgStore].change_role(stranger.user, "viewer")
-        await tx[OrgStore].remove_member(stranger.user)
-    async with backend.uow.read(tenant) as tx:
+        await tx[OrgStore].change_role(outsider.user, "viewer")
+        await tx[OrgStore].remove_member(outsider.user)
+    async with backend.uow.begin_reading(tenant) as tx:
         page = await tx[OrgStore].members(PageRequest())
     assert list(page.items) == [members[0], replace(members[1], role="billing")]
-    async with backend.uow.read(Tenant(other.id, True)) as tx:
-        assert (await tx[OrgStore].members(PageRequest())).items == (stranger,)
+    async with backend.uow.begin_reading(Tenant(other.id, True)) as tx:
+        assert (await tx[OrgStore].members(PageRequest())).items == (outsider,)
 
 
 def _invitation(backend: Backend, org: str, **changes: object) -> Invitation:
     now, id_ = backend.now().replace(microsecond=0), new_id("mbi")
-    made = Invitation(id_, org, "Bo@Fjord.example", "editor", new_id("usr"), id_.encode(), now, now + INVITATION_LASTS)
+    made = Invitation(
+        id_, org, "Bo@Fjord.example", "editor", new_id("usr"), id_.encode(), now, now + INVITATION_LIFETIME
+    )
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
@@ -159,26 +161,28 @@ async def test_an_invitation_is_open_until_it_is_settled(backend: Backend) -> No
     over = _invitation(backend, org.id, expires_at=now - timedelta(hours=1))
     async with backend.uow.begin(tenant, CALL) as tx:
         for one in (*made, over):
-            await tx[OrgStore].invite(one)
-        assert await tx[OrgStore].invitation(made[0].id) == made[0]
+            await tx[OrgStore].add_invitation(one)
+        assert await tx[OrgStore].lock_invitation(made[0].id) == made[0]
 
     async def fetch(page_request: PageRequest) -> Page[Invitation]:
-        async with backend.uow.read(tenant) as tx:
+        async with backend.uow.begin_reading(tenant) as tx:
             return await tx[OrgStore].invitations(now, page_request)
 
     await check_both_ways(fetch, made[::-1], lambda one: one.id)
     async with backend.uow.begin(Tenant(other.id, False), CALL) as tx:
-        assert await tx[OrgStore].invitation(made[0].id) is None
-        await tx[OrgStore].settle_invitation(made[0].id, revoked_at=now)
+        assert await tx[OrgStore].lock_invitation(made[0].id) is None
+        await tx[OrgStore].close_invitation(made[0].id, revoked_at=now)
         assert (await tx[OrgStore].invitations(now, PageRequest())).items == ()
     at = now.replace(microsecond=0)
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx[OrgStore].settle_invitation(made[0].id, accepted_at=at)
-        await tx[OrgStore].settle_invitation(made[1].id, revoked_at=at)
+        await tx[OrgStore].close_invitation(made[0].id, accepted_at=at)
+        await tx[OrgStore].close_invitation(made[1].id, revoked_at=at)
     assert [one.id for one in (await fetch(PageRequest())).items] == [made[2].id]
-    assert await backend.memberships.invited(made[0].digest) == Invited(replace(made[0], accepted_at=at), org)
-    assert await backend.memberships.invited(over.digest) == Invited(over, org)
-    assert await backend.memberships.invited(b"unknown") is None
+    assert await backend.memberships.find_invitation(made[0].digest) == InvitationDetails(
+        replace(made[0], accepted_at=at), org
+    )
+    assert await backend.memberships.find_invitation(over.digest) == InvitationDetails(over, org)
+    assert await backend.memberships.find_invitation(b"unknown") is None
 
 
 async def test_invitations_long_over_are_forgotten(backend: Backend) -> None:
@@ -188,8 +192,8 @@ async def test_invitations_long_over_are_forgotten(backend: Backend) -> None:
     kept = [_invitation(backend, org.id), _invitation(backend, org.id, expires_at=now - day)]
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
         for one in (*gone, *kept):
-            await tx[OrgStore].invite(one)
-        await tx[OrgStore].settle_invitation(gone[1].id, accepted_at=now - 3 * day)
-    assert await backend.memberships.forget_invitations(now - 2 * day) >= 2
-    found = [await backend.memberships.invited(one.digest) for one in (*gone, *kept)]
+            await tx[OrgStore].add_invitation(one)
+        await tx[OrgStore].close_invitation(gone[1].id, accepted_at=now - 3 * day)
+    assert await backend.memberships.delete_invitations(now - 2 * day) >= 2
+    found = [await backend.memberships.find_invitation(one.digest) for one in (*gone, *kept)]
     assert [one is None for one in found] == [True, True, False, False]

@@ -7,7 +7,7 @@ import pytest
 
 from adapters.aesgcm import AesGcmVault
 from domain.outbox.model import OutgoingMessage
-from domain.outbox.ports import Letter, MailRefused, MailUnsent
+from domain.outbox.ports import MailMessage, MailRefused, MailUnsent
 from domain.outbox.usecases import OutgoingMail
 from tests.support.backend import Backend
 from tests.support.memory.clock import SettableClock
@@ -22,14 +22,14 @@ class Post:
     """Mailer that keeps what it is handed, or fails as it is told."""
 
     failure: Exception | None = None
-    taken: list[Letter] = field(default_factory=list)
+    taken: list[MailMessage] = field(default_factory=list)
 
-    async def send(self, letter: Letter) -> None:
+    async def send(self, message: MailMessage) -> None:
         if self.failure is not None:
             raise self.failure
-        self.taken.append(letter)
+        self.taken.append(message)
 
-    def of(self, message: OutgoingMessage) -> list[Letter]:
+    def of(self, message: OutgoingMessage) -> list[MailMessage]:
         return [letter for letter in self.taken if letter.id == message.id]
 
 
@@ -43,7 +43,7 @@ class Outgoing:
     mail: OutgoingMail
 
     async def stored(self, message: OutgoingMessage) -> OutgoingMessage:
-        (found,) = (one for one in await self.mail.latest(1000) if one.id == message.id)
+        (found,) = (one for one in await self.mail.list_latest(1000) if one.id == message.id)
         return found
 
     async def later(self, by: timedelta) -> OutgoingMail:
@@ -61,25 +61,25 @@ def outgoing(backend: Backend) -> Outgoing:
 
 
 async def test_a_message_is_sealed_sent_once_and_emptied(outgoing: Outgoing) -> None:
-    message = await outgoing.mail.queue("ingrid@fjord.example", "Set\r\nBcc: all", LINK, "set_password")
+    message = await outgoing.mail.add_message("ingrid@fjord.example", "Set\r\nBcc: all", LINK, "set_password")
     kept = await outgoing.stored(message)
-    assert kept == message and b"svc_link" not in kept.sealed and outgoing.mail.text(kept) == LINK
+    assert kept == message and b"svc_link" not in kept.sealed and outgoing.mail.decrypt_text(kept) == LINK
     await outgoing.mail.send_due()
     await outgoing.mail.send_due()
-    assert outgoing.post.of(message) == [Letter(message.id, "ingrid@fjord.example", "Set Bcc: all", LINK)]
+    assert outgoing.post.of(message) == [MailMessage(message.id, "ingrid@fjord.example", "Set Bcc: all", LINK)]
     sent = await outgoing.stored(message)
     assert sent == replace(message, sealed=b"", next_at=None, attempts=1, sent_at=outgoing.clock.now())
-    assert outgoing.mail.text(sent) == ""
+    assert outgoing.mail.decrypt_text(sent) == ""
 
 
 async def test_it_is_tried_again_with_longer_and_longer_pauses(outgoing: Outgoing) -> None:
-    message = await outgoing.mail.queue("ingrid@fjord.example", "A", "B", "invitation")
-    outgoing.post.failure = MailUnsent("The mail server answered 451.")
+    message = await outgoing.mail.add_message("ingrid@fjord.example", "A", "B", "invitation")
+    outgoing.post.failure = MailUnsent("The mail server returned 451.")
     pauses = []
     for _ in range(3):
         await outgoing.mail.send_due()
         failed = await outgoing.stored(message)
-        assert failed.next_at is not None and failed.failure == "The mail server answered 451." and failed.sealed
+        assert failed.next_at is not None and failed.failure == "The mail server returned 451." and failed.sealed
         pauses.append((failed.next_at - outgoing.clock.now()).total_seconds())
         outgoing.clock.set(failed.next_at)
     assert pauses == [30, 60, 120]
@@ -89,31 +89,31 @@ async def test_it_is_tried_again_with_longer_and_longer_pauses(outgoing: Outgoin
 
 
 async def test_what_is_refused_for_good_or_too_old_is_given_up(outgoing: Outgoing) -> None:
-    refused = await outgoing.mail.queue("nobody@fjord.example", "A", "B", "invitation")
-    outgoing.post.failure = MailRefused("The mail server answered 550.")
+    refused = await outgoing.mail.add_message("nobody@fjord.example", "A", "B", "invitation")
+    outgoing.post.failure = MailRefused("The mail server returned 550.")
     await outgoing.mail.send_due()
     outgoing.post.failure = None
-    late = await outgoing.mail.queue("ingrid@fjord.example", "A", "B", "invitation")
+    late = await outgoing.mail.add_message("ingrid@fjord.example", "A", "B", "invitation")
     await outgoing.later(timedelta(days=3, seconds=1))
     assert outgoing.post.of(refused) == outgoing.post.of(late) == []
     given_up = await outgoing.stored(refused)
-    assert given_up.next_at is None and given_up.sent_at is None and given_up.failure == "The mail server answered 550."
+    assert given_up.next_at is None and given_up.sent_at is None and given_up.failure == "The mail server returned 550."
 
 
 async def test_who_claims_a_message_has_it_alone(outgoing: Outgoing) -> None:
-    message, now = await outgoing.mail.queue("a@fjord.example", "A", "B", "invitation"), outgoing.clock.now()
+    message, now = await outgoing.mail.add_message("a@fjord.example", "A", "B", "invitation"), outgoing.clock.now()
     outbox, until, early = outgoing.backend.outbox, now + timedelta(minutes=5), now - timedelta(days=1)
-    first = [one.id for one in await outbox.claim(now, until, early, 1000)]
-    second = [one.id for one in await outbox.claim(now, until, early, 1000)]
+    first = [one.id for one in await outbox.claim_due(now, until, early, 1000)]
+    second = [one.id for one in await outbox.claim_due(now, until, early, 1000)]
     assert first.count(message.id) == 1 and message.id not in second, "who died with it gives it free after a while"
-    assert message.id in [one.id for one in await outbox.claim(until, until, early, 1000)]
+    assert message.id in [one.id for one in await outbox.claim_due(until, until, early, 1000)]
 
 
 async def test_without_a_server_it_stays_for_the_operator(outgoing: Outgoing) -> None:
     mail = OutgoingMail(outgoing.backend.outbox, VAULT, outgoing.clock)
-    message = await mail.queue("ingrid@fjord.example", "A", LINK, "set_password")
-    assert await mail.send_due() == 0 and not mail.sends
-    assert (await mail.latest(1))[0].id >= message.id and mail.text(await outgoing.stored(message)) == LINK
-    assert await mail.forget(outgoing.clock.now()) >= 0
+    message = await mail.add_message("ingrid@fjord.example", "A", LINK, "set_password")
+    assert await mail.send_due() == 0 and not mail.sends_messages
+    assert (await mail.list_latest(1))[0].id >= message.id and mail.decrypt_text(await outgoing.stored(message)) == LINK
+    assert await mail.delete_created_before(outgoing.clock.now()) >= 0
     assert await outgoing.stored(message) == message
-    assert await mail.forget(outgoing.clock.now() + timedelta(seconds=1)) >= 1
+    assert await mail.delete_created_before(outgoing.clock.now() + timedelta(seconds=1)) >= 1

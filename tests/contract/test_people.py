@@ -11,8 +11,8 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, Tenant
 from domain.orgs.model import Member
 from domain.orgs.ports import OrgStore
-from domain.people.model import Method, OneTimeLink, Purpose, SecurityEvent, Session, SessionKind, User
-from domain.sso.model import Connection, Domain
+from domain.people.model import AuthMethod, LinkPurpose, OneTimeLink, SecurityEvent, Session, SessionKind, User
+from domain.sso.model import MailDomain, SsoConnection
 from domain.sso.ports import SsoStore
 from tests.support import builders
 from tests.support.backend import Backend
@@ -36,7 +36,7 @@ async def _member(backend: Backend, user: User, role: str = "editor") -> str:
 def _session(backend: Backend, user: User, org: str | None, **changes: object) -> Session:
     now, id_ = backend.now().replace(microsecond=0), new_id("ses")
     made = Session(
-        id_, user.id, org, True, b"s" + id_.encode().ljust(32), SessionKind.CONSOLE, (Method.PASSWORD, Method.TOTP),
+        id_, user.id, org, True, b"s" + id_.encode().ljust(32), SessionKind.CONSOLE, (AuthMethod.PASSWORD, AuthMethod.TOTP),
         "203.0.113.9", "a browser", now, now, now, now + HOUR,
     )  # fmt: skip
     return replace(made, **changes)  # type: ignore[arg-type]
@@ -48,32 +48,35 @@ async def test_an_address_is_one_persons(backend: Backend) -> None:
     assert await backend.people.by_email(user.email.upper()) == user
     again = await backend.people.add(replace(user, id=new_id("usr"), email=user.email.upper()))
     assert again == user
-    await backend.people.change(named := replace(user, name="Ingrid", verified_at=builders.MOMENT))
+    await backend.people.save(named := replace(user, name="Ingrid", verified_at=builders.MOMENT))
     assert await backend.people.get(user.id) == named
     other = await _user(backend)
-    found = await backend.people.several([user.id, other.id, new_id("usr")])
-    assert found == {user.id: named, other.id: other} and await backend.people.several([]) == {}
+    found = await backend.people.get_many([user.id, other.id, new_id("usr")])
+    assert found == {user.id: named, other.id: other} and await backend.people.get_many([]) == {}
     assert await backend.people.get(new_id("usr")) is None and await backend.people.by_email("nobody@x.example") is None
 
 
 async def test_a_password_is_kept(backend: Backend) -> None:
     user = await _user(backend)
-    assert await backend.people.password(user.id) is None
-    await backend.people.set_password(user.id, "$argon2id$one", backend.now())
-    assert await backend.people.password(user.id) == "$argon2id$one"
+    assert await backend.people.get_password_hash(user.id) is None
+    await backend.people.set_password_hash(user.id, "$argon2id$one", backend.now())
+    assert await backend.people.get_password_hash(user.id) == "$argon2id$one"
 
 
 async def test_an_account_is_set_up_by_one_of_many(backend: Backend) -> None:
     id_, now = new_id("usr"), backend.now()
     wanted = [User(new_id("usr"), f"{id_}@Fjord.example", "Bo", None, builders.MOMENT) for _ in range(4)]
-    done = await asyncio.gather(*(backend.people.set_up(user, f"hash of {user.id}", now) for user in wanted))
+    done = await asyncio.gather(*(backend.people.add_with_password(user, f"hash of {user.id}", now) for user in wanted))
     assert sorted(done) == [False] * 3 + [True]
     won = wanted[done.index(True)]
     assert await backend.people.by_email(won.email) == won
-    assert await backend.people.password(won.id) == f"hash of {won.id}"
+    assert await backend.people.get_password_hash(won.id) == f"hash of {won.id}"
     known = await _user(backend)
-    assert await backend.people.set_up(replace(won, id=new_id("usr"), email=known.email.upper()), "other", now) is False
-    assert await backend.people.password(known.id) is None and await backend.people.get(known.id) == known
+    assert (
+        await backend.people.add_with_password(replace(won, id=new_id("usr"), email=known.email.upper()), "other", now)
+        is False
+    )
+    assert await backend.people.get_password_hash(known.id) is None and await backend.people.get(known.id) == known
 
 
 async def test_what_concerns_security_is_listed_newest_first(backend: Backend) -> None:
@@ -82,9 +85,9 @@ async def test_what_concerns_security_is_listed_newest_first(backend: Backend) -
         SecurityEvent(new_id("sec"), user.id, kind, "", "203.0.113.9", "a browser", builders.MOMENT) for kind in "abc"
     ]
     for event in made:
-        await backend.people.note(event)
-    assert list(await backend.people.events(user.id, 2)) == [made[2], made[1]]
-    assert list(await backend.people.events(other.id, 2)) == []
+        await backend.people.record_event(event)
+    assert list(await backend.people.list_events(user.id, 2)) == [made[2], made[1]]
+    assert list(await backend.people.list_events(other.id, 2)) == []
 
 
 async def _leaves(backend: Backend, user: User, org: str) -> None:
@@ -104,17 +107,17 @@ async def test_a_token_ends_with_the_membership_that_it_was_made_for(backend: Ba
     token, browser = (_session(backend, user, org, kind=kind) for kind in (SessionKind.TOKEN, SessionKind.CONSOLE))
     for one in (token, browser):
         await backend.sessions.add(one)
-    assert list(await backend.sessions.proofs([token.digest])) == [token.digest]
+    assert list(await backend.sessions.find_tokens([token.digest])) == [token.digest]
     await _leaves(backend, user, org)
-    assert await backend.sessions.proofs([token.digest]) == {}
+    assert await backend.sessions.find_tokens([token.digest]) == {}
     await backend.pass_time(timedelta(seconds=1.1))
     await _joins(backend, user, org)
-    assert await backend.sessions.proofs([token.digest]) == {}, "it stays ended when that person comes back"
+    assert await backend.sessions.find_tokens([token.digest]) == {}, "it stays ended when that person comes back"
     found = await backend.sessions.find(browser.digest)
     assert found is not None and found.principal is not None, "who is signed in is"
     again = _session(backend, user, org, kind=SessionKind.TOKEN, created_at=backend.now())
     await backend.sessions.add(again)
-    assert list(await backend.sessions.proofs([again.digest])) == [again.digest]
+    assert list(await backend.sessions.find_tokens([again.digest])) == [again.digest]
 
 
 async def _provider(backend: Backend, org: str, domain: str, **changes: bool) -> None:
@@ -122,7 +125,7 @@ async def _provider(backend: Backend, org: str, domain: str, **changes: bool) ->
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         flags = {"enforced": True, "enabled": True} | changes
         await tx[SsoStore].save(
-            Connection(
+            SsoConnection(
                 org,
                 "https://id.example",
                 "joinery",
@@ -134,15 +137,15 @@ async def _provider(backend: Backend, org: str, domain: str, **changes: bool) ->
                 updated_at=tx.now,
             )
         )
-        await tx[SsoStore].put_domain(Domain(org, domain, "token", tx.now, None, tx.now, tx.now))
+        await tx[SsoStore].save_domain(MailDomain(org, domain, "token", tx.now, None, tx.now, tx.now))
 
 
 PASSWORD, CODE, PASSKEY, SSO, OPERATOR = (
-    (Method.PASSWORD,),
-    (Method.PASSWORD, Method.TOTP),
-    (Method.PASSKEY,),
-    (Method.SSO,),
-    (Method.OPERATOR,),
+    (AuthMethod.PASSWORD,),
+    (AuthMethod.PASSWORD, AuthMethod.TOTP),
+    (AuthMethod.PASSKEY,),
+    (AuthMethod.SSO,),
+    (AuthMethod.OPERATOR,),
 )
 
 
@@ -157,7 +160,7 @@ async def test_sessions_look_no_further_once_their_people_have_to_come_in_otherw
     for one in made.values():
         await backend.sessions.add(one)
 
-    async def let_in() -> set[tuple[Method, ...]]:
+    async def let_in() -> set[tuple[AuthMethod, ...]]:
         found = {methods: await backend.sessions.find(one.digest) for methods, one in made.items()}
         return {methods for methods, one in found.items() if one is not None and one.principal is not None}
 
@@ -187,7 +190,7 @@ async def test_a_session_proves_what_the_member_may_do_now(backend: Backend) -> 
     principal = found.principal
     assert principal is not None and principal.tenant == Tenant(org, False) and principal.scopes == ROLES["editor"]
     assert principal.actor == Actor("user", user.id) and principal.via == "console"
-    assert principal.person and principal.session and not principal.mode_fixed
+    assert principal.is_personal_token and principal.is_console_session and not principal.has_fixed_mode
     assert await backend.sessions.find(b"s" + b"x" * 32) is None
 
 
@@ -206,7 +209,7 @@ async def test_a_console_session_is_no_token(backend: Backend) -> None:
     console, token = _session(backend, user, org), _session(backend, user, org, kind=SessionKind.TOKEN)
     for session in (console, token):
         await backend.sessions.add(session)
-    proofs = await backend.sessions.proofs([console.digest, token.digest, b"p" + b"x" * 32])
+    proofs = await backend.sessions.find_tokens([console.digest, token.digest, b"p" + b"x" * 32])
     assert list(proofs) == [token.digest]
     credential, principal = proofs[token.digest]
     assert credential.expires_at == token.expires_at and principal.role == "viewer"
@@ -218,7 +221,7 @@ async def test_sessions_are_changed_and_ended(backend: Backend) -> None:
     moved = _session(backend, user, None)
     await backend.sessions.add(moved)
     await backend.sessions.save(replace(moved, org=org, livemode=False))
-    await backend.sessions.seen(moved.id, later := moved.seen_at + HOUR)
+    await backend.sessions.record_use(moved.id, later := moved.seen_at + HOUR)
     kept = await backend.sessions.find(moved.digest)
     assert kept is not None and (kept.session.org, kept.session.livemode, kept.session.seen_at) == (org, False, later)
     await backend.sessions.revoke((moved.id,), backend.now())
@@ -226,7 +229,7 @@ async def test_sessions_are_changed_and_ended(backend: Backend) -> None:
     for session in (first, second):
         await backend.sessions.add(session)
     later = first.seen_at + HOUR
-    seen = replace(first, livemode=False, seen_at=later, confirmed_at=later, methods=(Method.PASSKEY,))
+    seen = replace(first, livemode=False, seen_at=later, confirmed_at=later, methods=(AuthMethod.PASSKEY,))
     await backend.sessions.save(seen)
     await backend.sessions.save(replace(seen, seen_at=first.seen_at, confirmed_at=first.confirmed_at))
     assert list(await backend.sessions.of_user(user.id)) == [second, seen]
@@ -245,29 +248,29 @@ async def test_what_is_long_over_is_forgotten(backend: Backend) -> None:
     young = _session(backend, user, None)
     for session in (old, young):
         await backend.sessions.add(session)
-    assert await backend.sessions.forget(now - 2 * HOUR) >= 1
+    assert await backend.sessions.delete_ended(now - 2 * HOUR) >= 1
     assert await backend.sessions.find(old.digest) is None and await backend.sessions.find(young.digest) is not None
 
 
 async def test_a_link_is_good_for_one_use(backend: Backend) -> None:
     user, now = await _user(backend), backend.now().replace(microsecond=0)
 
-    def link(purpose: Purpose, lasts: timedelta = HOUR) -> OneTimeLink:
+    def link(purpose: LinkPurpose, lasts: timedelta = HOUR) -> OneTimeLink:
         return OneTimeLink(b"s" + new_id("ses").encode(), purpose, user.id, None, now, now + lasts)
 
-    first, other = link(Purpose.SIGN_IN), link(Purpose.SET_PASSWORD)
+    first, other = link(LinkPurpose.SIGN_IN), link(LinkPurpose.SET_PASSWORD)
     for made in (first, other):
         await backend.links.add(made)
-    assert await backend.links.find(first.digest, Purpose.SIGN_IN, now) == first
-    assert await backend.links.use(first.digest, Purpose.SET_PASSWORD, now) is None
-    assert await backend.links.use(first.digest, Purpose.SIGN_IN, now) == first
-    assert await backend.links.use(first.digest, Purpose.SIGN_IN, now) is None
-    assert await backend.links.find(first.digest, Purpose.SIGN_IN, now) is None
-    second, third = link(Purpose.SIGN_IN), link(Purpose.SIGN_IN)
+    assert await backend.links.find(first.digest, LinkPurpose.SIGN_IN, now) == first
+    assert await backend.links.use(first.digest, LinkPurpose.SET_PASSWORD, now) is None
+    assert await backend.links.use(first.digest, LinkPurpose.SIGN_IN, now) == first
+    assert await backend.links.use(first.digest, LinkPurpose.SIGN_IN, now) is None
+    assert await backend.links.find(first.digest, LinkPurpose.SIGN_IN, now) is None
+    second, third = link(LinkPurpose.SIGN_IN), link(LinkPurpose.SIGN_IN)
     await backend.links.add(second)
     await backend.links.add(third)
-    assert await backend.links.use(second.digest, Purpose.SIGN_IN, now) is None, "a newer one is there"
-    assert await backend.links.use(third.digest, Purpose.SIGN_IN, now + 2 * HOUR) is None, "it is over"
-    assert await backend.links.use(other.digest, Purpose.SET_PASSWORD, now) == other
-    await backend.links.withdraw(third.user)
-    assert await backend.links.find(third.digest, Purpose.SIGN_IN, now) is None
+    assert await backend.links.use(second.digest, LinkPurpose.SIGN_IN, now) is None, "a newer one is there"
+    assert await backend.links.use(third.digest, LinkPurpose.SIGN_IN, now + 2 * HOUR) is None, "it is over"
+    assert await backend.links.use(other.digest, LinkPurpose.SET_PASSWORD, now) == other
+    await backend.links.invalidate_unused(third.user)
+    assert await backend.links.find(third.digest, LinkPurpose.SIGN_IN, now) is None

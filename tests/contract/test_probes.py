@@ -13,11 +13,11 @@ from domain.jobs.ports import JobStore
 from domain.kernel.errors import Conflict, LeaseLost, NotFound, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.probes.facts import PageFacts, Response
-from domain.probes.model import OPEN_PROBES, Probe
-from domain.probes.usecases.execution import ProbeExecution
+from domain.probes.facts import PageFacts, ProbeResponse
+from domain.probes.model import MAX_PROBES_PER_OPEN_STATUS, Probe
+from domain.probes.usecases.execution import ProbeJob
+from domain.probes.usecases.polite_client import ProbeLimits
 from domain.probes.usecases.service import ProbeService
-from domain.probes.usecases.visiting import Limits
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
@@ -40,18 +40,18 @@ class GatedWeb(MemoryWeb):
         super().__init__()
         self.gate, self.reached = asyncio.Event(), asyncio.Event()
 
-    async def get(self, url: str, **told: Any) -> Response:
+    async def get(self, url: str, **options: Any) -> ProbeResponse:
         """The page, in time."""
         if url == f"{SITE}/":
             self.reached.set()
             await self.gate.wait()
-        return await super().get(url, **told)
+        return await super().get(url, **options)
 
 
 class BrokenDocuments(MarkupDocuments):
     """Documents with a fault of the service's own."""
 
-    async def page(self, response: Response) -> PageFacts:
+    async def parse_page(self, response: ProbeResponse) -> PageFacts:
         """None."""
         raise ZeroDivisionError
 
@@ -60,19 +60,19 @@ async def _at_once(_: float) -> None:
     pass
 
 
-def _handler(uow: UnitOfWork, web: MemoryWeb, **changes: Any) -> ProbeExecution:
+def _handler(uow: UnitOfWork, web: MemoryWeb, **changes: Any) -> ProbeJob:
     documents = changes.pop("documents", None) or MarkupDocuments()
-    limits = Limits(**changes)
-    return ProbeExecution(uow, web, documents, lambda _: True, limits=limits, sleep=_at_once)
+    limits = ProbeLimits(**changes)
+    return ProbeJob(uow, web, documents, lambda _: True, limits=limits, sleep=_at_once)
 
 
 async def _queued(uow: UnitOfWork, tenant: Tenant, url: str = f"{SITE}/") -> Probe:
     async with uow.begin(tenant, CALL) as tx:
-        return await SERVICE.create(tx, {"url": url})
+        return await SERVICE.create_probe(tx, {"url": url})
 
 
 async def _stored(uow: UnitOfWork, tenant: Tenant, probe: Probe) -> Probe:
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         return await SERVICE.get(tx, probe.id)
 
 
@@ -94,11 +94,11 @@ async def test_a_probe_is_carried_out_once(backend: Backend, tenant: Tenant) -> 
     ended = await _stored(backend.uow, tenant, probe)
     assert ended.status == "succeeded" and ended.report is not None and ended.report.platform == "shopify"
     assert ended.proposal is not None and ended.proposal["connector"] == "shopify"
-    assert ended.completed_at is not None and ended.failure is None and ended.deaths == 0
+    assert ended.completed_at is not None and ended.failure is None and ended.crashes == 0
     assert await _claimed(backend, tenant) == []
     with pytest.raises(LeaseLost):
         async with backend.uow.begin(tenant, CALL) as tx:
-            await tx[JobStore].hold(job, LEASE)
+            await tx[JobStore].renew_lease(job, LEASE)
 
 
 async def test_a_site_without_an_answer(backend: Backend, tenant: Tenant) -> None:
@@ -129,13 +129,13 @@ async def test_who_comes_too_late_changes_nothing(backend: Backend, tenant: Tena
     await slow.reached.wait()
     await backend.pass_time(PAST_IT)
     [again] = await _claimed(backend, tenant)
-    assert again.lapsed and again.attempt == 2
+    assert again.has_expired_lease and again.attempt == 2
     await _handler(backend.uow, _shop())(again, asyncio.Event())
     ended = await _stored(backend.uow, tenant, probe)
     slow.gate.set()
     with pytest.raises(LeaseLost):
         await late
-    assert ended.deaths == 1 and ended == await _stored(backend.uow, tenant, probe)
+    assert ended.crashes == 1 and ended == await _stored(backend.uow, tenant, probe)
 
 
 async def test_a_probe_whose_attempts_die_is_given_up(backend: Backend, tenant: Tenant) -> None:
@@ -156,7 +156,7 @@ async def test_a_probe_whose_attempts_die_is_given_up(backend: Backend, tenant: 
     web = GatedWeb()
     await _handler(backend.uow, web)(job, asyncio.Event())
     ended = await _stored(backend.uow, tenant, probe)
-    assert (ended.status, ended.deaths, web.asked) == ("failed", 3, [])
+    assert (ended.status, ended.crashes, web.requests) == ("failed", 3, [])
     assert ended.failure is not None and ended.failure.code == "timed_out"
     assert await _claimed(backend, tenant) == []
 
@@ -164,7 +164,7 @@ async def test_a_probe_whose_attempts_die_is_given_up(backend: Backend, tenant: 
 async def test_a_probe_that_never_ends_is_stopped(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("domain.probes.usecases.execution._MARGIN", 0.0)
+    monkeypatch.setattr("domain.probes.usecases.execution._EXTRA_SECONDS", 0.0)
     probe, web = await _queued(backend.uow, tenant), GatedWeb()
     webs.robots(web)
     [job] = await _claimed(backend, tenant)
@@ -184,10 +184,10 @@ async def test_probes_of_one_host_take_turns_in_a_process(backend: Backend, tena
     handler = _handler(backend.uow, web)
     one = asyncio.create_task(handler(mine, asyncio.Event()))
     await web.reached.wait()
-    asked = len(web.asked)
+    requested = len(web.requests)
     two = asyncio.create_task(handler(theirs, asyncio.Event()))
     await asyncio.sleep(0.1)
-    assert len(web.asked) == asked
+    assert len(web.requests) == requested
     web.gate.set()
     await asyncio.gather(one, two)
     assert (await _stored(backend.uow, tenant, first)).status == "succeeded"
@@ -195,7 +195,7 @@ async def test_probes_of_one_host_take_turns_in_a_process(backend: Backend, tena
 
 
 async def test_so_many_may_be_open(backend: Backend, tenant: Tenant) -> None:
-    for _ in range(OPEN_PROBES):
+    for _ in range(MAX_PROBES_PER_OPEN_STATUS):
         await _queued(backend.uow, tenant)
     with pytest.raises(Conflict, match="queued"):
         await _queued(backend.uow, tenant)
@@ -203,12 +203,12 @@ async def test_so_many_may_be_open(backend: Backend, tenant: Tenant) -> None:
     [first, *_] = await _claimed(backend, tenant)
     await _handler(backend.uow, MemoryWeb())(first, asyncio.Event())
     await _queued(backend.uow, tenant)
-    async with backend.uow.read(tenant) as tx:
-        assert len((await SERVICE.list_probes(tx, PageRequest(limit=100))).items) == OPEN_PROBES + 1
+    async with backend.uow.begin_reading(tenant) as tx:
+        assert len((await SERVICE.list_probes(tx, PageRequest(limit=100))).items) == MAX_PROBES_PER_OPEN_STATUS + 1
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://localhost/", "https://vendor.example:8443/", "https://me@vendor.example/", "http://[::1]/", "https://", "ftp://vendor.example/"])  # fmt: skip
-async def test_addresses_that_are_never_asked(backend: Backend, tenant: Tenant, url: str) -> None:
+async def test_addresses_that_are_never_requested(backend: Backend, tenant: Tenant, url: str) -> None:
     with pytest.raises(Unprocessable):
         await _queued(backend.uow, tenant, url)
 

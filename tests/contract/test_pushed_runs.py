@@ -1,4 +1,4 @@
-"""Pushes on every store: offers alone, moves, what is told again, and attempts that end in between (docs/push.md)."""
+"""Pushes on every store: offers alone, moves, repeated problems, and attempts that end in between (docs/push.md)."""
 
 import asyncio
 from datetime import timedelta
@@ -9,8 +9,8 @@ import pytest
 from domain.catalogue.model import Stream
 from domain.kernel.tenancy import Tenant
 from domain.runs import chunks
-from domain.runs.queueing import lane
-from domain.runs.usecases import writing
+from domain.runs.queueing import build_source_lane
+from domain.runs.usecases import chunk_writer
 from tests.support.backend import Backend
 from tests.support.pushing import LEASE, PushDesk, push_desk
 
@@ -29,7 +29,7 @@ def _stock(key: str = "A", quantity: Any = 2, **offer: Any) -> dict[str, Any]:
     return {"product": {"external_id": key}, "variants": [{"external_id": f"{key}-1", "offers": offers}]}
 
 
-def _told(run: Any) -> set[tuple[str, str, str | None, int | None]]:
+def _problems(run: Any) -> set[tuple[str, str, str | None, int | None]]:
     return {(one.field, one.problem, one.external_id, one.line) for one in run.problems}
 
 
@@ -46,13 +46,18 @@ async def test_stock_alone_leaves_all_else_as_it_is(backend: Backend, tenant: Te
     assert again.stats["unchanged"] == 1 and "offers_changed" not in again.stats
 
 
-async def test_stock_of_what_nobody_knows_is_told_each_time_and_makes_nothing(backend: Backend, tenant: Tenant) -> None:
+async def test_stock_of_unknown_items_is_reported_each_time_and_creates_nothing(
+    backend: Backend, tenant: Tenant
+) -> None:
     desk = await push_desk(backend, tenant)
     await desk.push([_chair()])
     unknown = {"product": {"external_id": "A"}, "variants": [{"external_id": "A-9", "offers": [{"quantity": 1}]}]}
     for _ in range(2):
         run = await desk.push([_stock("B"), unknown])
-        assert _told(run) == {("product.external_id", "missing", "B", 1), ("variants.external_id", "missing", "A", 2)}
+        assert _problems(run) == {
+            ("product.external_id", "missing", "B", 1),
+            ("variants.external_id", "missing", "A", 2),
+        }
         assert run.stats["problems"] == 2
     assert set((await desk.held("A", "B"))["A"]["variants"]) == {"A-1"}
     assert "B" not in await desk.held("A", "B")
@@ -65,9 +70,9 @@ async def test_the_same_records_mean_something_else_where_they_state_everything(
     await desk.push([_chair(brand="Lindgren", tags=["oak"])])
     await desk.push([_chair()])
     assert (await desk.held("A"))["A"]["data"] == {"title": "Chair", "brand": "Lindgren", "tags": ["oak"]}
-    await desk.push([_chair()], complete=True)
+    await desk.push([_chair()], is_complete=True)
     assert (await desk.held("A"))["A"]["data"] == {"title": "Chair"}
-    kept = await desk.push([_stock()], complete=True)
+    kept = await desk.push([_stock()], is_complete=True)
     assert "withdrawn" not in kept.stats and (await desk.held("A"))["A"]["data"] == {"title": "Chair"}
 
 
@@ -84,7 +89,7 @@ async def test_an_item_that_moved_comes_back_by_the_same_record(backend: Backend
     assert (set(held["A"]["variants"]), held["B"]["variants"]) == ({"A-1"}, {})
 
 
-async def test_what_is_wrong_with_a_record_is_told_as_long_as_it_comes(backend: Backend, tenant: Tenant) -> None:
+async def test_problems_of_a_record_are_reported_with_every_push(backend: Backend, tenant: Tenant) -> None:
     desk = await push_desk(backend, tenant)
     bad = [
         _chair("A", title=["no text"]),
@@ -100,14 +105,14 @@ async def test_what_is_wrong_with_a_record_is_told_as_long_as_it_comes(backend: 
     }  # fmt: skip
     for number in range(3):
         run = await desk.push([*bad, _chair("C", title=str(number))])
-        assert (_told(run), run.stats["problems"]) == (expected, 4)
+        assert (_problems(run), run.stats["problems"]) == (expected, 4)
     assert run.stats["unchanged"] == 2
     other = await desk.push([_chair("D")])
     assert other.problems == ()
     back = await desk.push(bad)
-    assert _told(back) == expected
+    assert _problems(back) == expected
     mended = await desk.push([_chair("A"), *bad[2:]])
-    assert {key for _, _, key, _ in _told(mended)} == {"B"}
+    assert {key for _, _, key, _ in _problems(mended)} == {"B"}
 
 
 async def test_of_more_problems_than_are_kept_all_are_counted(
@@ -115,7 +120,7 @@ async def test_of_more_problems_than_are_kept_all_are_counted(
 ) -> None:
     from domain.runs.usecases import spooling
 
-    monkeypatch.setattr(spooling, "KEPT_PROBLEMS", 3)
+    monkeypatch.setattr(spooling, "MAX_STORED_PROBLEMS", 3)
     desk = await push_desk(backend, tenant)
     records = [_chair(f"K{number}", title=7) for number in range(8)]
     for quantity in (1, 2):
@@ -123,18 +128,18 @@ async def test_of_more_problems_than_are_kept_all_are_counted(
         assert (len(run.problems), run.stats["problems"]) == (3, 8)
 
 
-async def test_an_unchanged_push_repeats_what_was_told(backend: Backend, tenant: Tenant) -> None:
+async def test_an_unchanged_push_repeats_its_problems(backend: Backend, tenant: Tenant) -> None:
     desk = await push_desk(backend, tenant)
-    runs = [await desk.push([_chair(title=3)], complete=True) for _ in range(2)]
+    runs = [await desk.push([_chair(title=3)], is_complete=True) for _ in range(2)]
     assert runs[1].stats["unchanged_feed"] == 1
-    assert _told(runs[1]) == _told(runs[0]) != set() and runs[1].stats["problems"] == 1
+    assert _problems(runs[1]) == _problems(runs[0]) != set() and runs[1].stats["problems"] == 1
 
 
 async def test_a_currency_in_any_case_and_prices_in_another_one(backend: Backend, tenant: Tenant) -> None:
     desk = await push_desk(backend, tenant)
     await desk.push([_chair()])
     run = await desk.push([_stock("A", 5, cost={"amount": "9.50", "currency": "EUR"})])
-    assert _told(run) == {("variants.offers", "conflict", "A", 1)}
+    assert _problems(run) == {("variants.offers", "conflict", "A", 1)}
     offer = (await desk.held("A"))["A"]["variants"]["A-1"]["offers"]["main"]
     assert offer == {"cost": 950, "currency": "eur", "quantity": 5, "availability": "low_stock"}
 
@@ -162,7 +167,7 @@ async def test_what_is_stored_can_be_pushed_back(backend: Backend, tenant: Tenan
             }
         ],
     }
-    run = await desk.push([_plain(back)], complete=True)
+    run = await desk.push([_plain(back)], is_complete=True)
     assert (run.problems, run.stats.get("products_changed"), run.stats.get("offers_changed")) == ((), None, None)
     assert (await desk.held("A"))["A"] == held
 
@@ -180,7 +185,7 @@ def _plain(value: Any) -> Any:
 
 
 async def _attempt(desk: PushDesk) -> None:
-    [job, *_] = await desk.backend.dispatch.claim(lane(desk.source.id), 1, timedelta(milliseconds=1))
+    [job, *_] = await desk.backend.dispatch.claim(build_source_lane(desk.source.id), 1, timedelta(milliseconds=1))
     await desk.execution()(job, asyncio.Event())
 
 
@@ -193,9 +198,9 @@ async def test_an_attempt_that_ends_between_chunks_is_taken_over(
     desk = await push_desk(backend, tenant)
     keys = [f"K{number}" for number in range(6)]
     await desk.push([_chair(key, tags=["old"]) for key in keys])
-    run = await desk.call([_chair(key, tags=None, brand="B") for key in keys], batch="b", more=True)
+    run = await desk.call([_chair(key, tags=None, brand="B") for key in keys], batch="b", has_more=True)
     await desk.call([_stock(key, 1) for key in keys] + [_stock(key, 3, price=None) for key in keys], batch="b")
-    written, left = writing.ChunkWriter._written, [2]
+    written, left = chunk_writer.ChunkWriter._write_once, [2]
 
     async def dying(self: Any, prepared: Any) -> None:
         left[0] -= 1
@@ -203,10 +208,10 @@ async def test_an_attempt_that_ends_between_chunks_is_taken_over(
             raise KeyboardInterrupt
         await written(self, prepared)
 
-    monkeypatch.setattr(writing.ChunkWriter, "_written", dying)
+    monkeypatch.setattr(chunk_writer.ChunkWriter, "_write_once", dying)
     with pytest.raises(KeyboardInterrupt):
         await _attempt(desk)
-    monkeypatch.setattr(writing.ChunkWriter, "_written", written)
+    monkeypatch.setattr(chunk_writer.ChunkWriter, "_write_once", written)
     await backend.pass_time(2 * LEASE)
     await desk.work()
     ended = await desk.run(run.id)
@@ -230,11 +235,11 @@ async def test_two_pushes_of_one_product_at_once_are_both_kept(backend: Backend,
 
 async def test_a_complete_batch_may_be_let_withdraw_everything(backend: Backend, tenant: Tenant) -> None:
     desk = await push_desk(backend, tenant)
-    await desk.push([_chair(f"K{number}") for number in range(60)], complete=True)
-    refused = await desk.push([_chair("K0")], complete=True)
+    await desk.push([_chair(f"K{number}") for number in range(60)], is_complete=True)
+    refused = await desk.push([_chair("K0")], is_complete=True)
     assert refused.error is not None and refused.error.code == "shrink_refused"
     await desk.push([_chair("K1")])
-    assert (await desk.push([_chair("K0", brand="B")], complete=True, accept_shrink=True)).stats["withdrawn"] == 59
+    assert (await desk.push([_chair("K0", brand="B")], is_complete=True, accept_shrink=True)).stats["withdrawn"] == 59
 
 
 async def test_another_tenants_source_is_merged_by_itself(backend: Backend, tenant: Tenant) -> None:

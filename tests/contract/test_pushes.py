@@ -8,7 +8,7 @@ from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import PushInput
 from domain.runs.ports import PushStore, RunStore
-from domain.storage.model import push_key
+from domain.storage.model import build_push_key
 from domain.storage.ports import StorageLedger
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
@@ -19,7 +19,7 @@ CALL = builders.CALL
 
 async def add(tx: Tx, run: str, sequence: int, records: bytes) -> bool:
     """A part of a batch, in a tenant that has an account already."""
-    assert await tx[StorageLedger].make_room(0)
+    assert await tx[StorageLedger].make_space(0)
     return await tx[PushStore].add_part(run, sequence, records, builders.MOMENT)
 
 
@@ -28,17 +28,17 @@ async def test_parts_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
         for sequence in (10, 2, 0):
             assert await add(tx, "run_1", sequence, f"[{sequence}]".encode())
         assert await add(tx, "run_2", 0, b"[]")
-        parts = [await tx[PushStore].part("run_1", sequence) for sequence in (0, 1, 2, 10)]
+        parts = [await tx[PushStore].get_part("run_1", sequence) for sequence in (0, 1, 2, 10)]
         assert parts == [b"[0]", None, b"[2]", b"[10]"]
         with pytest.raises(Conflict):
             async with tx.savepoint():
                 await add(tx, "run_1", 2, b"[]")
-        await tx[PushStore].forget("run_1")
-        await tx[PushStore].forget("run_3")
-        assert await tx[PushStore].part("run_1", 0) is None
-        assert await tx[PushStore].part("run_2", 0) == b"[]"
-    async with uow.read(replace(tenant, livemode=False)) as tx:
-        assert await tx[PushStore].part("run_2", 0) is None
+        await tx[PushStore].delete_parts("run_1")
+        await tx[PushStore].delete_parts("run_3")
+        assert await tx[PushStore].get_part("run_1", 0) is None
+        assert await tx[PushStore].get_part("run_2", 0) == b"[]"
+    async with uow.begin_reading(replace(tenant, livemode=False)) as tx:
+        assert await tx[PushStore].get_part("run_2", 0) is None
 
 
 async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -53,10 +53,10 @@ async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) ->
     async with uow.begin(tenant, CALL) as tx:
         for one in (*others, run):
             await tx[RunStore].add(one)
-        assert await tx[PushStore].collecting("src_1", "monday") == run
-        assert await tx[PushStore].collecting("src_1", "friday") is None
+        assert await tx[PushStore].find_collecting("src_1", "monday") == run
+        assert await tx[PushStore].find_collecting("src_1", "friday") is None
         await tx[RunStore].save(replace(run, input=replace(waiting, open=False)))
-        assert await tx[PushStore].collecting("src_1", "monday") is None
+        assert await tx[PushStore].find_collecting("src_1", "monday") is None
 
 
 async def test_parts_count_until_they_are_forgotten(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -65,17 +65,19 @@ async def test_parts_count_until_they_are_forgotten(uow: UnitOfWork, tenant: Ten
         await add(tx, "run_1", 1, b"[22]")
         await add(tx, "run_2", 0, b"[]")
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].used() == 4 + 5 + 3
-        entry = await tx[StorageLedger].get(push_key(tenant, "run_1"))
+        assert await tx[StorageLedger].count_used_bytes() == 4 + 5 + 3
+        entry = await tx[StorageLedger].get(build_push_key(tenant, "run_1"))
         assert entry is not None and (entry.bytes, entry.run, entry.free_after) == (0, "run_1", builders.MOMENT)
         assert await tx[PushStore].add_part("run_3", 0, b"[333]")
-        assert await tx[StorageLedger].get(push_key(tenant, "run_3")) is None, "no batch, so nothing that may expire"
-        await tx[PushStore].forget("run_3")
-        await tx[PushStore].forget("run_1")
-        assert await tx[StorageLedger].used() == 3
-        await tx[PushStore].forget("run_1")
-        assert await tx[StorageLedger].used() == 3
-        assert await tx[StorageLedger].get(push_key(tenant, "run_1")) is None
+        assert await tx[StorageLedger].get(build_push_key(tenant, "run_3")) is None, (
+            "no batch, so nothing that may expire"
+        )
+        await tx[PushStore].delete_parts("run_3")
+        await tx[PushStore].delete_parts("run_1")
+        assert await tx[StorageLedger].count_used_bytes() == 3
+        await tx[PushStore].delete_parts("run_1")
+        assert await tx[StorageLedger].count_used_bytes() == 3
+        assert await tx[StorageLedger].get(build_push_key(tenant, "run_1")) is None
 
 
 async def test_the_newest_run_of_a_batch(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -83,6 +85,6 @@ async def test_the_newest_run_of_a_batch(uow: UnitOfWork, tenant: Tenant) -> Non
     async with uow.begin(tenant, CALL) as tx:
         for run in runs:
             await tx[RunStore].add(run)
-        assert await tx[PushStore].newest("src_1", "a") == runs[1]
-        assert await tx[PushStore].newest("src_1", "c") is None
-        assert await tx[PushStore].newest("src_2", "a") is None
+        assert await tx[PushStore].find_newest("src_1", "a") == runs[1]
+        assert await tx[PushStore].find_newest("src_1", "c") is None
+        assert await tx[PushStore].find_newest("src_2", "a") is None

@@ -14,7 +14,7 @@ import pytest_asyncio
 from redis.asyncio import Redis
 
 from adapters.arq.queue import ArqQueue
-from adapters.arq.worker import ArqWorker
+from adapters.arq.worker import ArqLaneSource
 from domain.kernel.errors import Unavailable
 from entrypoints.up.servers import Valkey
 from tests.support.memory.messages import MemoryQueue
@@ -37,7 +37,7 @@ class Kind:
         if self.valkey is None:
             self.queue.forget()
         else:
-            async with Redis.from_url(self.valkey.url()) as redis:
+            async with Redis.from_url(self.valkey.build_url()) as redis:
                 await redis.flushall()
 
     async def kill(self) -> None:
@@ -46,7 +46,7 @@ class Kind:
             self.queue.forget()
             self.queue.lost = True
         else:
-            async with Redis.from_url(self.valkey.url()) as redis:
+            async with Redis.from_url(self.valkey.build_url()) as redis:
                 os.kill((await redis.info("server"))["process_id"], signal.SIGKILL)
 
     async def revive(self) -> None:
@@ -65,8 +65,8 @@ async def kind(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         return
     valkey = Valkey(tmp_path)
     await valkey.start()
-    queue = ArqQueue(valkey.url())
-    yield Kind(queue, ArqWorker(valkey.url()).serve, valkey)
+    queue = ArqQueue(valkey.build_url())
+    yield Kind(queue, ArqLaneSource(valkey.build_url()).serve, valkey)
     await queue.close()
     await valkey.stop()
 
@@ -103,15 +103,15 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_a_wake_reaches_a_worker(kind: Kind) -> None:
     drains = Drains()
     async with served(kind, drains):
-        await kind.queue.wake("source:1")
-        await kind.queue.wake("source:2")
+        await kind.queue.notify("source:1")
+        await kind.queue.notify("source:2")
         await until(lambda: drains.counts == {"source:1": 1, "source:2": 1})
 
 
 async def test_many_wakes_become_one_while_the_lane_waits(kind: Kind) -> None:
     drains = Drains()
     for _ in range(20):
-        await kind.queue.wake("lane")
+        await kind.queue.notify("lane")
     async with served(kind, drains):
         await until(lambda: drains.counts["lane"] > 0)
         await asyncio.sleep(0.2)
@@ -122,7 +122,7 @@ async def test_a_wake_during_a_drain_is_not_lost(kind: Kind) -> None:
     drains = Drains()
     async with served(kind, drains):
         for turn in range(1, 11):
-            await kind.queue.wake("lane")
+            await kind.queue.notify("lane")
             await until(lambda turn=turn: drains.counts["lane"] >= turn)  # type: ignore[misc]
 
 
@@ -139,7 +139,7 @@ async def test_wakes_right_at_the_start_of_a_drain_are_not_lost(kind: Kind) -> N
     serving = asyncio.ensure_future(kind.serve(start, stop))
     for number in range(300):
         rows.append(number)
-        await kind.queue.wake("lane")
+        await kind.queue.notify("lane")
         await asyncio.sleep(number % 7 / 1000)
     await until(lambda: not rows)
     assert sorted(done) == list(range(300))
@@ -154,7 +154,7 @@ async def test_lanes_that_a_stopping_worker_took_are_left_to_others(kind: Kind) 
     drains.gate.clear()
     async with served(kind, drains):
         for lane in "abc":
-            await kind.queue.wake(lane)
+            await kind.queue.notify(lane)
         await asyncio.sleep(0.3)
     drains.gate.set()
     async with served(kind, drains):
@@ -162,41 +162,41 @@ async def test_lanes_that_a_stopping_worker_took_are_left_to_others(kind: Kind) 
 
 
 async def test_the_epoch_lasts_until_the_queue_forgets(kind: Kind) -> None:
-    first = await kind.queue.epoch()
-    assert first == await kind.queue.epoch()
+    first = await kind.queue.get_epoch()
+    assert first == await kind.queue.get_epoch()
     await kind.flush()
-    second = await kind.queue.epoch()
+    second = await kind.queue.get_epoch()
     assert second != first
     await kind.kill()
     with pytest.raises(Unavailable):
-        await kind.queue.epoch()
+        await kind.queue.get_epoch()
     await kind.revive()
-    assert await kind.queue.epoch() not in (first, second)
+    assert await kind.queue.get_epoch() not in (first, second)
 
 
-async def test_a_lost_queue_says_so_and_is_taken_up_again(kind: Kind) -> None:
+async def test_a_lost_queue_is_reported_and_resumed(kind: Kind) -> None:
     drains = Drains()
-    assert await kind.queue.healthy()
+    assert await kind.queue.is_healthy()
     async with served(kind, drains) as serving:
-        await kind.queue.wake("before")
+        await kind.queue.notify("before")
         await until(lambda: drains.counts["before"] == 1)
         await kind.kill()
-        assert not await kind.queue.healthy()
+        assert not await kind.queue.is_healthy()
         with pytest.raises(Unavailable):
-            await kind.queue.wake("lost")
+            await kind.queue.notify("lost")
         with pytest.raises(Unavailable):
             await asyncio.wait_for(serving, 5)
     await kind.revive()
-    assert await kind.queue.healthy()
+    assert await kind.queue.is_healthy()
     async with served(kind, drains):
-        await kind.queue.wake("after")
+        await kind.queue.notify("after")
         await until(lambda: drains.counts["after"] == 1)
 
 
 async def test_a_queue_can_be_made_while_its_server_is_down(tmp_path: Path) -> None:
     queue = ArqQueue(f"unix://{tmp_path}/none.sock")
-    assert not await queue.healthy()
+    assert not await queue.is_healthy()
     with pytest.raises(Unavailable):
-        await queue.wake("lane")
+        await queue.notify("lane")
     with pytest.raises(Unavailable):
-        await ArqWorker(f"unix://{tmp_path}/none.sock").serve(Drains().start, asyncio.Event())
+        await ArqLaneSource(f"unix://{tmp_path}/none.sock").serve(Drains().start, asyncio.Event())

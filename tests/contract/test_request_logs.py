@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from adapters.postgres import request_logs
-from adapters.postgres.stores import LOOKED
+from adapters.postgres.stores import SCAN_LIMIT
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio
 
 async def _all(backend: Backend, tenant: Tenant, limit: int = 100) -> list[RequestLog]:
     async def fetch(page_request: PageRequest) -> Page[RequestLog]:
-        async with backend.uow.read(tenant) as tx:
+        async with backend.uow.begin_reading(tenant) as tx:
             return await tx[RequestLogStore].page(page_request, RequestLogFilter())
 
     return await walk(fetch, limit)
@@ -40,7 +40,7 @@ async def test_keeps_every_field(backend: Backend, tenant: Tenant) -> None:
     )
     bare = builders.request_log(tenant, route=None, ip=None, user_agent=None)
     await backend.sink.write([full, bare])
-    async with backend.uow.read(tenant) as tx:
+    async with backend.uow.begin_reading(tenant) as tx:
         assert await tx[RequestLogStore].get(full.id) == full
         assert await tx[RequestLogStore].get(bare.id) == bare
         assert await tx[RequestLogStore].get(new_id("req")) is None
@@ -55,11 +55,11 @@ async def test_any_text_from_outside(backend: Backend, tenant: Tenant, text: str
     odd = builders.request_log(tenant, path=f"/v1/{text}", query=text, user_agent=text, idempotency_key=text, ip=text)
     neighbours = [builders.request_log(await backend.tenant()), builders.request_log(tenant)]
     await backend.sink.write([neighbours[0], odd, neighbours[1]])
-    async with backend.uow.read(tenant) as tx:
+    async with backend.uow.begin_reading(tenant) as tx:
         kept = await tx[RequestLogStore].get(odd.id)
         assert await tx[RequestLogStore].get(neighbours[1].id) == neighbours[1]
     assert kept is not None and kept.user_agent in (text, text.replace("\0", "").replace("\ud800", ""))
-    async with backend.uow.read(neighbours[0].tenant) as tx:
+    async with backend.uow.begin_reading(neighbours[0].tenant) as tx:
         assert await tx[RequestLogStore].get(neighbours[0].id) == neighbours[0]
 
 
@@ -67,7 +67,7 @@ async def test_the_newest_of_a_reused_id(backend: Backend, tenant: Tenant) -> No
     first = builders.request_log(tenant, path="/v1/first")
     second = first._replace(path="/v1/second", created_at=first.created_at + timedelta(seconds=1))
     await backend.sink.write([second, first])
-    async with backend.uow.read(tenant) as tx:
+    async with backend.uow.begin_reading(tenant) as tx:
         assert await tx[RequestLogStore].get(first.id) == second
     assert len(await _all(backend, tenant)) == 2
 
@@ -78,7 +78,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     await backend.sink.write(list(logs.values()))
     for one, log in logs.items():
         assert await _all(backend, one) == [log]
-    async with backend.uow.read(test) as tx:
+    async with backend.uow.begin_reading(test) as tx:
         assert await tx[RequestLogStore].get(logs[tenant].id) is None
 
 
@@ -96,7 +96,7 @@ async def test_pages_backwards(backend: Backend, tenant: Tenant, limit: int) -> 
     await backend.sink.write(logs)
 
     async def fetch(page_request: PageRequest) -> Page[RequestLog]:
-        async with backend.uow.read(tenant) as tx:
+        async with backend.uow.begin_reading(tenant) as tx:
             return await tx[RequestLogStore].page(page_request, RequestLogFilter())
 
     page = await fetch(PageRequest(5))
@@ -132,8 +132,8 @@ async def test_filters_over_many_days(
 ) -> None:
     """Whatever is asked for, walking either way shows what passes, each once, also where a page ends before it is full."""
     if few:
-        monkeypatch.setattr(request_logs, "LOOKED", 4)
-        statement = request_logs.SQL["list"].replace(f"LIMIT {LOOKED}", "LIMIT 4")
+        monkeypatch.setattr(request_logs, "SCAN_LIMIT", 4)
+        statement = request_logs.SQL["list"].replace(f"LIMIT {SCAN_LIMIT}", "LIMIT 4")
         monkeypatch.setitem(request_logs.SQL, "list", statement)
     dice, logs = Random(7), []
     for number in range(120):
@@ -153,7 +153,7 @@ async def test_filters_over_many_days(
     for wanted in WANTED:
 
         async def fetch(page_request: PageRequest, wanted: RequestLogFilter = wanted) -> Page[RequestLog]:
-            async with backend.uow.read(tenant) as tx:
+            async with backend.uow.begin_reading(tenant) as tx:
                 return await tx[RequestLogStore].page(page_request, wanted)
 
         expected = [log for log in logs if filters.request_matches(wanted, log)]

@@ -14,7 +14,7 @@ from domain.kernel.tenancy import Tenant
 from domain.runs.model import (
     CheckInput,
     Checkpoint,
-    Fetched,
+    FetchRecord,
     NewestRun,
     PushInput,
     Run,
@@ -22,8 +22,8 @@ from domain.runs.model import (
     RunError,
     RunErrorCode,
     RunFilter,
+    RunWait,
     UploadInput,
-    Waiting,
 )
 from domain.runs.ports import RunStore
 from ports.unit_of_work import UnitOfWork
@@ -60,7 +60,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         served_by="admin_graphql",
         stats={"rows": 12, "problems": 2},
         error=RunError("fetch_failed", "It answered 503."),
-        waiting=Waiting("rate_limited", NOW + timedelta(seconds=60), 2, "Retry-After: 60"),
+        waiting=RunWait("rate_limited", NOW + timedelta(seconds=60), 2, "Retry-After: 60"),
         problems=(
             Problem("sku", "missing", "No key.", line=3, column="SKU", sheet="Prices"),
             Problem("a", "missing", "c"),
@@ -69,16 +69,16 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         finished_at=NOW + timedelta(microseconds=7),
         snapshot="snapshots/ab/cd",
         input=UploadInput("upl_1", "uploads/upl_1"),
-        fetched=Fetched("5e77", whole=False, etag='W/"1"', last_modified="Fri, 20 Nov 2026 13:08:00 GMT"),
+        fetched=FetchRecord("5e77", whole=False, etag='W/"1"', last_modified="Fri, 20 Nov 2026 13:08:00 GMT"),
         checkpoint=Checkpoint(7, "12 of 40 by 3000"),
         waits=2,
-        turns=3,
+        host_waits=3,
         accept_shrink=True,
         columns=(RunColumn("SKU", 0, "Prices", "sku"), RunColumn("Zorb", 1, reason=UnmappedReason.UNKNOWN)),
         mappings=("map_1", "map_2"),
     )
     await _add(uow, tenant, run)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].get(run.id) == run
         assert await tx[RunStore].get("run_0000000000000000000000") is None
 
@@ -88,7 +88,7 @@ async def test_keeps_what_was_pushed(uow: UnitOfWork, tenant: Tenant) -> None:
         "src_1", trigger="push", input=PushInput("monday", parts=3, records=9, open=False, complete=True)
     )
     await _add(uow, tenant, run)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].get(run.id) == run
 
 
@@ -96,9 +96,9 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     run = builders.run("src_1")
     await _add(backend.uow, tenant, run)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
-        async with backend.uow.read(other) as tx:
+        async with backend.uow.begin_reading(other) as tx:
             assert await tx[RunStore].get(run.id) is None
-            assert await tx[RunStore].open("src_1") is None
+            assert await tx[RunStore].find_open("src_1") is None
             assert (await tx[RunStore].page(PageRequest(), RunFilter("src_1"))).items == ()
         await _add(backend.uow, other, builders.run("src_1"))
 
@@ -111,21 +111,21 @@ async def test_one_open_run_of_a_source_and_stream(uow: UnitOfWork, tenant: Tena
         await _add(uow, tenant, builders.run("src_1"))
     await _add(uow, tenant, builders.run("src_1", stream="stock"), builders.run("src_2"))
     async with uow.begin(tenant, CALL) as tx:
-        await tx[RunStore].save(first.ended("failed", NOW, RunError("fetch_failed", "No.")))
+        await tx[RunStore].save(first.with_end("failed", NOW, RunError("fetch_failed", "No.")))
     await _add(uow, tenant, builders.run("src_1"))
 
 
 @pytest.mark.parametrize("trigger", ["push", "mail"])
 async def test_what_is_handed_in_queues_up(uow: UnitOfWork, tenant: Tenant, trigger: str) -> None:
     await _add(uow, tenant, *(builders.run("src_1", trigger=trigger) for _ in range(3)))
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert len((await tx[RunStore].page(PageRequest(), RunFilter("src_1"))).items) == 3
 
 
 async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
     run = builders.run("src_1")
     await _add(uow, tenant, run)
-    changed = replace(run.started(NOW), stage="map", stats={"rows": 3}, served_by="rest", snapshot="snapshots/1")
+    changed = replace(run.with_start(NOW), stage="map", stats={"rows": 3}, served_by="rest", snapshot="snapshots/1")
     async with uow.begin(tenant, CALL) as tx:
         await tx[RunStore].save(changed)
         assert await tx[RunStore].get(run.id) == changed
@@ -134,11 +134,11 @@ async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
 async def test_open(uow: UnitOfWork, tenant: Tenant) -> None:
     stock = builders.run("src_1", stream="stock", status="running")
     await _add(uow, tenant, _ended("src_1"), stock, builders.run("src_2"))
-    async with uow.read(tenant) as tx:
-        assert await tx[RunStore].open("src_1") == stock
-        assert await tx[RunStore].open("src_1", "stock") == stock
-        assert await tx[RunStore].open("src_1", "catalogue") is None
-        assert await tx[RunStore].open("src_3") is None
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[RunStore].find_open("src_1") == stock
+        assert await tx[RunStore].find_open("src_1", "stock") == stock
+        assert await tx[RunStore].find_open("src_1", "catalogue") is None
+        assert await tx[RunStore].find_open("src_3") is None
 
 
 async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -150,12 +150,12 @@ async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None
     cancelled = _ended("src_1", id=ids["cancelled"], status="cancelled", snapshot="snapshots/4")
     open_run = builders.run("src_1", id=ids["open"])
     await _add(uow, tenant, good, _ended("src_1", id=ids["unread"]), failed, cancelled, open_run, other)
-    async with uow.read(tenant) as tx:
-        assert await tx[RunStore].last_good("src_1", "catalogue") == good
-        assert await tx[RunStore].last_ended("src_1", "catalogue") == failed
-        assert await tx[RunStore].last_good("src_1", "stock") == other
-        assert await tx[RunStore].last_ended("src_2", "stock") is None
-        assert await tx[RunStore].last_good("src_2", "catalogue") is None
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[RunStore].find_last_successful("src_1", "catalogue") == good
+        assert await tx[RunStore].find_last_succeeded_or_failed("src_1", "catalogue") == failed
+        assert await tx[RunStore].find_last_successful("src_1", "stock") == other
+        assert await tx[RunStore].find_last_succeeded_or_failed("src_2", "stock") is None
+        assert await tx[RunStore].find_last_successful("src_2", "catalogue") is None
 
 
 async def test_replayable(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -163,19 +163,19 @@ async def test_replayable(uow: UnitOfWork, tenant: Tenant) -> None:
     before = _ended("src_1", id=ids[0], status="needs_mapping", snapshot="snapshots/0")
     good = _ended("src_1", id=ids[1], snapshot="snapshots/1")
     unread = _ended("src_1", id=ids[2], status="needs_mapping")
-    asking = _ended("src_1", id=ids[3], status="needs_mapping", snapshot="snapshots/3")
+    waiting = _ended("src_1", id=ids[3], status="needs_mapping", snapshot="snapshots/3")
     failed = _ended("src_1", id=ids[4], status="failed", snapshot="snapshots/4")
     await _add(uow, tenant, before)
-    async with uow.read(tenant) as tx:
-        assert list(await tx[RunStore].replayable("src_1", "catalogue")) == [before]
+    async with uow.begin_reading(tenant) as tx:
+        assert list(await tx[RunStore].list_replayable("src_1", "catalogue")) == [before]
     await _add(uow, tenant, good, unread)
-    async with uow.read(tenant) as tx:
-        assert list(await tx[RunStore].replayable("src_1", "catalogue")) == [good], "what was asked before is over"
-    await _add(uow, tenant, asking, failed)
-    async with uow.read(tenant) as tx:
-        assert list(await tx[RunStore].replayable("src_1", "catalogue")) == [asking, good]
-        assert list(await tx[RunStore].replayable("src_1", "stock")) == []
-        assert list(await tx[RunStore].replayable("src_2", "catalogue")) == []
+    async with uow.begin_reading(tenant) as tx:
+        assert list(await tx[RunStore].list_replayable("src_1", "catalogue")) == [good], "what was asked before is over"
+    await _add(uow, tenant, waiting, failed)
+    async with uow.begin_reading(tenant) as tx:
+        assert list(await tx[RunStore].list_replayable("src_1", "catalogue")) == [waiting, good]
+        assert list(await tx[RunStore].list_replayable("src_1", "stock")) == []
+        assert list(await tx[RunStore].list_replayable("src_2", "catalogue")) == []
 
 
 async def test_refused(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -184,13 +184,13 @@ async def test_refused(uow: UnitOfWork, tenant: Tenant) -> None:
     refused = _ended("src_1", id=ids[0], status="failed", snapshot="snapshots/0", error=error)
     unread = _ended("src_1", id=ids[1], status="failed", error=error)
     await _add(uow, tenant, refused, unread)
-    async with uow.read(tenant) as tx:
-        assert await tx[RunStore].refused("src_1", "catalogue") == refused
-        assert await tx[RunStore].refused("src_1", "stock") is None
-        assert await tx[RunStore].refused("src_2", "catalogue") is None
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[RunStore].find_run_over_removal_limit("src_1", "catalogue") == refused
+        assert await tx[RunStore].find_run_over_removal_limit("src_1", "stock") is None
+        assert await tx[RunStore].find_run_over_removal_limit("src_2", "catalogue") is None
     await _add(uow, tenant, _ended("src_1", id=ids[2], snapshot="snapshots/2"))
-    async with uow.read(tenant) as tx:
-        assert await tx[RunStore].refused("src_1", "catalogue") is None, "a good run came after it"
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[RunStore].find_run_over_removal_limit("src_1", "catalogue") is None, "a good run came after it"
 
 
 async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -198,7 +198,7 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
     await _add(uow, tenant, *runs, *(_ended("src_2") for _ in range(3)))
 
     async def fetch(page_request: PageRequest) -> Page[Run]:
-        async with uow.read(tenant) as tx:
+        async with uow.begin_reading(tenant) as tx:
             return await tx[RunStore].page(page_request, RunFilter("src_1"))
 
     async def insert() -> None:
@@ -209,24 +209,24 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
     await check_inserts(fetch, insert, expected, _id)
 
 
-async def test_stock_checks_stand_beside_the_runs_of_a_stream(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_stock_checks_run_alongside_the_runs_of_a_stream(uow: UnitOfWork, tenant: Tenant) -> None:
     checks = [
         builders.run("src_1", trigger="stock_check", stream="stock", input=CheckInput(f"chk_{number}", "var_1"))
         for number in range(3)
     ]
     ended = _ended("src_1", trigger="stock_check", stream="stock")
     await _add(uow, tenant, *checks, ended, builders.run("src_2", trigger="stock_check", stream="stock"))
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert await tx[RunStore].get(checks[0].id) == checks[0]
-        assert await tx[RunStore].open("src_1") is None and await tx[RunStore].open("src_1", "stock") is None
-        assert list(await tx[RunStore].open_checks("src_1", 10)) == checks
-        assert list(await tx[RunStore].open_checks("src_1", 2)) == checks[:2]
-        assert await tx[RunStore].last_ended("src_1", "stock") is None
+        assert await tx[RunStore].find_open("src_1") is None and await tx[RunStore].find_open("src_1", "stock") is None
+        assert list(await tx[RunStore].list_open_checks("src_1", 10)) == checks
+        assert list(await tx[RunStore].list_open_checks("src_1", 2)) == checks[:2]
+        assert await tx[RunStore].find_last_succeeded_or_failed("src_1", "stock") is None
     pull = builders.run("src_1", stream="stock")
     await _add(uow, tenant, pull)
-    async with uow.read(tenant) as tx:
-        assert await tx[RunStore].open("src_1", "stock") == pull
-        assert list(await tx[RunStore].open_checks("src_1", 10)) == checks
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[RunStore].find_open("src_1", "stock") == pull
+        assert list(await tx[RunStore].list_open_checks("src_1", 10)) == checks
 
 
 async def test_newest(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -238,5 +238,7 @@ async def test_newest(uow: UnitOfWork, tenant: Tenant) -> None:
     check = _ended("src_1", id=ids[2], trigger="stock_check", created_at=noon)
     old = _ended("src_2", id=ids[3], created_at=noon - timedelta(days=1))
     await _add(uow, tenant, older, newer, check, old)
-    async with uow.read(tenant) as tx:
-        assert list(await tx[RunStore].newest(["src_1", "src_2"], noon)) == [NewestRun("src_1", newer.id, newer.status)]
+    async with uow.begin_reading(tenant) as tx:
+        assert list(await tx[RunStore].list_newest(["src_1", "src_2"], noon)) == [
+            NewestRun("src_1", newer.id, newer.status)
+        ]

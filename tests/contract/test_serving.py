@@ -10,8 +10,8 @@ import pytest_asyncio
 from domain.changes.model import FeedPosition
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import shard_of
-from domain.webhooks.ports import DeliveryLog, Progress, Shards, Subscriber, WebhookStore
+from domain.webhooks.model import compute_shard
+from domain.webhooks.ports import DeliveryProgress, DeliveryStore, Shards, Subscriber, WebhookStore
 from tests.contract.desk import CALL, Desk, settled, until
 from tests.support.backend import Backend
 
@@ -25,53 +25,57 @@ async def desk(backend: Backend, tenant: Tenant) -> Desk:
 
 
 class Stumbling:
-    """A delivery log that fails for one endpoint as often as it is told to, and waits where it is told to."""
+    """A delivery storage that fails for one endpoint as often as it is told to, and waits where it is told to."""
 
-    def __init__(self, log: DeliveryLog) -> None:
+    def __init__(self, log: DeliveryStore) -> None:
         self._log = log
         self.endpoint = ""
         self.fails = {"known": 0, "open": 0}
         self.gate = asyncio.Event()
         self.gate.set()
-        self.asked = 0
+        self.lookups = 0
 
     async def _stumble(self, name: str, endpoint: str) -> None:
         if endpoint == self.endpoint and self.fails[name]:
             self.fails[name] -= 1
             raise Unavailable
 
-    async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
+    async def list_subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
         """As the log."""
-        return await self._log.subscribers(shards)
+        return await self._log.list_subscribers(shards)
 
-    async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
+    async def get_subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
         """As the log, once the gate is open."""
-        found = await self._log.subscriber(tenant, endpoint)
-        self.asked += 1
+        found = await self._log.get_subscriber(tenant, endpoint)
+        self.lookups += 1
         await self.gate.wait()
         return found
 
-    async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:
+    async def list_known_positions(
+        self, tenant: Tenant, endpoint: str, after: FeedPosition
+    ) -> frozenset[tuple[bool, int]]:
         """As the log, unless it stumbles."""
         await self._stumble("known", endpoint)
-        return await self._log.known(tenant, endpoint, after)
+        return await self._log.list_known_positions(tenant, endpoint, after)
 
-    async def open(self, tenant: Tenant, endpoint: str) -> Any:
+    async def list_open(self, tenant: Tenant, endpoint: str) -> Any:
         """As the log, unless it stumbles."""
         await self._stumble("open", endpoint)
-        return await self._log.open(tenant, endpoint)
+        return await self._log.list_open(tenant, endpoint)
 
-    async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
+    async def get_body(self, tenant: Tenant, delivery: str) -> bytes | None:
         """As the log."""
-        return await self._log.body(tenant, delivery)
+        return await self._log.get_body(tenant, delivery)
 
-    async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
+    async def filter_by_categories(
+        self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]
+    ) -> frozenset[str]:
         """As the log."""
-        return await self._log.filed_under(tenant, products, categories)
+        return await self._log.filter_by_categories(tenant, products, categories)
 
-    async def record(self, progress: Progress) -> None:
+    async def record_progress(self, progress: DeliveryProgress) -> None:
         """As the log."""
-        await self._log.record(progress)
+        await self._log.record_progress(progress)
 
 
 class Changing:
@@ -86,11 +90,11 @@ class Changing:
         """What is held, of which nothing was given up."""
         return await self._shards.rebalance() - self.released
 
-    async def surplus(self) -> frozenset[int]:
+    async def find_surplus(self) -> frozenset[int]:
         """What is asked back."""
         return self.wanted_back - self.released
 
-    async def members(self) -> int:
+    async def count_workers(self) -> int:
         """This one and the one that asks."""
         return 2
 
@@ -105,7 +109,7 @@ class Changing:
 
 
 @pytest.mark.parametrize("step", ["known", "open"])
-async def test_an_endpoint_that_could_not_be_taken_up_at_first(desk: Desk, step: str) -> None:
+async def test_an_endpoint_that_could_not_be_loaded_at_first(desk: Desk, step: str) -> None:
     log = Stumbling(desk.backend.delivery_log)
     log.fails[step] = 2
     endpoint = await desk.endpoint()
@@ -117,7 +121,7 @@ async def test_an_endpoint_that_could_not_be_taken_up_at_first(desk: Desk, step:
     assert len(desk.receivers.at(endpoint.url)) == 1
 
 
-async def test_a_change_that_could_not_be_taken_up_at_first(desk: Desk) -> None:
+async def test_a_change_that_could_not_be_loaded_at_first(desk: Desk) -> None:
     log = Stumbling(desk.backend.delivery_log)
     endpoint = await desk.endpoint()
     async with desk.delivering(log=log):
@@ -125,7 +129,7 @@ async def test_a_change_that_could_not_be_taken_up_at_first(desk: Desk) -> None:
         [delivery] = await settled(desk, endpoint, 1)
         log.endpoint, log.fails["open"] = endpoint.id, 1
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
-            await tx[WebhookStore].resend(delivery, tx.now)
+            await tx[WebhookStore].requeue(delivery, tx.now)
         await until(lambda: len(desk.receivers.at(endpoint.url)) == 2)
         await desk.publish(desk.changed("ofr_2"))
         await until(lambda: len(desk.receivers.at(endpoint.url)) == 3)
@@ -139,12 +143,12 @@ async def test_an_endpoint_whose_shard_is_given_up_while_it_is_looked_up(desk: D
         await settled(desk, other, 1)
         log.gate.clear()
         endpoint = await desk.endpoint()
-        await until(lambda: log.asked)
-        shards.wanted_back = frozenset((shard_of(endpoint.id),))
+        await until(lambda: log.lookups)
+        shards.wanted_back = frozenset((compute_shard(endpoint.id),))
         await until(lambda: shards.released == shards.wanted_back, seconds=20)
         log.gate.set()
         await desk.publish(desk.changed("ofr_2"))
-        await until(lambda: len(desk.receivers.at(other.url)) == 2 or shard_of(other.id) in shards.released)
+        await until(lambda: len(desk.receivers.at(other.url)) == 2 or compute_shard(other.id) in shards.released)
         await asyncio.sleep(0.2)
     assert not desk.receivers.at(endpoint.url)
 
@@ -152,7 +156,7 @@ async def test_an_endpoint_whose_shard_is_given_up_while_it_is_looked_up(desk: D
 async def test_it_ends_though_its_shards_are_lost_in_the_same_moment(desk: Desk) -> None:
     async with asyncio.timeout(20):
         async with desk.delivering() as deliverer:
-            await until(lambda: deliverer._held)
+            await until(lambda: deliverer._shard_numbers)
             await asyncio.sleep(0.1)
-            deliverer._lost()
+            deliverer._discard_state()
             await asyncio.sleep(0)

@@ -9,7 +9,7 @@ import pytest
 from domain.kernel.errors import PreconditionFailed
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
-from domain.kernel.resource import changed
+from domain.kernel.resource import with_changes
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Schedule, Source, SourceStatus, StatusReason
 from domain.sources.ports import SourceStore
@@ -50,7 +50,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         version=7,
     )
     await _add(uow, tenant, source)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert await tx[SourceStore].get(source.id) == source
         assert (await tx[SourceStore].page(PageRequest())).items == (source,)
 
@@ -77,7 +77,7 @@ async def test_who_counts_at_once_counts_what_the_others_added(backend: Backend,
 
 
 async def test_an_unknown_one_is_none(uow: UnitOfWork, tenant: Tenant) -> None:
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert await tx[SourceStore].get("src_0000000000000000000000") is None
 
 
@@ -89,13 +89,13 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
             assert await tx[SourceStore].get(source.id) is None
             assert await tx[SourceStore].get(source.id, lock=True) is None
             assert (await tx[SourceStore].page(PageRequest())).items == ()
-            assert await tx[SourceStore].sealed(source.id) is None
+            assert await tx[SourceStore].load_encrypted_credentials(source.id) is None
 
 
 async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source(version=3)
     await _add(uow, tenant, source)
-    renamed = changed(source, builders.MOMENT, name="changed")
+    renamed = with_changes(source, builders.MOMENT, name="changed")
     async with uow.begin(tenant, CALL) as tx:
         await tx[SourceStore].save(renamed, expected_version=3)
         with pytest.raises(PreconditionFailed):
@@ -110,18 +110,18 @@ async def test_seals_and_forgets_credentials(uow: UnitOfWork, tenant: Tenant) ->
     source = builders.source()
     await _add(uow, tenant, source)
     async with uow.begin(tenant, CALL) as tx:
-        await tx[SourceStore].seal(source.id, b"\x00sealed\xff")
-        await tx[SourceStore].save(changed(source, tx.now, has_credentials=True))
+        await tx[SourceStore].save_encrypted_credentials(source.id, b"\x00sealed\xff")
+        await tx[SourceStore].save(with_changes(source, tx.now, has_credentials=True))
     async with uow.begin(tenant, CALL) as tx:
         found = await tx[SourceStore].get(source.id)
         assert found is not None and found.has_credentials
-        assert await tx[SourceStore].sealed(source.id) == b"\x00sealed\xff"
-        await tx[SourceStore].save(changed(found, tx.now, name="still sealed"))
-        assert await tx[SourceStore].sealed(source.id) == b"\x00sealed\xff"
-        await tx[SourceStore].seal(source.id, None)
+        assert await tx[SourceStore].load_encrypted_credentials(source.id) == b"\x00sealed\xff"
+        await tx[SourceStore].save(with_changes(found, tx.now, name="still sealed"))
+        assert await tx[SourceStore].load_encrypted_credentials(source.id) == b"\x00sealed\xff"
+        await tx[SourceStore].save_encrypted_credentials(source.id, None)
         found = await tx[SourceStore].get(source.id)
         assert found is not None and not found.has_credentials
-        assert await tx[SourceStore].sealed(source.id) is None
+        assert await tx[SourceStore].load_encrypted_credentials(source.id) is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 23])
@@ -129,17 +129,17 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -
     sources = [builders.source() for _ in range(count)]
     await _add(uow, tenant, *sources)
     await _add(uow, replace(tenant, livemode=False), builders.source())
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         expected = sorted(sources, key=_id, reverse=True)
         await check_both_ways(tx[SourceStore].page, expected, _id)
 
 
-async def test_pages_stand_while_sources_come(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_pages_are_stable_while_sources_are_added(uow: UnitOfWork, tenant: Tenant) -> None:
     sources = [builders.source() for _ in range(9)]
     await _add(uow, tenant, *sources)
 
     async def fetch(page_request: PageRequest) -> Page[Source]:
-        async with uow.read(tenant) as tx:
+        async with uow.begin_reading(tenant) as tx:
             return await tx[SourceStore].page(page_request)
 
     async def insert() -> None:
@@ -158,13 +158,13 @@ async def test_due_pulls(backend: Backend, tenant: Tenant) -> None:
     test = builders.source(next_pull=now - 2 * ago)
     await _add(backend.uow, tenant, both, late, later, *stopped, builders.source())
     await _add(backend.uow, replace(tenant, livemode=False), test)
-    due = [pull for pull in await backend.schedule.due(now, 10_000) if pull[0].org == tenant.org]
+    due = [pull for pull in await backend.schedule.list_due(now, 10_000) if pull[0].org == tenant.org]
     assert due == [
         (tenant, both.id, "catalogue"),
         (replace(tenant, livemode=False), test.id, "catalogue"),
         (tenant, both.id, "stock"),
         (tenant, late.id, "catalogue"),
     ]
-    assert len(await backend.schedule.due(now, 1)) == 1
-    earliest = await backend.schedule.next_due()
+    assert len(await backend.schedule.list_due(now, 1)) == 1
+    earliest = await backend.schedule.find_next_due()
     assert earliest is not None and earliest <= now - 3 * ago

@@ -10,7 +10,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member
 from domain.orgs.ports import OrgStore
-from domain.sso.model import Connection, Domain, Subject
+from domain.sso.model import LinkedIdentity, MailDomain, SsoConnection
 from domain.sso.ports import SsoStore
 from tests.support import builders
 from tests.support.backend import Backend
@@ -20,8 +20,8 @@ HOUR = timedelta(hours=1)
 THEN = builders.MOMENT
 
 
-def _connection(org: str, **changes: object) -> Connection:
-    made = Connection(org, "https://id.example", "client", b"sealed", "viewer", False, True, None, THEN, THEN)
+def _connection(org: str, **changes: object) -> SsoConnection:
+    made = SsoConnection(org, "https://id.example", "client", b"sealed", "viewer", False, True, None, THEN, THEN)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
@@ -54,65 +54,65 @@ async def test_a_connection_is_kept_changed_and_removed(backend: Backend) -> Non
 
 async def test_a_proven_domain_leads_to_its_connection(backend: Backend) -> None:
     first, second = await backend.tenant(), await backend.tenant()
-    waiting = Domain(first.org, _name(), "token", None, None, None, THEN)
+    waiting = MailDomain(first.org, _name(), "token", None, None, None, THEN)
     proven = replace(waiting, proven_at=THEN, looked_at=THEN)
     for tenant in (first, second):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
             await tx[SsoStore].save(_connection(tenant.org))
-            await tx[SsoStore].put_domain(replace(waiting, org=tenant.org))
-    assert await backend.sso.of_domain(waiting.domain) is None
+            await tx[SsoStore].save_domain(replace(waiting, org=tenant.org))
+    assert await backend.sso.find_by_domain(waiting.domain) is None
     async with backend.uow.begin(first, builders.CALL) as tx:
-        await tx[SsoStore].put_domain(proven)
+        await tx[SsoStore].save_domain(proven)
         assert list(await tx[SsoStore].domains()) == [proven]
-    assert await backend.sso.of_domain(waiting.domain) == _connection(first.org)
+    assert await backend.sso.find_by_domain(waiting.domain) == _connection(first.org)
     with pytest.raises(Conflict):
         async with backend.uow.begin(second, builders.CALL) as tx:
-            await tx[SsoStore].put_domain(replace(proven, org=second.org))
+            await tx[SsoStore].save_domain(replace(proven, org=second.org))
     async with backend.uow.begin(first, builders.CALL) as tx:
         await tx[SsoStore].save(_connection(first.org, enabled=False))
-    assert await backend.sso.of_domain(waiting.domain) is None
+    assert await backend.sso.find_by_domain(waiting.domain) is None
     async with backend.uow.begin(first, builders.CALL) as tx:
         assert await tx[SsoStore].remove_domain(waiting.domain)
         assert not await tx[SsoStore].remove_domain(waiting.domain)
         assert list(await tx[SsoStore].domains()) == []
-    async with backend.uow.read(second) as tx:
+    async with backend.uow.begin_reading(second) as tx:
         assert [one.domain for one in await tx[SsoStore].domains()] == [waiting.domain]
 
 
 async def test_what_is_due_is_looked_at_by_age(backend: Backend) -> None:
     tenant = await backend.tenant()
     made = [
-        Domain(tenant.org, _name(), "t", THEN, None, THEN + n * HOUR, THEN) if n < 3 else
-        Domain(tenant.org, _name(), "t", None, None, THEN, THEN) for n in range(4)
+        MailDomain(tenant.org, _name(), "t", THEN, None, THEN + n * HOUR, THEN) if n < 3 else
+        MailDomain(tenant.org, _name(), "t", None, None, THEN, THEN) for n in range(4)
     ]  # fmt: skip
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for one in made:
-            await tx[SsoStore].put_domain(one)
-    due = [one for one in await backend.sso.due(THEN + 2 * HOUR, 10_000) if one.org == tenant.org]
+            await tx[SsoStore].save_domain(one)
+    due = [one for one in await backend.sso.list_domains_to_check(THEN + 2 * HOUR, 10_000) if one.org == tenant.org]
     assert due == made[:2]
 
 
 async def test_a_subject_is_one_user_and_a_user_one_subject(backend: Backend) -> None:
     tenant, other = await backend.tenant(), await backend.tenant()
     user = new_id("usr")
-    made = Subject(tenant.org, "https://id.example", "s-1", user, "a@x.example", THEN, THEN)
+    made = LinkedIdentity(tenant.org, "https://id.example", "s-1", user, "a@x.example", THEN, THEN)
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx[SsoStore].bind(made)
-        assert await tx[SsoStore].subject(made.issuer, "s-1") == made
-        assert await tx[SsoStore].subject_of(made.issuer, user) == made
-        assert await tx[SsoStore].subject("https://else.example", "s-1") is None
-        await tx[SsoStore].bind(seen := replace(made, email="b@x.example", seen_at=THEN + HOUR))
-        assert await tx[SsoStore].subject(made.issuer, "s-1") == seen
-        await tx[SsoStore].bind(moved := replace(made, subject="s-2"))
-        assert await tx[SsoStore].subject(made.issuer, "s-1") is None
-        assert await tx[SsoStore].subject_of(made.issuer, user) == moved
+        await tx[SsoStore].save_linked_identity(made)
+        assert await tx[SsoStore].find_linked_identity(made.issuer, "s-1") == made
+        assert await tx[SsoStore].find_linked_identity_by_user(made.issuer, user) == made
+        assert await tx[SsoStore].find_linked_identity("https://else.example", "s-1") is None
+        await tx[SsoStore].save_linked_identity(seen := replace(made, email="b@x.example", seen_at=THEN + HOUR))
+        assert await tx[SsoStore].find_linked_identity(made.issuer, "s-1") == seen
+        await tx[SsoStore].save_linked_identity(moved := replace(made, subject="s-2"))
+        assert await tx[SsoStore].find_linked_identity(made.issuer, "s-1") is None
+        assert await tx[SsoStore].find_linked_identity_by_user(made.issuer, user) == moved
     async with backend.uow.begin(other, builders.CALL) as tx:
-        assert await tx[SsoStore].subject(made.issuer, "s-2") is None
-        await tx[SsoStore].bind(replace(moved, org=other.org))
+        assert await tx[SsoStore].find_linked_identity(made.issuer, "s-2") is None
+        await tx[SsoStore].save_linked_identity(replace(moved, org=other.org))
         await tx[SsoStore].remove()
-        assert await tx[SsoStore].subject(made.issuer, "s-2") is None
-    async with backend.uow.read(tenant) as tx:
-        assert await tx[SsoStore].subject(made.issuer, "s-2") == moved
+        assert await tx[SsoStore].find_linked_identity(made.issuer, "s-2") is None
+    async with backend.uow.begin_reading(tenant) as tx:
+        assert await tx[SsoStore].find_linked_identity(made.issuer, "s-2") == moved
 
 
 async def test_members_of_domains(backend: Backend) -> None:
@@ -125,6 +125,6 @@ async def test_members_of_domains(backend: Backend) -> None:
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for member in made:
             await tx[OrgStore].add_member(member)
-    async with backend.uow.read(tenant) as tx:
-        assert list(await tx[SsoStore].members_of([domain])) == made[:1]
+    async with backend.uow.begin_reading(tenant) as tx:
+        assert list(await tx[SsoStore].list_members_in_domains([domain])) == made[:1]
         assert await tx[SsoStore].member(made[1].user) == made[1] and await tx[SsoStore].member(new_id("usr")) is None

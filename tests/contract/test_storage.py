@@ -11,11 +11,11 @@ import pytest
 
 from domain.kernel import retention
 from domain.kernel.tenancy import Tenant
-from domain.orgs.model import Meter
+from domain.orgs.model import MeterAllowance
 from domain.runs.model import Run
 from domain.runs.ports import PushStore, RunStore
-from domain.storage.keeping import new_snapshot
-from domain.storage.model import StoredKind, StoredObject, push_key, snapshot_key, upload_key
+from domain.storage.admission import create_snapshot_entry
+from domain.storage.model import StoredKind, StoredObject, build_push_key, build_snapshot_key, build_upload_key
 from domain.storage.ports import StorageLedger
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
@@ -28,7 +28,7 @@ DAY = timedelta(days=1)
 
 async def tenant_of_plan(backend: Backend, included: int) -> Tenant:
     """A tenant whose plan includes so many bytes."""
-    plan = builders.plan(f"p{token_hex(6)}", meters={"stored_bytes": Meter(included, 1, 0)})
+    plan = builders.plan(f"p{token_hex(6)}", meters={"stored_bytes": MeterAllowance(included, 1, 0)})
     await backend.offer(plan)
     organisation = builders.organisation(plan=plan)
     await backend.registry.create(organisation)
@@ -37,11 +37,11 @@ async def tenant_of_plan(backend: Backend, included: int) -> Tenant:
 
 def snapshot(tx: Tx, content: str, bytes: int, *, age: timedelta = timedelta(), run: str = "run_1") -> StoredObject:
     """A snapshot that was fetched so long ago."""
-    return new_snapshot(tx.tenant, run, content, bytes, tx.now - age)
+    return create_snapshot_entry(tx.tenant, run, content, bytes, tx.now - age)
 
 
 def upload(tx: Tx, id: str, bytes: int, *, age: timedelta = timedelta()) -> StoredObject:
-    return StoredObject(upload_key(tx.tenant, id), StoredKind.UPLOAD, bytes, tx.now - age)
+    return StoredObject(build_upload_key(tx.tenant, id), StoredKind.UPLOAD, bytes, tx.now - age)
 
 
 async def kept(uow: UnitOfWork, tenant: Tenant, *made: tuple[str, int, timedelta]) -> list[str]:
@@ -49,7 +49,7 @@ async def kept(uow: UnitOfWork, tenant: Tenant, *made: tuple[str, int, timedelta
     keys = []
     async with uow.begin(tenant, CALL) as tx:
         for content, bytes, age in made:
-            entry = await tx[StorageLedger].keep(snapshot(tx, content, bytes, age=age))
+            entry = await tx[StorageLedger].add_entry(snapshot(tx, content, bytes, age=age))
             assert entry is not None
             keys.append(entry.key)
     return keys
@@ -63,26 +63,26 @@ async def ran(uow: UnitOfWork, tenant: Tenant, *runs: Run) -> None:
 
 async def live(uow: UnitOfWork, tenant: Tenant, keys: Sequence[str]) -> list[bool]:
     """Which of the entries count still."""
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         return [await tx[StorageLedger].get(key) is not None for key in keys]
 
 
 async def test_counts_what_is_kept_and_no_more_what_is_freed(uow: UnitOfWork, tenant: Tenant) -> None:
-    async with uow.read(tenant) as tx:
-        assert await tx[StorageLedger].used() == 0
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[StorageLedger].count_used_bytes() == 0
     async with uow.begin(tenant, CALL) as tx:
         wanted = upload(tx, "upl_1", 70)
-        assert await tx[StorageLedger].keep(wanted) == wanted
-        assert await tx[StorageLedger].keep(snapshot(tx, "aa", 30)) is not None
+        assert await tx[StorageLedger].add_entry(wanted) == wanted
+        assert await tx[StorageLedger].add_entry(snapshot(tx, "aa", 30)) is not None
         assert await tx[StorageLedger].get(wanted.key) == wanted
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].used() == 100
-        assert await tx[StorageLedger].count(StoredKind.UPLOAD) == 1
-        await tx[StorageLedger].assign(wanted.key, "run_1")
-        assert await tx[StorageLedger].count(StoredKind.UPLOAD) == 0
+        assert await tx[StorageLedger].count_used_bytes() == 100
+        assert await tx[StorageLedger].count_unassigned(StoredKind.UPLOAD) == 1
+        await tx[StorageLedger].assign_to_run(wanted.key, "run_1")
+        assert await tx[StorageLedger].count_unassigned(StoredKind.UPLOAD) == 0
         for _ in range(2):
             await tx[StorageLedger].free(wanted.key)
-            assert await tx[StorageLedger].used() == 30
+            assert await tx[StorageLedger].count_used_bytes() == 30
         await tx[StorageLedger].free("uploads/unknown")
         assert await tx[StorageLedger].get(wanted.key) is None
 
@@ -90,14 +90,14 @@ async def test_counts_what_is_kept_and_no_more_what_is_freed(uow: UnitOfWork, te
 async def test_the_same_content_is_kept_once(uow: UnitOfWork, tenant: Tenant) -> None:
     [key] = await kept(uow, tenant, ("aa", 30, 3 * DAY))
     async with uow.begin(tenant, CALL) as tx:
-        again = await tx[StorageLedger].keep(snapshot(tx, "aa", 30, run="run_2"))
+        again = await tx[StorageLedger].add_entry(snapshot(tx, "aa", 30, run="run_2"))
         assert again is not None and again.key == key and again.run == "run_2"
         assert again.free_after > tx.now + retention.SNAPSHOTS - DAY
-        assert await tx[StorageLedger].used() == 30
+        assert await tx[StorageLedger].count_used_bytes() == 30
         await tx[StorageLedger].free(key)
-        anew = await tx[StorageLedger].keep(snapshot(tx, "aa", 30))
-        assert anew is not None and anew.key != key, "no key is used twice"
-        assert await tx[StorageLedger].used() == 30
+        stored_again = await tx[StorageLedger].add_entry(snapshot(tx, "aa", 30))
+        assert stored_again is not None and stored_again.key != key, "no key is used twice"
+        assert await tx[StorageLedger].count_used_bytes() == 30
 
 
 async def test_nothing_is_shared_with_others(backend: Backend, tenant: Tenant) -> None:
@@ -105,63 +105,65 @@ async def test_nothing_is_shared_with_others(backend: Backend, tenant: Tenant) -
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         [key] = await kept(backend.uow, other, ("aa", 30, DAY))
         assert key.startswith(f"snapshots/{other.org}/{'live' if other.livemode else 'test'}/") and key.endswith("-aa")
-        async with backend.uow.read(other) as tx:
-            assert await tx[StorageLedger].used() == 30
+        async with backend.uow.begin_reading(other) as tx:
+            assert await tx[StorageLedger].count_used_bytes() == 30
 
 
 async def test_a_snapshot_takes_the_place_of_what_was_handed_in(backend: Backend) -> None:
     tenant = await tenant_of_plan(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
-        given = await tx[StorageLedger].keep(upload(tx, "upl_1", 80))
+        given = await tx[StorageLedger].add_entry(upload(tx, "upl_1", 80))
         assert given is not None
     for _ in range(2):  # the second time, a worker has died in between
         async with backend.uow.begin(tenant, CALL) as tx:
-            assert await tx[StorageLedger].keep(snapshot(tx, "aa", 80), given.key) is not None
-            assert await tx[StorageLedger].used() == 80
+            assert await tx[StorageLedger].add_entry(snapshot(tx, "aa", 80), given.key) is not None
+            assert await tx[StorageLedger].count_used_bytes() == 80
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[StorageLedger].free(given.key)
-        assert await tx[StorageLedger].used() == 80
+        assert await tx[StorageLedger].count_used_bytes() == 80
 
 
 @pytest.mark.parametrize("batch", [True, False])
 async def test_a_snapshot_takes_the_place_of_pushed_parts(backend: Backend, batch: bool) -> None:
     tenant = await tenant_of_plan(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].make_room(0)
+        assert await tx[StorageLedger].make_space(0)
         for sequence in range(2):
             assert await tx[PushStore].add_part("run_1", sequence, b"x" * 39, tx.now if batch else None)
     for _ in range(2):  # the second time, a worker has died in between
         async with backend.uow.begin(tenant, CALL) as tx:
-            assert await tx[StorageLedger].keep(snapshot(tx, "aa", 80), push_key(tenant, "run_1")) is not None
-            assert await tx[StorageLedger].used() == 80
+            assert (
+                await tx[StorageLedger].add_entry(snapshot(tx, "aa", 80), build_push_key(tenant, "run_1")) is not None
+            )
+            assert await tx[StorageLedger].count_used_bytes() == 80
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert [await tx[PushStore].part("run_1", number) is None for number in range(3)] == [False, False, True]
-        await tx[PushStore].forget("run_1")
-        assert await tx[StorageLedger].used() == 80
+        assert [await tx[PushStore].get_part("run_1", number) is None for number in range(3)] == [False, False, True]
+        await tx[PushStore].delete_parts("run_1")
+        assert await tx[StorageLedger].count_used_bytes() == 80
 
 
 async def test_refuses_what_does_not_fit(backend: Backend) -> None:
     tenant = await tenant_of_plan(backend, 100)
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].keep(upload(tx, "upl_1", 60)) is not None
-        assert await tx[StorageLedger].keep(upload(tx, "upl_2", 40)) is not None
+        assert await tx[StorageLedger].add_entry(upload(tx, "upl_1", 60)) is not None
+        assert await tx[StorageLedger].add_entry(upload(tx, "upl_2", 40)) is not None
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].keep(upload(tx, "upl_3", 1)) is None
-        assert not await tx[StorageLedger].make_room(1)
-        assert await tx[StorageLedger].make_room(0)
+        assert await tx[StorageLedger].add_entry(upload(tx, "upl_3", 1)) is None
+        assert not await tx[StorageLedger].make_space(1)
+        assert await tx[StorageLedger].make_space(0)
         assert not await tx[PushStore].add_part("run_1", 0, b"[]", tx.now)
-        assert await tx[StorageLedger].used() == 100
+        assert await tx[StorageLedger].count_used_bytes() == 100
     async with backend.uow.begin(replace(tenant, livemode=False), CALL) as tx:
-        assert await tx[StorageLedger].make_room(100), "each mode has the plan's amount"
+        assert await tx[StorageLedger].make_space(100), "each mode has the plan's amount"
 
 
-async def test_a_plan_that_says_nothing_includes_any_amount(backend: Backend) -> None:
+async def test_a_plan_without_a_limit_includes_any_amount(backend: Backend) -> None:
     plan = builders.plan(f"p{token_hex(6)}", meters={})
     await backend.offer(plan)
     organisation = builders.organisation(plan=plan)
     await backend.registry.create(organisation)
     async with backend.uow.begin(Tenant(organisation.id, True), CALL) as tx:
-        assert await tx[StorageLedger].make_room(10**15)
+        assert await tx[StorageLedger].make_space(10**15)
         assert await tx[PushStore].add_part("run_1", 0, b"[]", tx.now)
 
 
@@ -170,18 +172,18 @@ async def test_at_the_limit_exactly_as_many_get_in_as_fit(backend: Backend) -> N
 
     async def announce(number: int) -> bool:
         async with backend.uow.begin(tenant, CALL) as tx:
-            return await tx[StorageLedger].keep(upload(tx, f"upl_{number}", 30)) is not None
+            return await tx[StorageLedger].add_entry(upload(tx, f"upl_{number}", 30)) is not None
 
     async def push(number: int) -> bool:
         async with backend.uow.begin(tenant, CALL) as tx:
             return await tx[PushStore].add_part(f"run_{number}", 0, b"x" * 29, tx.now)
 
     async with backend.uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].make_room(0)
+        assert await tx[StorageLedger].make_space(0)
     let_in = await asyncio.gather(*(announce(number) if number % 2 else push(number) for number in range(8)))
     assert sum(let_in) == 3
-    async with backend.uow.read(tenant) as tx:
-        assert await tx[StorageLedger].used() == 90
+    async with backend.uow.begin_reading(tenant) as tx:
+        assert await tx[StorageLedger].count_used_bytes() == 90
 
 
 async def test_the_same_content_at_once_counts_once(backend: Backend) -> None:
@@ -189,25 +191,25 @@ async def test_the_same_content_at_once_counts_once(backend: Backend) -> None:
 
     async def keep(run: int) -> str:
         async with backend.uow.begin(tenant, CALL) as tx:
-            entry = await tx[StorageLedger].keep(snapshot(tx, "aa", 30, run=f"run_{run}"))
+            entry = await tx[StorageLedger].add_entry(snapshot(tx, "aa", 30, run=f"run_{run}"))
         assert entry is not None
         return entry.key
 
     assert len(set(await asyncio.gather(*map(keep, range(6))))) == 1
-    async with backend.uow.read(tenant) as tx:
-        assert await tx[StorageLedger].used() == 30
+    async with backend.uow.begin_reading(tenant) as tx:
+        assert await tx[StorageLedger].count_used_bytes() == 30
 
 
 async def test_what_is_undone_does_not_count(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        await tx[StorageLedger].keep(upload(tx, "upl_1", 70))
-        tx.dry = True
+        await tx[StorageLedger].add_entry(upload(tx, "upl_1", 70))
+        tx.is_dry_run = True
     with pytest.raises(RuntimeError):
         async with uow.begin(tenant, CALL) as tx:
-            await tx[StorageLedger].keep(upload(tx, "upl_1", 70))
+            await tx[StorageLedger].add_entry(upload(tx, "upl_1", 70))
             raise RuntimeError
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].used() == 0
+        assert await tx[StorageLedger].count_used_bytes() == 0
 
 
 def runs_of(key: str, **changes: Any) -> Run:
@@ -223,14 +225,14 @@ async def test_makes_room_of_what_no_run_needs(backend: Backend) -> None:
     older, last = runs_of(keys[0]), runs_of(keys[1])
     await ran(uow, tenant, older, last, runs_of(keys[2], status="running", trigger="push"))
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].make_room(20)
+        assert await tx[StorageLedger].make_space(20)
     assert await live(uow, tenant, keys) == [False, True, True, True, True], "the longest unused first"
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[StorageLedger].keep(upload(tx, "upl_1", 40)) is not None
+        assert await tx[StorageLedger].add_entry(upload(tx, "upl_1", 40)) is not None
     assert await live(uow, tenant, keys) == [False, True, True, False, True]
     async with uow.begin(tenant, CALL) as tx:
-        assert not await tx[StorageLedger].make_room(20), "the last good one, one that is worked on, one just fetched"
-        tx.dry = True
+        assert not await tx[StorageLedger].make_space(20), "the last good one, one that is worked on, one just fetched"
+        tx.is_dry_run = True
     assert await live(uow, tenant, keys) == [False, True, True, False, True]
 
 
@@ -245,7 +247,7 @@ async def test_what_is_due_goes_unless_a_run_needs_it(uow: UnitOfWork, tenant: T
     )  # fmt: skip
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[StorageLedger].free_due(keys, tx.now + DAY) == 20
-        assert await tx[StorageLedger].used() == 50
+        assert await tx[StorageLedger].count_used_bytes() == 50
         postponed = await tx[StorageLedger].get(good)
         assert postponed is not None and postponed.free_after == tx.now + DAY
         assert await tx[StorageLedger].free_due(keys, tx.now + DAY) == 0
@@ -258,9 +260,9 @@ async def test_handed_in_bytes_stay_while_a_run_reads_them(uow: UnitOfWork, tena
     async with uow.begin(tenant, CALL) as tx:
         entries = [upload(tx, f"upl_{number}", 10, age=DAY) for number in range(3)]
         for entry in entries:
-            await tx[StorageLedger].keep(entry)
-        await tx[StorageLedger].assign(entries[0].key, reading.id)
-        await tx[StorageLedger].assign(entries[1].key, over.id)
+            await tx[StorageLedger].add_entry(entry)
+        await tx[StorageLedger].assign_to_run(entries[0].key, reading.id)
+        await tx[StorageLedger].assign_to_run(entries[1].key, over.id)
         await tx[StorageLedger].free_due([entry.key for entry in entries], tx.now + DAY)
     assert await live(uow, tenant, [entry.key for entry in entries]) == [True, False, False]
 
@@ -268,16 +270,16 @@ async def test_handed_in_bytes_stay_while_a_run_reads_them(uow: UnitOfWork, tena
 async def test_upkeep_lists_what_is_due_and_what_was_freed(backend: Backend, tenant: Tenant) -> None:
     uow, upkeep = backend.uow, backend.storage
     keys = await kept(uow, tenant, ("a", 10, 9 * DAY), ("b", 10, 8 * DAY), ("c", 10, DAY))
-    due = [key for whose, key in await upkeep.due({StoredKind.SNAPSHOT}, backend.now(), 10**6) if whose == tenant]
+    due = [key for whose, key in await upkeep.list_due({StoredKind.SNAPSHOT}, backend.now(), 10**6) if whose == tenant]
     assert due == keys[:2]
-    assert not [whose for whose, _ in await upkeep.due({StoredKind.PUSH}, backend.now(), 10**6) if whose == tenant]
+    assert not [whose for whose, _ in await upkeep.list_due({StoredKind.PUSH}, backend.now(), 10**6) if whose == tenant]
     async with uow.begin(tenant, CALL) as tx:
         await tx[StorageLedger].free_due(due, tx.now)
-    freed = [key for whose, key in await upkeep.freed("", 10**6) if whose == tenant]
+    freed = [key for whose, key in await upkeep.list_freed("", 10**6) if whose == tenant]
     assert freed == sorted(keys[:2])
-    assert freed[0] not in [key for _, key in await upkeep.freed(freed[0], 10**6)]
-    await upkeep.forget(tenant, keys)
-    assert not [whose for whose, _ in await upkeep.freed("", 10**6) if whose == tenant]
+    assert freed[0] not in [key for _, key in await upkeep.list_freed(freed[0], 10**6)]
+    await upkeep.delete_entries(tenant, keys)
+    assert not [whose for whose, _ in await upkeep.list_freed("", 10**6) if whose == tenant]
     assert await live(uow, tenant, keys) == [False, False, True], "only what was freed is forgotten"
 
 
@@ -286,36 +288,38 @@ async def test_orphans_are_named_by_nothing(backend: Backend, tenant: Tenant) ->
     [held, freed] = await kept(uow, tenant, ("a", 10, DAY), ("b", 10, DAY))
     async with uow.begin(tenant, CALL) as tx:
         await tx[StorageLedger].free(freed)
-    unlisted, orphan = snapshot_key(tenant, "c", "0"), snapshot_key(tenant, "d", "0")
+    unlisted, orphan = build_snapshot_key(tenant, "c", "0"), build_snapshot_key(tenant, "d", "0")
     run = runs_of(unlisted, status="failed")
-    announced = builders.upload("src_1", key=upload_key(tenant, "x"), run=run.id)
+    announced = builders.upload("src_1", key=build_upload_key(tenant, "x"), run=run.id)
     reader = builders.run("src_2", status="queued")
     read = builders.upload("src_1", run=reader.id)
-    read = replace(read, key=upload_key(tenant, read.id))
+    read = replace(read, key=build_upload_key(tenant, read.id))
     await ran(uow, tenant, run, reader)
     async with uow.begin(tenant, CALL) as tx:
         await tx.store(type(read)).add(read)
         await tx.store(type(read)).add(announced)
     keys = [held, freed, unlisted, orphan, read.key, announced.key]
-    assert set(await backend.storage.orphans({tenant: keys})) == {orphan, announced.key}
-    stranger = Tenant("org_0000000000000000000000", True)
-    assert not await backend.storage.orphans({stranger: [snapshot_key(stranger, "a", "0")]}), "another service's"
-    assert set(await backend.storage.orphans({replace(tenant, livemode=False): [held]})) == {held}
+    assert set(await backend.storage.select_orphans({tenant: keys})) == {orphan, announced.key}
+    unknown = Tenant("org_0000000000000000000000", True)
+    assert not await backend.storage.select_orphans({unknown: [build_snapshot_key(unknown, "a", "0")]}), (
+        "another service's"
+    )
+    assert set(await backend.storage.select_orphans({replace(tenant, livemode=False): [held]})) == {held}
 
 
 async def test_sums_for_the_operator(backend: Backend, tenant: Tenant) -> None:
-    before = {holding.kind: holding for holding in await backend.storage.holdings(backend.now())}
-    waiting = await backend.storage.waiting()
+    before = {holding.kind: holding for holding in await backend.storage.sum_by_kind(backend.now())}
+    waiting = await backend.storage.sum_freed()
     _, freed, _ = await kept(backend.uow, tenant, ("a", 10, 9 * DAY), ("b", 20, DAY), ("c", 40, DAY))
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[StorageLedger].free(freed)
-        await tx[StorageLedger].make_room(0)
+        await tx[StorageLedger].make_space(0)
         await tx[PushStore].add_part("run_1", 0, b"[]", tx.now + DAY)
-    after = {holding.kind: holding for holding in await backend.storage.holdings(backend.now())}
+    after = {holding.kind: holding for holding in await backend.storage.sum_by_kind(backend.now())}
     was, now = before.get(StoredKind.SNAPSHOT), after[StoredKind.SNAPSHOT]
     counts = (was.count, was.bytes, was.due_count, was.due_bytes) if was else (0, 0, 0, 0)
     assert (now.count, now.bytes, now.due_count, now.due_bytes) == tuple(
         old + more for old, more in zip(counts, (2, 50, 1, 10), strict=True)
     )
-    assert await backend.storage.waiting() == (waiting[0] + 1, waiting[1] + 20)
-    assert (tenant, "run_1", 3) in [batch[:3] for batch in await backend.storage.batches()]
+    assert await backend.storage.sum_freed() == (waiting[0] + 1, waiting[1] + 20)
+    assert (tenant, "run_1", 3) in [batch[:3] for batch in await backend.storage.list_open_batches()]

@@ -15,10 +15,10 @@ from domain.kernel.tenancy import Tenant
 from domain.runs.model import PushInput, Run, RunErrorCode
 from domain.runs.ports import PushStore, RunStore
 from domain.runs.usecases.scheduling import BatchExpiry
-from domain.runs.usecases.service import Push, RunService
+from domain.runs.usecases.service import PushRequest, RunService
 from domain.sources.ports import SourceStore
-from domain.storage.keeping import new_snapshot
-from domain.storage.model import KEPT_IN_OBJECTS, snapshot_key, upload_key
+from domain.storage.admission import create_snapshot_entry
+from domain.storage.model import OBJECT_PREFIXES, build_snapshot_key, build_upload_key
 from domain.storage.ports import StorageLedger
 from domain.storage.usecases import StorageSweeper
 from ports.objects import ObjectInfo, ObjectMissing
@@ -81,23 +81,23 @@ class Fetch:
         """Its key."""
         self.path.write_bytes(content.encode())
         async with self.uow.begin(self.tenant, CALL) as tx:
-            entry = await tx[StorageLedger].keep(
-                new_snapshot(self.tenant, "run_1", content, len(content), tx.now - ago)
+            entry = await tx[StorageLedger].add_entry(
+                create_snapshot_entry(self.tenant, "run_1", content, len(content), tx.now - ago)
             )
         assert entry is not None
         if write:
             await self.objects.put_file(entry.key, self.path)
         return entry.key
 
-    async def lies(self, key: str) -> bool:
+    async def is_stored(self, key: str) -> bool:
         try:
-            return await self.objects.size(key) > 0
+            return await self.objects.get_size(key) > 0
         except ObjectMissing:
             return False
 
     async def used(self) -> int:
-        async with self.uow.read(self.tenant) as tx:
-            return await tx[StorageLedger].used()
+        async with self.uow.begin_reading(self.tenant) as tx:
+            return await tx[StorageLedger].count_used_bytes()
 
 
 async def test_frees_by_age_and_deletes(sweeper: StorageSweeper, fetch: Fetch) -> None:
@@ -106,34 +106,34 @@ async def test_frees_by_age_and_deletes(sweeper: StorageSweeper, fetch: Fetch) -
         await fetch("young"),
         await fetch("not", ago=8 * DAY, write=False),
     )
-    assert await sweeper.free() >= 6
-    assert [await fetch.lies(key) for key in (old, young, never_written)] == [False, True, False]
+    assert await sweeper.free_due() >= 6
+    assert [await fetch.is_stored(key) for key in (old, young, never_written)] == [False, True, False]
     assert await fetch.used() == 5
-    assert not [key for tenant, key in await sweeper.upkeep.freed("", 10**6) if tenant == fetch.tenant]
+    assert not [key for tenant, key in await sweeper.upkeep.list_freed("", 10**6) if tenant == fetch.tenant]
 
 
 async def test_more_than_a_batch(sweeper: StorageSweeper, fetch: Fetch) -> None:
     keys = [await fetch(f"c{number}", ago=8 * DAY) for number in range(230)]
-    await sweeper.free()
-    assert await fetch.used() == 0 and not any([await fetch.lies(key) for key in keys])
+    await sweeper.free_due()
+    assert await fetch.used() == 0 and not any([await fetch.is_stored(key) for key in keys])
 
 
 async def test_a_sweep_that_dies_leaves_nothing_behind(
     sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjects
 ) -> None:
-    """It is killed before it deletes, or before it says that it has: the next one goes on."""
+    """The sweep is killed before it deletes, or before it records the deletion; the next one continues."""
     old = await fetch("old", ago=8 * DAY)
     objects.gate.clear()
-    dying = asyncio.create_task(sweeper.free())
-    while not [key for _, key in await sweeper.upkeep.freed("", 10**6) if key == old]:
+    dying = asyncio.create_task(sweeper.free_due())
+    while not [key for _, key in await sweeper.upkeep.list_freed("", 10**6) if key == old]:
         await asyncio.sleep(0.01)
     dying.cancel()
     await asyncio.gather(dying, return_exceptions=True)
-    assert await fetch.lies(old) and await fetch.used() == 0
+    assert await fetch.is_stored(old) and await fetch.used() == 0
     objects.gate.set()
     await objects.delete(old)
-    await sweeper.free()
-    assert not [key for _, key in await sweeper.upkeep.freed("", 10**6) if key == old]
+    await sweeper.free_due()
+    assert not [key for _, key in await sweeper.upkeep.list_freed("", 10**6) if key == old]
 
 
 async def test_what_cannot_be_deleted_is_tried_again(
@@ -146,11 +146,11 @@ async def test_what_cannot_be_deleted_is_tried_again(
             raise OSError("the store is down")
 
     objects.deleting = refuse
-    await sweeper.free()
-    assert [await fetch.lies(key) for key in (bad, good)] == [True, False]
+    await sweeper.free_due()
+    assert [await fetch.is_stored(key) for key in (bad, good)] == [True, False]
     objects.deleting = lambda _: None
-    await sweeper.free()
-    assert not await fetch.lies(bad)
+    await sweeper.free_due()
+    assert not await fetch.is_stored(bad)
 
 
 async def test_content_that_comes_again_while_it_is_deleted_is_not_lost(
@@ -159,25 +159,25 @@ async def test_content_that_comes_again_while_it_is_deleted_is_not_lost(
     """The deletion is under way (or its process sleeps), when a run fetches the very same bytes."""
     old = await fetch("same", ago=8 * DAY)
     objects.gate.clear()
-    sweeping = asyncio.create_task(sweeper.free())
-    while not [key for _, key in await sweeper.upkeep.freed("", 10**6) if key == old]:
+    sweeping = asyncio.create_task(sweeper.free_due())
+    while not [key for _, key in await sweeper.upkeep.list_freed("", 10**6) if key == old]:
         await asyncio.sleep(0.01)
-    anew = await fetch("same")
+    stored_again = await fetch("same")
     objects.gate.set()
     await sweeping
-    await sweeper.sweep()
-    assert anew != old and await fetch.lies(anew) and not await fetch.lies(old)
+    await sweeper.delete_orphans()
+    assert stored_again != old and await fetch.is_stored(stored_again) and not await fetch.is_stored(old)
     assert await fetch.used() == 4
 
 
 async def test_fetching_and_sweeping_the_same_content_at_once(sweeper: StorageSweeper, fetch: Fetch) -> None:
-    """Whoever comes first: after it the object lies there, counted once."""
+    """In any order, the object is stored and counted once afterwards."""
     for number in range(12):
         content = f"content-{number}"
         await fetch(content, ago=8 * DAY)
-        key, *_ = await asyncio.gather(fetch(content), sweeper.free(), sweeper.free(), fetch(content))
-        await sweeper.free()
-        assert await fetch.lies(key)
+        key, *_ = await asyncio.gather(fetch(content), sweeper.free_due(), sweeper.free_due(), fetch(content))
+        await sweeper.free_due()
+        assert await fetch.is_stored(key)
     assert await fetch.used() == sum(len(f"content-{number}") for number in range(12))
 
 
@@ -185,37 +185,37 @@ async def test_orphans(sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjec
     held = await fetch("held", ago=2 * DAY)
     tenant = fetch.tenant
     keys = [
-        snapshot_key(tenant, "left", "0"), upload_key(tenant, "upl_1"), snapshot_key(tenant, "young", "0"),
-        f"notes/{tenant.org}/live/x", "snapshots/notes.txt", snapshot_key(Tenant("org_x", True), "other", "0"),
+        build_snapshot_key(tenant, "left", "0"), build_upload_key(tenant, "upl_1"), build_snapshot_key(tenant, "young", "0"),
+        f"notes/{tenant.org}/live/x", "snapshots/notes.txt", build_snapshot_key(Tenant("org_x", True), "other", "0"),
     ]  # fmt: skip
     for key in keys:
         await objects.put_file(key, fetch.path)
     for key in (held, *keys):
         objects.written[key] = sweeper.clock.now() - (timedelta() if "young" in key else 2 * DAY)
-    told = await sweeper.orphans()
-    assert (told.count, told.bytes) == (2, 8) and await fetch.lies(keys[0])
-    assert await sweeper.sweep() == told
-    assert [await fetch.lies(key) for key in (held, *keys)] == [True, False, False, True, True, True, True]
-    assert (await sweeper.orphans()).count == 0
+    orphans = await sweeper.find_orphans()
+    assert (orphans.count, orphans.bytes) == (2, 8) and await fetch.is_stored(keys[0])
+    assert await sweeper.delete_orphans() == orphans
+    assert [await fetch.is_stored(key) for key in (held, *keys)] == [True, False, False, True, True, True, True]
+    assert (await sweeper.find_orphans()).count == 0
 
 
 async def test_only_one_page_of_objects_is_held_at_a_time(backend: Backend, tenant: Tenant) -> None:
     class Pages(MemoryObjects):
-        async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
+        async def list_objects(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
             for page in range(20):
                 keys = (f"{prefix}{tenant.org}/live/{page}-{number}" for number in range(500))
                 yield [ObjectInfo(key, 1, backend.now() - 2 * DAY) for key in keys]
 
     class Counting:
-        asked = 0
+        largest = 0
 
-        async def orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
-            self.asked = max(self.asked, sum(map(len, keys.values())))
-            return await backend.storage.orphans(keys)
+        async def select_orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
+            self.largest = max(self.largest, sum(map(len, keys.values())))
+            return await backend.storage.select_orphans(keys)
 
     upkeep: Any = Counting()
-    found = await StorageSweeper(backend.uow, upkeep, Pages(), _clock(backend)).orphans()
-    assert (found.count, upkeep.asked) == (len(KEPT_IN_OBJECTS) * 20 * 500, 500)
+    found = await StorageSweeper(backend.uow, upkeep, Pages(), _clock(backend)).find_orphans()
+    assert (found.count, upkeep.largest) == (len(OBJECT_PREFIXES) * 20 * 500, 500)
 
 
 async def _open_batch(uow: UnitOfWork, tenant: Tenant, *, ago: timedelta, **changes: Any) -> Run:
@@ -225,17 +225,21 @@ async def _open_batch(uow: UnitOfWork, tenant: Tenant, *, ago: timedelta, **chan
     async with uow.begin(tenant, CALL) as tx:
         await tx[SourceStore].add(source)
         await tx[RunStore].add(run)
-        assert await tx[StorageLedger].make_room(0)
+        assert await tx[StorageLedger].make_space(0)
         assert await tx[PushStore].add_part(run.id, 0, b"[1]", tx.now - ago + retention.OPEN_BATCHES)
     return run
 
 
 async def _state(uow: UnitOfWork, tenant: Tenant, run: Run) -> tuple[str, bool, int]:
     """The run's status, whether its parts are there, and what counts."""
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         found = await tx[RunStore].get(run.id)
         assert found is not None
-        return found.status, await tx[PushStore].part(run.id, 0) is not None, await tx[StorageLedger].used()
+        return (
+            found.status,
+            await tx[PushStore].get_part(run.id, 0) is not None,
+            await tx[StorageLedger].count_used_bytes(),
+        )
 
 
 async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
@@ -248,14 +252,14 @@ async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
         (await backend.tenant(), {"ago": 25 * HOUR, "status": "running"}, ("running", True, 4)),
     ]
     runs = [await _open_batch(uow, tenant, **how) for tenant, how, _ in batches]
-    assert await expiry.expire() >= 1
+    assert await expiry.expire_batches() >= 1
     for (tenant, _, expected), run in zip(batches, runs, strict=True):
         assert await _state(uow, tenant, run) == expected
-    async with uow.read(batches[0][0]) as tx:
+    async with uow.begin_reading(batches[0][0]) as tx:
         given_up = await tx[RunStore].get(runs[0].id)
     assert given_up is not None and given_up.error is not None and given_up.finished_at is not None
     assert given_up.error.code == RunErrorCode.BATCH_EXPIRED and "24 hours" in given_up.error.message
-    assert await expiry.expire() == 0
+    assert await expiry.expire_batches() == 0
 
 
 async def test_a_part_that_comes_while_its_batch_expires(backend: Backend, uow: UnitOfWork) -> None:
@@ -268,11 +272,11 @@ async def test_a_part_that_comes_while_its_batch_expires(backend: Backend, uow: 
         async def push(tenant: Tenant = tenant, run: Run = run) -> bool:
             try:
                 async with uow.begin(tenant, CALL) as tx:
-                    await service.push(tx, run.source, Push(b"[2]", 1, batch="monday", more=True))
+                    await service.push(tx, run.source, PushRequest(b"[2]", 1, batch="monday", has_more=True))
             except Conflict as refused:
                 assert "expired" in refused.detail
                 return False
             return True
 
-        saved, *_ = await asyncio.gather(push(), expiry.expire(), expiry.expire())
+        saved, *_ = await asyncio.gather(push(), expiry.expire_batches(), expiry.expire_batches())
         assert await _state(uow, tenant, run) == (("queued", True, 8) if saved else ("cancelled", False, 0))

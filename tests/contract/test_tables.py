@@ -1,4 +1,4 @@
-"""Every table that a resource's dataclass declares keeps its rows as ports/unit_of_work.py says (nothing here knows one of them)."""
+"""Every table that a resource's dataclass declares keeps its rows as ports/unit_of_work.py defines (nothing here knows one of them)."""
 
 from dataclasses import fields, make_dataclass, replace
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adapters.postgres.table import Table, TableStore
-from adapters.postgres.unit_of_work import PORTS, TABLES
+from adapters.postgres.unit_of_work import PORTS_BY_TYPE, TABLES
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
@@ -26,7 +26,7 @@ def _id(row: Any) -> str:
 
 def store_of(tx: Any, table: Table[Any]) -> Store[Any]:
     """The kind's store: its own if it is one of the plain questions as well, else a plain one."""
-    port = PORTS.get(table.kind)
+    port = PORTS_BY_TYPE.get(table.kind)
     if port is None:
         plain: Store[Any] = tx.store(table.kind)
         return plain
@@ -43,7 +43,7 @@ def rows(table: Table[Any], count: int) -> list[Any]:
 
 def bare(table: Table[Any], row: Any) -> Any:
     """The row without what is only computed, which was never stored."""
-    return row and replace(row, **dict.fromkeys(table.computed))
+    return row and replace(row, **dict.fromkeys(table.expression_by_field))
 
 
 async def page_of(tx: Tx, table: Table[Any], request: PageRequest) -> Page[Any]:
@@ -60,7 +60,7 @@ async def keep(uow: UnitOfWork, tenant: Tenant, table: Table[Any], *made: Any) -
 async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     for row in rows(table, 2):
         await keep(uow, tenant, table, row)
-        async with uow.read(tenant) as tx:
+        async with uow.begin_reading(tenant) as tx:
             found = await store_of(tx, table).get(row.id)
             assert bare(table, found) == bare(table, row)
             assert {field.name: type(getattr(found, field.name)) for field in fields(row)} == {
@@ -86,7 +86,7 @@ async def test_saves_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[A
     async with uow.begin(tenant, CALL) as tx:
         assert bare(table, await store_of(tx, table).get(row.id, lock=True)) == bare(table, row)
         await store_of(tx, table).save(changed)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert bare(table, await store_of(tx, table).get(row.id)) == bare(table, changed)
 
 
@@ -132,7 +132,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant, 
             with pytest.raises(NotFound):
                 async with tx.savepoint():
                     await store.save(row)
-    async with backend.uow.read(tenant) as tx:
+    async with backend.uow.begin_reading(tenant) as tx:
         assert bare(table, await store_of(tx, table).get(row.id)) == bare(table, row)
 
 
@@ -141,17 +141,17 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, table: Table[
     made = rows(table, count)
     await keep(uow, tenant, table, *made)
     await keep(uow, replace(tenant, livemode=False), table, *rows(table, 1))
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         expected = [bare(table, row) for row in sorted(made, key=_id, reverse=True)]
         await check_both_ways(lambda request: page_of(tx, table, request), expected, _id)
 
 
-async def test_pages_stand_while_rows_come(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+async def test_pages_are_stable_while_rows_are_added(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     made = rows(table, 9)
     await keep(uow, tenant, table, *made)
 
     async def fetch(page_request: PageRequest) -> Page[Any]:
-        async with uow.read(tenant) as tx:
+        async with uow.begin_reading(tenant) as tx:
             return await page_of(tx, table, page_request)
 
     async def insert() -> None:
@@ -163,9 +163,13 @@ async def test_pages_stand_while_rows_come(uow: UnitOfWork, tenant: Tenant, tabl
 async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     made = rows(table, 6)
     await keep(uow, tenant, table, *made)
-    names = [name for name, value in vars_of(made[0]).items() if isinstance(value, str) and name not in table.computed]
+    names = [
+        name
+        for name, value in vars_of(made[0]).items()
+        if isinstance(value, str) and name not in table.expression_by_field
+    ]
     kind = make_dataclass("Named", [(name, Any, None) for name in names], bases=(Filter,), frozen=True)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         for name in names:
             wanted = kind(**{name: getattr(made[0], name)})
             page = await store_of(tx, table).page(PageRequest(), wanted)
@@ -176,8 +180,8 @@ async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table:
 
 
 async def test_a_kind_has_one_store(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
-    async with uow.read(tenant) as tx:
-        if port := PORTS.get(table.kind):
+    async with uow.begin_reading(tenant) as tx:
+        if port := PORTS_BY_TYPE.get(table.kind):
             with pytest.raises(TypeError, match=port.__name__):
                 tx.store(table.kind)
         else:

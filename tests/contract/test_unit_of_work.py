@@ -10,7 +10,7 @@ from domain.events.ports import EventLog
 from domain.jobs.model import NewJob
 from domain.jobs.ports import JobStore
 from domain.kernel.paging import PageRequest
-from domain.kernel.resource import changed
+from domain.kernel.resource import with_changes
 from domain.kernel.tenancy import Tenant
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
@@ -21,7 +21,7 @@ CALL = builders.CALL
 
 
 async def _names(uow: UnitOfWork, tenant: Tenant) -> set[str]:
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         return {source.name for source in (await tx[SourceStore].page(PageRequest(100))).items}
 
 
@@ -46,14 +46,14 @@ async def test_rolls_back_on_an_exception(uow: UnitOfWork, tenant: Tenant) -> No
 
 async def test_a_dry_one_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
-        tx.dry = True
+        tx.is_dry_run = True
         await tx[SourceStore].add(builders.source())
     assert await _names(uow, tenant) == set()
 
 
 async def test_a_scratch_one_sees_what_it_writes_and_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
     source = builders.source()
-    async with uow.scratch(tenant, CALL) as tx:
+    async with uow.begin_scratch(tenant, CALL) as tx:
         await tx[SourceStore].add(source)
         assert await tx[SourceStore].get(source.id) == source
     assert await _names(uow, tenant) == set()
@@ -93,7 +93,7 @@ async def test_an_attempt_undoes_changes_to_a_row(uow: UnitOfWork, tenant: Tenan
         await tx[SourceStore].add(source)
         with pytest.raises(LookupError):
             async with tx.savepoint():
-                await tx[SourceStore].save(changed(source, tx.now, name="changed"))
+                await tx[SourceStore].save(with_changes(source, tx.now, name="changed"))
                 raise LookupError
         again = await tx[SourceStore].get(source.id)
         assert again is not None and again.name == source.name
@@ -104,7 +104,7 @@ async def test_remembers_what_it_did(uow: UnitOfWork, tenant: Tenant) -> None:
     change = Change("source", source.id, "create", {}, {"name": source.name})
     event, job = builders.event(source.id), NewJob("runs.execute", f"source:{source.id}", tenant, {"run": "run_x"})
     async with uow.begin(tenant, CALL) as tx:
-        tx.dry = True
+        tx.is_dry_run = True
         await tx[AuditLog].add(change)
         await tx[EventLog].append([event])
         await tx[JobStore].add(job)
@@ -124,10 +124,10 @@ async def test_a_lock_makes_others_wait(uow: UnitOfWork, tenant: Tenant) -> None
             found = await tx[SourceStore].get(source.id, lock=True)
             assert found is not None
             await asyncio.sleep(0.01)
-            await tx[SourceStore].save(changed(found, tx.now, name=f"{found.name} {name}"))
+            await tx[SourceStore].save(with_changes(found, tx.now, name=f"{found.name} {name}"))
 
     await asyncio.gather(*(rename(str(number)) for number in range(5)))
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         found = await tx[SourceStore].get(source.id)
     assert found is not None and found.version == 6
     assert sorted(found.name.split()[2:]) == ["0", "1", "2", "3", "4"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import SNAPSHOT_LIMIT
+from domain.runs.model import MAX_SNAPSHOT_BYTES
 from domain.uploads.model import Upload
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -16,14 +16,14 @@ CALL = builders.CALL
 
 
 async def test_keeps_and_saves(uow: UnitOfWork, tenant: Tenant) -> None:
-    upload = builders.upload("src_1", bytes=SNAPSHOT_LIMIT)
+    upload = builders.upload("src_1", bytes=MAX_SNAPSHOT_BYTES)
     async with uow.begin(tenant, CALL) as tx:
         await tx.store(Upload).add(upload)
         assert await tx.store(Upload).get(upload.id, lock=True) == upload
-    completed = upload.completed("run_1", builders.MOMENT)
+    completed = upload.with_completion("run_1", builders.MOMENT)
     async with uow.begin(tenant, CALL) as tx:
         await tx.store(Upload).save(completed)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert await tx.store(Upload).get(upload.id) == completed
         assert await tx.store(Upload).get("upl_0000000000000000000000") is None
 

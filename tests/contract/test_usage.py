@@ -1,4 +1,4 @@
-"""Usage (domain/usage/ports.py and what stands on it): counted once, reserved without overdraft, folded, told, held back."""
+"""Usage (domain/usage/ports.py and what stands on it): counted once, reserved without overdraft, folded, notified, held back."""
 
 import asyncio
 from datetime import date, timedelta
@@ -6,17 +6,17 @@ from secrets import token_hex
 
 import pytest
 
-from adapters.wire.event_types import EVENT_TYPES
-from adapters.wire.usage import described
+from adapters.api_json.event_schemas import EVENT_SCHEMAS
+from adapters.api_json.usage import render_usage
 from domain.kernel.tenancy import Tenant
-from domain.orgs.model import Meter
+from domain.orgs.model import MeterAllowance
 from domain.orgs.ports import OrgStore
 from domain.sources.ports import SourceStore
-from domain.usage.meters import DELIVERIES, RECORDS, SOURCES, STORED_BYTES, Threshold, month_of
+from domain.usage.meters import DELIVERIES, RECORDS, SOURCES, STORED_BYTES, Threshold, find_month_start
 from domain.usage.ports import UsageMeters
 from domain.usage.usecases import quota
-from domain.usage.usecases.folding import UsageFolding
-from domain.webhooks.usecases.service import wake_endpoints
+from domain.usage.usecases.aggregation import UsageAggregator
+from domain.webhooks.usecases.service import request_endpoint_reload
 from entrypoints.areas.usage import SERVICE
 from entrypoints.operations.validation import Validator
 from ports.unit_of_work import Tx, UnitOfWork
@@ -36,7 +36,7 @@ class _Clock:
 
 async def on_plan(backend: Backend, *, livemode: bool = True, **included: int) -> Tenant:
     """A tenant whose plan includes so much of each meter."""
-    meters = {name: Meter(most, 1, 0) for name, most in included.items()}
+    meters = {name: MeterAllowance(most, 1, 0) for name, most in included.items()}
     plan = builders.plan(f"p{token_hex(6)}", meters=meters)
     await backend.offer(plan)
     return Tenant((await backend.organisation(plan=plan)).id, livemode)
@@ -44,34 +44,36 @@ async def on_plan(backend: Backend, *, livemode: bool = True, **included: int) -
 
 async def fold(backend: Backend, *tenants: Tenant) -> None:
     """What the scheduler's tick does, for these tenants alone: other tests' are in the store as well."""
-    folding = UsageFolding(backend.uow, backend.usage, _Clock(backend), described, SERVICE, wake_endpoints)
+    folding = UsageAggregator(
+        backend.uow, backend.usage, _Clock(backend), render_usage, SERVICE, request_endpoint_reload
+    )
     for tenant in tenants:
-        assert tenant in await backend.usage.unfolded(1_000_000)
-        await folding._run_step(tenant, folding._fold)
+        assert tenant in await backend.usage.find_unaggregated(1_000_000)
+        await folding._run_step(tenant, folding._aggregate)
 
 
 async def used(uow: UnitOfWork, tenant: Tenant) -> dict[str, int]:
-    async with uow.read(tenant) as tx:
-        return {one.meter: one.used for one in (await SERVICE.usage(tx)).meters}
+    async with uow.begin_reading(tenant) as tx:
+        return {one.meter: one.used for one in (await SERVICE.get_month_usage(tx)).meters}
 
 
 async def test_what_is_counted_stays_counted_when_it_is_folded(backend: Backend, uow: UnitOfWork) -> None:
     tenant, other = await on_plan(backend), await on_plan(backend)
     for amount in (3, 4):
         async with uow.begin(tenant, CALL) as tx:
-            await tx[UsageMeters].count(RECORDS, amount, "run_1")
+            await tx[UsageMeters].add_usage(RECORDS, amount, "run_1")
     async with uow.begin(tenant, CALL) as tx:
-        await tx[UsageMeters].count(DELIVERIES, 5, "one")
-        await tx[UsageMeters].count(DELIVERIES, 6, "two")
+        await tx[UsageMeters].add_usage(DELIVERIES, 5, "one")
+        await tx[UsageMeters].add_usage(DELIVERIES, 6, "two")
     async with uow.begin(tenant, CALL) as tx:
-        await tx[UsageMeters].count(RECORDS, 100, "run_2")
-        tx.dry = True
+        await tx[UsageMeters].add_usage(RECORDS, 100, "run_2")
+        tx.is_dry_run = True
     before = await used(uow, tenant)
     assert (before[RECORDS], before[DELIVERIES]) == (7, 11)
     await fold(backend, tenant)
-    assert tenant not in await backend.usage.unfolded(1_000_000)
+    assert tenant not in await backend.usage.find_unaggregated(1_000_000)
     async with uow.begin(tenant, CALL) as tx:
-        await tx[UsageMeters].count(RECORDS, 1, "run_1")
+        await tx[UsageMeters].add_usage(RECORDS, 1, "run_1")
     await fold(backend, tenant)
     assert (await used(uow, tenant)) == before | {RECORDS: 8}
     assert (await used(uow, other))[RECORDS] == 0
@@ -80,22 +82,22 @@ async def test_what_is_counted_stays_counted_when_it_is_folded(backend: Backend,
 async def test_what_is_reserved_is_not_folded_until_it_ends(backend: Backend, uow: UnitOfWork) -> None:
     tenant = await on_plan(backend, records=100)
     async with uow.begin(tenant, CALL) as tx:
-        assert await quota.reserve(tx, RECORDS, 60, "run_1")
+        assert await quota.reserve_quota(tx, RECORDS, 60, "run_1")
     async with uow.begin(tenant, CALL) as tx:
-        await tx[UsageMeters].count(RECORDS, 10, "run_1")
-        assert not await quota.reserve(tx, RECORDS, 41, "run_2"), "what is reserved counts for others"
-        assert await quota.reserve(tx, RECORDS, 40, "run_2")
-    assert tenant not in await backend.usage.unfolded(1_000_000)
+        await tx[UsageMeters].add_usage(RECORDS, 10, "run_1")
+        assert not await quota.reserve_quota(tx, RECORDS, 41, "run_2"), "what is reserved counts for others"
+        assert await quota.reserve_quota(tx, RECORDS, 40, "run_2")
+    assert tenant not in await backend.usage.find_unaggregated(1_000_000)
     assert (await used(uow, tenant))[RECORDS] == 10, "what is only reserved is not used"
     async with uow.begin(tenant, CALL) as tx:
         await tx[UsageMeters].release(RECORDS, "run_1")
-        assert not await quota.spent(tx, RECORDS)
-        assert await quota.reserve(tx, RECORDS, 50, "run_3"), "what was not used is there again"
+        assert not await quota.is_spent(tx, RECORDS)
+        assert await quota.reserve_quota(tx, RECORDS, 50, "run_3"), "what was not used is there again"
     await fold(backend, tenant)
     async with uow.begin(tenant, CALL) as tx:
-        assert not await quota.reserve(tx, RECORDS, 51, "run_3")
-        await tx[UsageMeters].count(RECORDS, 90, "run_2")
-        assert await quota.spent(tx, RECORDS)
+        assert not await quota.reserve_quota(tx, RECORDS, 51, "run_3")
+        await tx[UsageMeters].add_usage(RECORDS, 90, "run_2")
+        assert await quota.is_spent(tx, RECORDS)
 
 
 async def test_of_many_at_once_as_many_fit_as_there_is_room_for(backend: Backend, uow: UnitOfWork) -> None:
@@ -103,7 +105,7 @@ async def test_of_many_at_once_as_many_fit_as_there_is_room_for(backend: Backend
 
     async def reserve(number: int) -> bool:
         async with uow.begin(tenant, CALL) as tx:
-            return await quota.reserve(tx, RECORDS, 10, f"run_{number}")
+            return await quota.reserve_quota(tx, RECORDS, 10, f"run_{number}")
 
     assert sum(await asyncio.gather(*(reserve(number) for number in range(8)))) == 5
 
@@ -111,37 +113,37 @@ async def test_of_many_at_once_as_many_fit_as_there_is_room_for(backend: Backend
 async def test_the_sandbox_is_counted_and_never_refused(backend: Backend, uow: UnitOfWork) -> None:
     tenant = await on_plan(backend, livemode=False, records=1)
     async with uow.begin(tenant, CALL) as tx:
-        assert await quota.reserve(tx, RECORDS, 1_000, "run_1")
-        await tx[UsageMeters].count(RECORDS, 1_000, "run_1")
-        assert not await quota.spent(tx, RECORDS)
+        assert await quota.reserve_quota(tx, RECORDS, 1_000, "run_1")
+        await tx[UsageMeters].add_usage(RECORDS, 1_000, "run_1")
+        assert not await quota.is_spent(tx, RECORDS)
     await fold(backend, tenant)
     assert (await used(uow, tenant))[RECORDS] == 1_000
-    async with uow.read(tenant) as tx:
-        assert await tx[UsageMeters].thresholds(month_of(tx.now.date())) == []
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[UsageMeters].list_thresholds(find_month_start(tx.now.date())) == []
 
 
-async def told(tx: Tx) -> list[tuple[str, int]]:
-    return [(one.meter, one.percent) for one in await tx[UsageMeters].thresholds(month_of(tx.now.date()))]
+async def thresholds(tx: Tx) -> list[tuple[str, int]]:
+    return [(one.meter, one.percent) for one in await tx[UsageMeters].list_thresholds(find_month_start(tx.now.date()))]
 
 
-async def test_thresholds_are_told_once(backend: Backend, uow: UnitOfWork) -> None:
+async def test_thresholds_are_notified_once(backend: Backend, uow: UnitOfWork) -> None:
     tenant = await on_plan(backend, records=10, sources=0, stored_bytes=10)
     endpoint = await Desk(backend, tenant).endpoint()
     desk = Desk(backend, tenant)
     for amount, expected in ((7, []), (1, [(RECORDS, 80)]), (1, [(RECORDS, 80)]), (5, [(RECORDS, 80), (RECORDS, 100)])):
         async with uow.begin(tenant, CALL) as tx:
-            await tx[UsageMeters].count(RECORDS, amount, "run_1")
+            await tx[UsageMeters].add_usage(RECORDS, amount, "run_1")
         await fold(backend, tenant)
-        async with uow.read(tenant) as tx:
-            assert sorted(await told(tx)) == expected
+        async with uow.begin_reading(tenant) as tx:
+            assert sorted(await thresholds(tx)) == expected
     async with desk.delivering():
         desk.receivers.urls.add(endpoint.url)
         await until(lambda: len(desk.receivers.at(endpoint.url)) == 2)
     events = [post.event for post in desk.receivers.at(endpoint.url)]
     assert [event["type"] for event in events] == ["usage.threshold_reached"] * 2
     assert [(event["data"]["threshold"], event["data"]["used"]) for event in events] == [(80, 8), (100, 14)]
-    schema = Validator(closed(dict(EVENT_TYPES["usage.threshold_reached"])))
-    assert [fault for event in events for fault in schema.faults(event)] == []
+    schema = Validator(closed(dict(EVENT_SCHEMAS["usage.threshold_reached"])))
+    assert [fault for event in events for fault in schema.find_field_errors(event)] == []
     assert events[0]["data"]["included"] == 10 and events[0]["subject"] == tenant.org
 
 
@@ -157,60 +159,68 @@ async def test_deliveries_count_once_and_wait_when_the_month_is_spent(backend: B
     async with desk.delivering():
         await desk.publish(desk.changed("ofr_1"))
         await asyncio.sleep(0.3)
-        assert await backend.delivery_log.subscriber(tenant, endpoint.id) is None
+        assert await backend.delivery_log.get_subscriber(tenant, endpoint.id) is None
         before = len(desk.receivers.at(endpoint.url))
-        assert tenant not in await backend.usage.to_resume(month_of(backend.now().date()))
-        later = month_of(backend.now().date() + timedelta(days=40))
-        assert tenant in await backend.usage.to_resume(later)
-        folding = UsageFolding(backend.uow, backend.usage, _Clock(backend), described, SERVICE, wake_endpoints)
-        await folding._run_step(tenant, folding._resume)
+        assert tenant not in await backend.usage.list_resumable(find_month_start(backend.now().date()))
+        later = find_month_start(backend.now().date() + timedelta(days=40))
+        assert tenant in await backend.usage.list_resumable(later)
+        folding = UsageAggregator(
+            backend.uow, backend.usage, _Clock(backend), render_usage, SERVICE, request_endpoint_reload
+        )
+        await folding._run_step(tenant, folding._resume_deliveries)
         await until(lambda: len(desk.receivers.at(endpoint.url)) > before)
 
 
-async def test_a_larger_plan_lets_go_what_was_held_back(backend: Backend, uow: UnitOfWork) -> None:
+async def test_a_larger_plan_releases_held_deliveries(backend: Backend, uow: UnitOfWork) -> None:
     tenant = await on_plan(backend, deliveries=10)
-    month = month_of(backend.now().date())
+    month = find_month_start(backend.now().date())
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[UsageMeters].reach(Threshold(DELIVERIES, month, 100, 10, tx.now), hold_back=True)
-        assert not await tx[UsageMeters].reach(Threshold(DELIVERIES, month, 100, 10, tx.now), hold_back=True)
-        plan = (await tx[OrgStore].own()).plan
-    assert tenant not in await backend.usage.to_resume(month)
-    await backend.offer(builders.plan(plan.code, meters={"deliveries": Meter(20, 1, 0)}))
-    assert tenant in await backend.usage.to_resume(month)
+        assert await tx[UsageMeters].record_threshold(
+            Threshold(DELIVERIES, month, 100, 10, tx.now), suspends_deliveries=True
+        )
+        assert not await tx[UsageMeters].record_threshold(
+            Threshold(DELIVERIES, month, 100, 10, tx.now), suspends_deliveries=True
+        )
+        plan = (await tx[OrgStore].get_organisation()).plan
+    assert tenant not in await backend.usage.list_resumable(month)
+    await backend.offer(builders.plan(plan.code, meters={"deliveries": MeterAllowance(20, 1, 0)}))
+    assert tenant in await backend.usage.list_resumable(month)
 
 
 async def test_a_series_has_every_day_and_goes_on_with_levels(backend: Backend, uow: UnitOfWork) -> None:
     tenant = await on_plan(backend)
     today = backend.now().date()
     async with uow.begin(tenant, CALL) as tx:
-        await tx[UsageMeters].count(RECORDS, 5, "run_1")
+        await tx[UsageMeters].add_usage(RECORDS, 5, "run_1")
         await tx[SourceStore].add(builders.source())
     await fold(backend, tenant)
-    async with uow.read(tenant) as tx:
-        series = await SERVICE.series(tx, None, today - timedelta(days=2), None)
+    async with uow.begin_reading(tenant) as tx:
+        series = await SERVICE.get_series(tx, None, today - timedelta(days=2), None)
         days = {meter: [(one.day, one.amount) for one in each] for meter, each in series.days.items()}
         assert [amount for _, amount in days[RECORDS]] == [0, 0, 5]
         assert [amount for _, amount in days[SOURCES]] == [0, 0, 1]
         assert [day for day, _ in days[STORED_BYTES]] == [today - timedelta(days=2 - n) for n in range(3)]
-        assert (await tx[UsageMeters].level(SOURCES, today + timedelta(days=1))) is not None
-        assert (await tx[UsageMeters].level(SOURCES, date(2020, 1, 1))) is None
+        assert (await tx[UsageMeters].get_last_level(SOURCES, today + timedelta(days=1))) is not None
+        assert (await tx[UsageMeters].get_last_level(SOURCES, date(2020, 1, 1))) is None
 
 
 async def test_what_keeps_room_is_counted_where_it_does_so(backend: Backend, uow: UnitOfWork) -> None:
     """Also on the next day: neither twice, nor in another month."""
     tenant = await on_plan(backend, records=100)
     async with uow.begin(tenant, CALL) as tx:
-        assert await quota.reserve(tx, RECORDS, 60, "run_1")
+        assert await quota.reserve_quota(tx, RECORDS, 60, "run_1")
         begun = tx.now.date()
     for amount, now in ((20, timedelta()), (30, timedelta(days=1))):
         async with uow.begin(tenant, CALL) as tx:
             later(tx, now)
-            await tx[UsageMeters].count(RECORDS, amount, "run_1")
+            await tx[UsageMeters].add_usage(RECORDS, amount, "run_1")
     async with uow.begin(tenant, CALL) as tx:
         assert {
-            one.day: one.amount for one in await tx[UsageMeters].days([RECORDS], begun, begun + timedelta(days=1))
+            one.day: one.amount for one in await tx[UsageMeters].list_days([RECORDS], begun, begun + timedelta(days=1))
         } == {begun: 50}
-        assert await quota.reserve(tx, RECORDS, 40, "run_2") and not await quota.reserve(tx, RECORDS, 41, "run_3")
+        assert await quota.reserve_quota(tx, RECORDS, 40, "run_2") and not await quota.reserve_quota(
+            tx, RECORDS, 41, "run_3"
+        )
 
 
 def later(tx: Tx, by: timedelta) -> None:

@@ -10,66 +10,66 @@ CREDENTIALS = {"username": "änna", "password": "Geheim", "pages": 3}
 
 def test_opens_what_it_sealed() -> None:
     vault = AesGcmVault(OLD)
-    sealed = vault.seal(CREDENTIALS, "src_1")
-    assert vault.open(sealed, "src_1") == CREDENTIALS
-    assert AesGcmVault(OLD).open(sealed, "src_1") == CREDENTIALS
+    sealed = vault.encrypt(CREDENTIALS, "src_1")
+    assert vault.decrypt(sealed, "src_1") == CREDENTIALS
+    assert AesGcmVault(OLD).decrypt(sealed, "src_1") == CREDENTIALS
     assert b"Geheim" not in sealed
-    assert vault.seal(CREDENTIALS, "src_1") != sealed
+    assert vault.encrypt(CREDENTIALS, "src_1") != sealed
 
 
 def test_is_bound_to_its_source() -> None:
-    sealed = AesGcmVault(OLD).seal(CREDENTIALS, "src_1")
+    sealed = AesGcmVault(OLD).encrypt(CREDENTIALS, "src_1")
     with pytest.raises(ValueError, match="another source"):
-        AesGcmVault(OLD).open(sealed, "src_2")
+        AesGcmVault(OLD).decrypt(sealed, "src_2")
 
 
 def test_every_changed_byte_is_noticed() -> None:
     vault = AesGcmVault(OLD)
-    sealed = vault.seal(CREDENTIALS, "src_1")
+    sealed = vault.encrypt(CREDENTIALS, "src_1")
     for position in range(len(sealed)):
         changed = bytearray(sealed)
         changed[position] ^= 1
         with pytest.raises(ValueError):
-            vault.open(bytes(changed), "src_1")
+            vault.decrypt(bytes(changed), "src_1")
     for length in range(len(sealed)):
         with pytest.raises(ValueError):
-            vault.open(sealed[:length], "src_1")
+            vault.decrypt(sealed[:length], "src_1")
 
 
 def test_keys_rotate() -> None:
-    sealed = AesGcmVault(OLD).seal(CREDENTIALS, "src_1")
+    sealed = AesGcmVault(OLD).encrypt(CREDENTIALS, "src_1")
     both = AesGcmVault(NEW, (OLD,))
-    assert both.open(sealed, "src_1") == CREDENTIALS
-    assert not sealed.startswith(both.stamp)
-    assert both.keys == (both.key_of(both.seal({}, "")), both.key_of(sealed))
-    again = both.seal(both.open(sealed, "src_1"), "src_1")
-    assert again.startswith(both.stamp)
-    assert AesGcmVault(NEW).open(again, "src_1") == CREDENTIALS
+    assert both.decrypt(sealed, "src_1") == CREDENTIALS
+    assert not sealed.startswith(both.current_prefix)
+    assert both.secret_ids == (both.parse_secret_id(both.encrypt({}, "")), both.parse_secret_id(sealed))
+    again = both.encrypt(both.decrypt(sealed, "src_1"), "src_1")
+    assert again.startswith(both.current_prefix)
+    assert AesGcmVault(NEW).decrypt(again, "src_1") == CREDENTIALS
     with pytest.raises(ValueError, match="does not have"):
-        AesGcmVault(NEW).open(sealed, "src_1")
+        AesGcmVault(NEW).decrypt(sealed, "src_1")
 
 
 def test_is_bound_to_its_destination() -> None:
     vault = AesGcmVault(OLD)
-    sealed = vault.seal(CREDENTIALS, "src_1", "https://vendor.example:443")
-    assert vault.open(sealed, "src_1", "https://vendor.example:443") == CREDENTIALS
+    sealed = vault.encrypt(CREDENTIALS, "src_1", "https://vendor.example:443")
+    assert vault.decrypt(sealed, "src_1", "https://vendor.example:443") == CREDENTIALS
     for owner, destination in (
         ("src_1", ""),
         ("src_1", "https://other.example:443"),
         ("src_2", "https://vendor.example:443"),
         ("src_1https://vendor.example:443", ""),
     ):
-        with pytest.raises(ValueError, match="another source or address"):
-            vault.open(sealed, owner, destination)
+        with pytest.raises(ValueError, match="another source or URL"):
+            vault.decrypt(sealed, owner, destination)
 
 
-def test_what_an_earlier_release_sealed_opens_and_is_to_be_sealed_anew() -> None:
+def test_values_sealed_by_an_earlier_release_open_and_need_resealing() -> None:
     """It knew no destinations."""
     sealed = bytes.fromhex(
         "0110376462346266363261393734653162643036822b0544e3fd2ecf311b96f5ba96370350ddb11756cfa35e5c5ef84ccdc4afb21eda72d2ee1d88bfecdad159bbf2ffa4ef53c95d1696ce20c9f368edc6b4c0308755508f4d62bc703b0621363eb2f2c82669b8a46e5f3fe334c82338635e30e74f34f4"
     )
     vault = AesGcmVault(OLD)
-    assert vault.open(sealed, "src_1", "anywhere") == {"token": "t"}
-    assert not sealed.startswith(vault.stamp)
+    assert vault.decrypt(sealed, "src_1", "anywhere") == {"token": "t"}
+    assert not sealed.startswith(vault.current_prefix)
     with pytest.raises(ValueError, match="another source"):
-        vault.open(sealed, "src_2")
+        vault.decrypt(sealed, "src_2")

@@ -41,7 +41,7 @@ def _plainly_wanted(endpoint: Endpoint, event: Event, category_of: dict[str, str
         return False
     if filters.categories and noun in PRODUCT_NOUNS:
         product = event.subject if noun == "product" else event.data["product"]
-        return bool(set(categories.above(category_of.get(product))) & set(filters.categories))
+        return bool(set(categories.path_ids(category_of.get(product))) & set(filters.categories))
     return True
 
 
@@ -56,8 +56,8 @@ def _plain_posts(events: Sequence[tuple[datetime, Event]], window: int) -> int:
                 continue
             changes = event.type.endswith((".updated", ".changed"))
             waits = waiting and waiting[0][0] + timedelta(seconds=window) > at
-            told_alone = waiting and not waiting[-1][1].endswith((".created", ".updated", ".changed"))
-            if waits and changes and not told_alone:
+            sent_alone = waiting and not waiting[-1][1].endswith((".created", ".updated", ".changed"))
+            if waits and changes and not sent_alone:
                 waiting.append((at, event.type))
             else:
                 posts, waiting = posts + 1, [(at, event.type)]
@@ -115,26 +115,26 @@ async def test_forecasts_what_would_have_come(backend: Backend, tenant: Tenant) 
     await add_products(backend.uow, tenant, *made)
     sources = [source.id, new_id("src"), new_id("src")]
     products = [product.id for product in made] + [new_id("prod")]
-    told: list[tuple[datetime, Event]] = []
+    events: list[tuple[datetime, Event]] = []
     for _ in range(6):
         batch = _random_events(dice, products, sources, 50)
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx[EventLog].append(batch)
-            told += [(tx.now, event) for event in batch]
+            events += [(tx.now, event) for event in batch]
         await backend.pass_time(timedelta(seconds=dice.choice([0.2, 0.5])))
-    filed = sorted({one for category in category_of.values() for one in categories.above(category)})
+    filed = sorted({one for category in category_of.values() for one in categories.path_ids(category)})
     since = backend.now() - timedelta(days=7)
     for _ in range(60):
         endpoint = _random_endpoint(dice, sources, filed)
-        async with backend.uow.read(tenant) as tx:
-            found = await tx[WebhookStore].forecast(endpoint, since)
-        wanted = [(at, event) for at, event in told if _plainly_wanted(endpoint, event, category_of)]
+        async with backend.uow.begin_reading(tenant) as tx:
+            found = await tx[WebhookStore].compute_forecast(endpoint, since)
+        wanted = [(at, event) for at, event in events if _plainly_wanted(endpoint, event, category_of)]
         minutes = [at.replace(second=0, microsecond=0) for at, _ in wanted]
         peak = max((minutes.count(minute) for minute in set(minutes)), default=0)
         posts = _plain_posts(wanted, endpoint.coalesce_seconds)
         assert (found.events, found.peak_per_minute, found.deliveries) == (len(wanted), peak, posts), endpoint
-    async with backend.uow.read(tenant) as tx:
-        late = await tx[WebhookStore].forecast(builders.endpoint(), backend.now() + timedelta(seconds=1))
+    async with backend.uow.begin_reading(tenant) as tx:
+        late = await tx[WebhookStore].compute_forecast(builders.endpoint(), backend.now() + timedelta(seconds=1))
         assert (late.events, late.peak_per_minute, late.deliveries) == (0, 0, 0)
 
 
@@ -143,6 +143,6 @@ async def test_forecasts_own_events_alone(backend: Backend, tenant: Tenant) -> N
     for place in (other, replace(tenant, livemode=False)):
         async with backend.uow.begin(place, CALL) as tx:
             await tx[EventLog].append([builders.event("src_1")])
-    async with backend.uow.read(tenant) as tx:
-        found = await tx[WebhookStore].forecast(builders.endpoint(), tx.now - timedelta(days=7))
+    async with backend.uow.begin_reading(tenant) as tx:
+        found = await tx[WebhookStore].compute_forecast(builders.endpoint(), tx.now - timedelta(days=7))
     assert (found.days, found.events, found.deliveries) == (7, 0, 0)

@@ -13,14 +13,14 @@ from domain.kernel.errors import PreconditionFailed
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import (
-    Attempt,
     Delivery,
+    DeliveryAttempt,
     DeliveryFilter,
+    EncryptedSecrets,
     Endpoint,
     Filters,
     Recovery,
     Rotation,
-    SealedSecrets,
 )
 from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import UnitOfWork
@@ -31,7 +31,7 @@ from tests.support.walking import check_both_ways, check_inserts
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 MOMENT = builders.MOMENT
-SECRETS = SealedSecrets(b"\x00sealed\xff")
+SECRETS = EncryptedSecrets(b"\x00sealed\xff")
 
 
 async def _add(uow: UnitOfWork, tenant: Tenant, *endpoints: Endpoint) -> None:
@@ -62,12 +62,12 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         failing_since=MOMENT - timedelta(minutes=9),
     )
     await _add(uow, tenant, endpoint)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert await tx[WebhookStore].get(endpoint.id) == endpoint
         assert (await tx[WebhookStore].page(PageRequest())).items == (endpoint,)
-        assert await tx[WebhookStore].secrets(endpoint.id) == SECRETS
+        assert await tx[WebhookStore].get_secrets(endpoint.id) == SECRETS
         assert await tx[WebhookStore].get("whe_0000000000000000000000") is None
-        assert await tx[WebhookStore].secrets("whe_0000000000000000000000") is None
+        assert await tx[WebhookStore].get_secrets("whe_0000000000000000000000") is None
 
 
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
@@ -80,17 +80,19 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
             assert await tx[WebhookStore].count() == 0
             assert await tx[WebhookStore].get(endpoint.id) is None
             assert await tx[WebhookStore].get(endpoint.id, lock=True) is None
-            assert await tx[WebhookStore].secrets(endpoint.id) is None
-            assert await tx[WebhookStore].delivery(endpoint.id, delivery.id) is None
+            assert await tx[WebhookStore].get_secrets(endpoint.id) is None
+            assert await tx[WebhookStore].get_delivery(endpoint.id, delivery.id) is None
             assert (await tx[WebhookStore].page(PageRequest())).items == ()
-            assert (await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())).items == ()
+            assert (
+                await tx[WebhookStore].list_deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())
+            ).items == ()
             far = MOMENT + timedelta(days=9)
             assert await tx[WebhookStore].recover(endpoint.id, MOMENT - timedelta(days=9), far, MOMENT, 9) == Recovery(
                 0, False
             )
-            assert await tx[WebhookStore].fail_open(endpoint.id, MOMENT) == 0
+            assert await tx[WebhookStore].fail_open_deliveries(endpoint.id, MOMENT) == 0
             await tx[WebhookStore].remove(endpoint.id)
-    async with backend.uow.read(tenant) as tx:
+    async with backend.uow.begin_reading(tenant) as tx:
         assert await tx[WebhookStore].get(endpoint.id) == endpoint
 
 
@@ -113,9 +115,9 @@ async def test_secrets_are_replaced(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     await _add(uow, tenant, endpoint)
     async with uow.begin(tenant, CALL) as tx:
-        await tx[WebhookStore].seal(endpoint.id, SealedSecrets(b"new", SECRETS.current))
-    async with uow.read(tenant) as tx:
-        assert await tx[WebhookStore].secrets(endpoint.id) == SealedSecrets(b"new", SECRETS.current)
+        await tx[WebhookStore].replace_secrets(endpoint.id, EncryptedSecrets(b"new", SECRETS.current))
+    async with uow.begin_reading(tenant) as tx:
+        assert await tx[WebhookStore].get_secrets(endpoint.id) == EncryptedSecrets(b"new", SECRETS.current)
 
 
 async def test_rotations_whose_overlap_is_over_are_found(backend: Backend) -> None:
@@ -128,12 +130,12 @@ async def test_rotations_whose_overlap_is_over_are_found(backend: Backend) -> No
     for tenant in tenants:
         for endpoint in (lapsed, lasting, none):
             await _add(backend.uow, tenant, replace(endpoint, id=f"{endpoint.id}"))
-    found = [one for one in await backend.delivery_log.lapsed_rotations(now, 1000) if one[0] in tenants]
+    found = [one for one in await backend.delivery_log.list_ended_rotations(now, 1000) if one[0] in tenants]
     assert sorted(found, key=repr) == sorted([(tenant, lapsed.id) for tenant in tenants], key=repr)
-    assert len(await backend.delivery_log.lapsed_rotations(now, 1)) == 1
+    assert len(await backend.delivery_log.list_ended_rotations(now, 1)) == 1
     async with backend.uow.begin(tenants[0], CALL) as tx:
         await tx[WebhookStore].save(replace(lapsed, rotation=None))
-    found = [one for one in await backend.delivery_log.lapsed_rotations(now, 1000) if one[0] in tenants]
+    found = [one for one in await backend.delivery_log.list_ended_rotations(now, 1000) if one[0] in tenants]
     assert found == [(tenants[1], lapsed.id)]
 
 
@@ -159,7 +161,7 @@ async def test_counting_holds_off_others(backend: Backend, tenant: Tenant) -> No
 async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -> None:
     endpoints = [builders.endpoint() for _ in range(count)]
     await _add(uow, tenant, *endpoints)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         await check_both_ways(tx[WebhookStore].page, endpoints[::-1], lambda endpoint: endpoint.id)
 
 
@@ -171,33 +173,33 @@ async def test_removing_forgets_the_secrets_and_fails_what_is_open(uow: UnitOfWo
     async with uow.begin(tenant, CALL) as tx:
         now = tx.now
         await tx[WebhookStore].remove(endpoint.id)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         assert await tx[WebhookStore].get(endpoint.id) is None
-        assert await tx[WebhookStore].secrets(endpoint.id) is None
+        assert await tx[WebhookStore].get_secrets(endpoint.id) is None
         expected = replace(waiting, status="failed", next_attempt_at=None, completed_at=now)
-        assert await tx[WebhookStore].delivery(endpoint.id, waiting.id) == expected
+        assert await tx[WebhookStore].get_delivery(endpoint.id, waiting.id) == expected
 
 
 async def test_keeps_deliveries_whole(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     attempts = (
-        Attempt(MOMENT, "failed", 15000, "timeout"),
-        Attempt(
+        DeliveryAttempt(MOMENT, "failed", 15000, "timeout"),
+        DeliveryAttempt(
             MOMENT + timedelta(microseconds=7), "failed", 31, "http_status", 503, 'nope "ü"\n', {"retry-after": "9"}
         ),
-        Attempt(MOMENT + timedelta(hours=1), "succeeded", 12, None, 204, ""),
+        DeliveryAttempt(MOMENT + timedelta(hours=1), "succeeded", 12, None, 204, ""),
     )
     delivery = builders.delivery(
-        endpoint.id, positions=(4, 9, 11), status="succeeded", body=b'{"a":1.50}', attempts=attempts, tries=3, made=3,
+        endpoint.id, positions=(4, 9, 11), status="succeeded", body=b'{"a":1.50}', attempts=attempts, tries=3, attempts_made=3,
         next_attempt_at=None, completed_at=MOMENT + timedelta(hours=1),
     )  # fmt: skip
     await _add(uow, tenant, endpoint)
     await _deliver(uow, tenant, delivery)
     async with uow.begin(tenant, CALL) as tx:
-        found = await tx[WebhookStore].delivery(endpoint.id, delivery.id, lock=True)
+        found = await tx[WebhookStore].get_delivery(endpoint.id, delivery.id, lock=True)
         assert found == delivery
-        assert await tx[WebhookStore].delivery("whe_0000000000000000000000", delivery.id) is None
-        assert await tx[WebhookStore].delivery(endpoint.id, "dlv_0000000000000000000000") is None
+        assert await tx[WebhookStore].get_delivery("whe_0000000000000000000000", delivery.id) is None
+        assert await tx[WebhookStore].get_delivery(endpoint.id, "dlv_0000000000000000000000") is None
 
 
 def _various(endpoint: str) -> list[Delivery]:
@@ -231,22 +233,22 @@ async def test_deliveries_are_listed(uow: UnitOfWork, tenant: Tenant, wanted: De
     await _deliver(uow, tenant, *made, *_various(other.id))
 
     async def fetch(page_request: PageRequest) -> Page[Delivery]:
-        async with uow.read(tenant) as tx:
-            return await tx[WebhookStore].deliveries(replace(wanted, endpoint=endpoint.id), page_request)
+        async with uow.begin_reading(tenant) as tx:
+            return await tx[WebhookStore].list_deliveries(replace(wanted, endpoint=endpoint.id), page_request)
 
     expected = [delivery for delivery in reversed(made) if filters.equals(wanted, delivery)]
     await check_both_ways(fetch, expected, lambda delivery: delivery.id)
 
 
-async def test_pages_of_deliveries_stand_while_others_come(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_pages_of_deliveries_are_stable_while_others_are_added(uow: UnitOfWork, tenant: Tenant) -> None:
     endpoint = builders.endpoint()
     made = [builders.delivery(endpoint.id) for _ in range(9)]
     await _add(uow, tenant, endpoint)
     await _deliver(uow, tenant, *made)
 
     async def fetch(page_request: PageRequest) -> Page[Delivery]:
-        async with uow.read(tenant) as tx:
-            return await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint.id), page_request)
+        async with uow.begin_reading(tenant) as tx:
+            return await tx[WebhookStore].list_deliveries(DeliveryFilter(endpoint=endpoint.id), page_request)
 
     await check_inserts(
         fetch, lambda: _deliver(uow, tenant, builders.delivery(endpoint.id)), made[::-1], lambda one: one.id
@@ -254,9 +256,9 @@ async def test_pages_of_deliveries_stand_while_others_come(uow: UnitOfWork, tena
 
 
 def _finished(endpoint: str, status: str, at: datetime) -> Delivery:
-    attempt = Attempt(at, status, 5, None if status == "succeeded" else "connect")
+    attempt = DeliveryAttempt(at, status, 5, None if status == "succeeded" else "connect")
     return builders.delivery(
-        endpoint, status=status, created_at=at, completed_at=at, next_attempt_at=None, tries=1, made=1,
+        endpoint, status=status, created_at=at, completed_at=at, next_attempt_at=None, tries=1, attempts_made=1,
         attempts=(attempt,), body=b"{}",
     )  # fmt: skip
 
@@ -267,10 +269,10 @@ async def test_resending_keeps_what_was_sent(uow: UnitOfWork, tenant: Tenant) ->
     await _add(uow, tenant, endpoint)
     await _deliver(uow, tenant, done)
     async with uow.begin(tenant, CALL) as tx:
-        await tx[WebhookStore].resend(done, at)
-    async with uow.read(tenant) as tx:
+        await tx[WebhookStore].requeue(done, at)
+    async with uow.begin_reading(tenant) as tx:
         expected = replace(done, status="pending", tries=0, next_attempt_at=at, completed_at=None)
-        assert await tx[WebhookStore].delivery(endpoint.id, done.id) == expected
+        assert await tx[WebhookStore].get_delivery(endpoint.id, done.id) == expected
 
 
 async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -285,16 +287,18 @@ async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant
     async with uow.begin(tenant, CALL) as tx:
         assert await tx[WebhookStore].recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(3, False)
         assert await tx[WebhookStore].recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(0, False)
-    async with uow.read(tenant) as tx:
+    async with uow.begin_reading(tenant) as tx:
         now = {
             one.id: one
-            for one in (await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())).items
+            for one in (
+                await tx[WebhookStore].list_deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())
+            ).items
         }
         for delivery in failed[1:4]:
             expected = replace(delivery, status="pending", tries=0, next_attempt_at=at, completed_at=None)
             assert now[delivery.id] == expected
         assert [now[one.id] for one in (failed[0], failed[4], fine)] == [failed[0], failed[4], fine]
-        assert await tx[WebhookStore].delivery(other.id, elsewhere.id) == elsewhere
+        assert await tx[WebhookStore].get_delivery(other.id, elsewhere.id) == elsewhere
 
 
 async def test_recovers_no_more_than_may_be_open(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -312,7 +316,7 @@ async def test_recovers_no_more_than_may_be_open(uow: UnitOfWork, tenant: Tenant
             (9, Recovery(1, False)),
         ):
             assert await tx[WebhookStore].recover(endpoint.id, MOMENT, MOMENT, MOMENT, most) == recovery
-            states = [(await tx[WebhookStore].delivery(endpoint.id, one.id)).status for one in failed]  # type: ignore[union-attr]
+            states = [(await tx[WebhookStore].get_delivery(endpoint.id, one.id)).status for one in failed]  # type: ignore[union-attr]
             assert states == sorted(states, reverse=True), "the oldest first"
 
 
@@ -324,9 +328,9 @@ async def test_open_deliveries_fail(uow: UnitOfWork, tenant: Tenant) -> None:
     await _deliver(uow, tenant, fine, waiting, sending)
     at = MOMENT + timedelta(minutes=1)
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx[WebhookStore].fail_open(endpoint.id, at) == 2
-        assert await tx[WebhookStore].fail_open(endpoint.id, at) == 0
-        assert await tx[WebhookStore].delivery(endpoint.id, fine.id) == fine
+        assert await tx[WebhookStore].fail_open_deliveries(endpoint.id, at) == 2
+        assert await tx[WebhookStore].fail_open_deliveries(endpoint.id, at) == 0
+        assert await tx[WebhookStore].get_delivery(endpoint.id, fine.id) == fine
         for one in (waiting, sending):
             expected = replace(one, status="failed", next_attempt_at=None, completed_at=at)
-            assert await tx[WebhookStore].delivery(endpoint.id, one.id) == expected
+            assert await tx[WebhookStore].get_delivery(endpoint.id, one.id) == expected

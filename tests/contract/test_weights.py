@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.changes.model import ALL, BEGINNING, EventFilter, View
-from domain.events.model import FieldChange, weight_of
+from domain.changes.model import ALL, BEGINNING, EventFilter, LogView
+from domain.events.model import FieldChange, sum_body_bytes
 from domain.kernel.bounds import CHANGES_BYTES, EVENT_BYTES
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -27,9 +27,9 @@ async def _filled(backend: Backend, tenant: Tenant, catalogue: str | None = None
 
 @pytest.mark.parametrize("of_network", [False, True])
 async def test_pages_end_by_bytes_and_go_on(backend: Backend, tenant: Tenant, of_network: bool) -> None:
-    view, start = View.own(tenant), BEGINNING
+    view, start = LogView.own(tenant), BEGINNING
     if of_network:
-        owner, catalogue, view = await backend.tenant(), new_id("cat"), View.network(tenant)
+        owner, catalogue, view = await backend.tenant(), new_id("cat"), LogView.network(tenant)
         await grant(backend.pool, owner, catalogue, tenant.org)
         start = (await bounds_of(backend, view.log)).end
         made = await _filled(backend, owner, catalogue)
@@ -37,31 +37,31 @@ async def test_pages_end_by_bytes_and_go_on(backend: Backend, tenant: Tenant, of
     else:
         made = await _filled(backend, tenant)
     position, seen, pages = start, [], 0
-    while (page := await backend.events.page(view, position, END, 100, ALL)).events:
-        assert weight_of(page.events) < CHANGES_BYTES + EVENT_BYTES
+    while (page := await backend.events.read_page(view, position, END, 100, ALL)).events:
+        assert sum_body_bytes(page.events) < CHANGES_BYTES + EVENT_BYTES
         assert page.caught_up == (len(seen) + len(page.events) == 60)
         seen, position, pages = seen + ids(page.events), page.position, pages + 1
     assert seen == made
     assert pages == 2
-    assert len((await backend.events.page(view, start, END, 100, ALL, most_bytes=1)).events) == 1
+    assert len((await backend.events.read_page(view, start, END, 100, ALL, max_bytes=1)).events) == 1
 
 
 async def test_spliced_pages_end_where_the_others_do(backend: Backend, tenant: Tenant) -> None:
     await _filled(backend, tenant)
-    page = await backend.events.page(View.own(tenant), BEGINNING, END, 100, FEED)
-    splice = await backend.events.splice(tenant, BEGINNING, END, 100, FEED)
+    page = await backend.events.read_page(LogView.own(tenant), BEGINNING, END, 100, FEED)
+    splice = await backend.events.read_joined(tenant, BEGINNING, END, 100, FEED)
     assert (splice.count, splice.position) == (len(page.events), page.position)
     assert splice.body == b",".join(event.body for event in page.events)
     assert not splice.caught_up
-    rest = await backend.events.splice(tenant, splice.position, END, 100, FEED)
+    rest = await backend.events.read_joined(tenant, splice.position, END, 100, FEED)
     assert splice.count + rest.count == 60
     assert rest.caught_up
 
 
 async def test_the_newest_end_by_bytes(backend: Backend, tenant: Tenant) -> None:
     made = await _filled(backend, tenant)
-    found = await backend.events.recent(View.own(tenant), EVERYTHING, 100, FEED)
-    assert weight_of(found.events) < CHANGES_BYTES + EVENT_BYTES
+    found = await backend.events.read_recent(LogView.own(tenant), EVERYTHING, 100, FEED)
+    assert sum_body_bytes(found.events) < CHANGES_BYTES + EVENT_BYTES
     assert ids(found.events) == made[::-1][: len(found.events)]
     assert found.position == found.events[-1].position
     assert 10 < len(found.events) < 60

@@ -34,12 +34,12 @@ async def test_slow_and_troubled_sources(backend: Backend) -> None:
                     started_at=now - timedelta(days=days), finished_at=now,
                 )
             )  # fmt: skip
-    slowest = await backend.workload.slowest()
+    slowest = await backend.workload.list_slowest_sources()
     (found,) = (one for one in slowest if one.id == slow.id)
     assert found.seconds == 40_000 * 86_400.0 and found.run_status == "succeeded" and not found.livemode
     assert found.name == "Slow" and found.org == tenant.org
     assert idle.id not in {one.id for one in slowest}
-    (troubled,) = (one for one in await backend.workload.troubled() if one.org == tenant.org)
+    (troubled,) = (one for one in await backend.workload.list_failing_sources() if one.org == tenant.org)
     assert (troubled.id, troubled.reason, troubled.failures) == (sick.id, reason.message, 1_000_000)
 
 
@@ -48,10 +48,10 @@ async def test_tenants_by_what_they_had_done(backend: Backend) -> None:
     tenant, now = Tenant(org.id, True), backend.now()
     await backend.sink.write([builders.request_log(tenant, created_at=now - timedelta(minutes=n)) for n in (1, 59, 61)])
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx[UsageMeters].count("records", 7, "run_1")
+        await tx[UsageMeters].add_usage("records", 7, "run_1")
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx[UsageMeters].fold()
-    loads = {(one.org, one.livemode): one for one in await backend.workload.tenants(now)}
+        await tx[UsageMeters].aggregate()
+    loads = {(one.org, one.livemode): one for one in await backend.workload.list_tenants(now)}
     found = loads[org.id, True]
     assert (found.name, found.records, found.requests, found.deliveries) == ("Busy", 7, 2, 0)
 
@@ -61,6 +61,6 @@ async def test_open_work_is_looked_at_within_bounds(backend: Backend) -> None:
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         for number in range(3):
             await tx[JobStore].add(NewJob("runs.execute", f"{lane}:{number}", tenant))
-    (found,) = (one for one in await backend.dispatch.backlog() if one.lanes == lane)
-    assert (found.waiting, found.held) == (3, 0) and found.oldest is not None
-    assert sum(one.waiting + one.held for one in await backend.dispatch.backlog(2)) == 2
+    (found,) = (one for one in await backend.dispatch.count_backlog() if one.lane_kind == lane)
+    assert (found.waiting_count, found.running_count) == (3, 0) and found.oldest_due_at is not None
+    assert sum(one.waiting_count + one.running_count for one in await backend.dispatch.count_backlog(2)) == 2

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from entrypoints.cli.main import command_line
+from entrypoints.cli.main import build_command_line
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))
@@ -16,12 +16,12 @@ SECRET = re.compile(r"JOINERY_(SECRET|SECRET_FORMER|DATABASE_URL|\w*PASSWORD|\w*
 
 
 def test_every_process_is_a_command() -> None:
-    started = {command_line().parse_args(one["command"])[0].__name__ for one in OURS.values()}
+    started = {build_command_line().parse_args(one["command"])[0].__name__ for one in OURS.values()}
     assert started == {"migrate", "api", "worker", "scheduler", "mail"}
 
 
-def test_every_service_tells_its_health() -> None:
-    """The API's check is the image's own; migrating ends, and its exit code tells."""
+def test_every_service_has_a_health_check() -> None:
+    """The API uses the image's health check; the migration ends and reports by its exit code."""
     assert {name for name, one in SERVICES.items() if "test" not in one.get("healthcheck", {})} == {"api", "migrate"}
     assert "HEALTHCHECK" in (ROOT / "deploy" / "Dockerfile").read_text("utf-8")
 

@@ -12,7 +12,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from entrypoints.cli.main import command_line
+from entrypoints.cli.main import build_command_line
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
@@ -67,9 +67,9 @@ def test_what_is_applied_is_valid(version: str) -> None:
 
 @pytest.mark.parametrize("folder", [BASE, EXAMPLE], ids=lambda folder: folder.name)
 def test_every_file_is_listed_once(folder: Path) -> None:
-    told = kustomization(folder)
+    declared = kustomization(folder)
     files = {str(file.relative_to(folder)) for file in folder.rglob("*.yaml")} - {"kustomization.yaml"}
-    listed = [*told["resources"], *{one["path"] for one in told.get("patches", ())}]
+    listed = [*declared["resources"], *{one["path"] for one in declared.get("patches", ())}]
     assert {one for one in listed if not one.startswith("..")} == files
     assert len(listed) == len({*listed})
 
@@ -86,7 +86,7 @@ def test_every_process_is_a_command_with_probes() -> None:
     started = set()
     for name, template in pods():
         [container] = template["spec"]["containers"]
-        started.add(command_line().parse_args(container["args"])[0].__name__)
+        started.add(build_command_line().parse_args(container["args"])[0].__name__)
         probes = [container.get(probe) for probe in ("startupProbe", "readinessProbe", "livenessProbe")]
         assert name == "joinery-migrate" or all(probes), name
     assert started == {"migrate", "api", "worker", "scheduler", "mail"}
@@ -97,9 +97,9 @@ def test_probes_name_ports_that_the_container_has() -> None:
         [container] = template["spec"]["containers"]
         ports = {port["name"] for port in container.get("ports", ())}
         for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-            asked = container.get(probe, {})
+            declared = container.get(probe, {})
             for kind in ("httpGet", "tcpSocket"):
-                assert kind not in asked or asked[kind]["port"] in ports, (name, probe)
+                assert kind not in declared or declared[kind]["port"] in ports, (name, probe)
 
 
 def test_pods_hold_no_rights() -> None:

@@ -252,13 +252,13 @@ class Load:
         connection = self._front.connection()
         while (number := self._due.get()) is not None:
             try:
-                self._ask(connection, number)
+                self._send_request(connection, number)
             except (OSError, http.client.HTTPException) as error:
                 self.answers[f"{type(error).__name__}: {error}"] += 1
                 connection.close()
         connection.close()
 
-    def _ask(self, connection: Tls, number: int) -> None:
+    def _send_request(self, connection: Tls, number: int) -> None:
         if number % 6:
             method, target, body, more = "GET", ("/v1/products?limit=5", "/v1/sources")[number % 2], None, {}
         else:
@@ -302,8 +302,8 @@ def test_a_long_poll_outlasts_the_proxy(front: Front, tenancy: Tenancy) -> None:
 
 def announced(tenancy: Tenancy, size: int) -> Any:
     source = tenancy.api.source("file", config={"currency": "usd"}, licence_basis="own_data")
-    told = {"filename": "feed.csv", "content_type": "text/csv", "bytes": size}
-    return tenancy.api.post(f"/v1/sources/{source}/uploads", told)
+    announcement = {"filename": "feed.csv", "content_type": "text/csv", "bytes": size}
+    return tenancy.api.post(f"/v1/sources/{source}/uploads", announcement)
 
 
 def test_a_large_upload_passes(front: Front, tenancy: Tenancy) -> None:

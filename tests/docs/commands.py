@@ -1,7 +1,7 @@
-"""The commands of a page: its `sh` blocks in order, and the comments before them that say how they run.
+"""The commands of a page: its `sh` blocks in order, and the comments before them that control how they run.
 
 A block is run unless `<!-- not run: why -->` stands in the line before it. `<!-- run with the key of test mode -->` has it, and
-what follows on the page, use that key. `<!-- answers 400, 401 -->` says which refusals it shows.
+what follows on the page, use that key. `<!-- answers 400, 401 -->` lists the refusals that it shows.
 """
 
 import re
@@ -65,10 +65,10 @@ def refused(parts: list[Block], stderr: str) -> list[str]:
     """What was answered with other than success, and is not shown on purpose; each with the line of its block."""
     allowed = {block.line: block.refusals for block in parts}
     found, line, seen = [], 0, {}
-    for said in stderr.splitlines():
-        if said.startswith("BLOCK "):
-            line = int(said.split()[1])
-        elif (match := re.match(r"ANSWER (\d+) (.*)", said)) is not None:
+    for message in stderr.splitlines():
+        if message.startswith("BLOCK "):
+            line = int(message.split()[1])
+        elif (match := re.match(r"ANSWER (\d+) (.*)", message)) is not None:
             status = int(match[1])
             seen.setdefault(line, set()).add(status)
             if not 200 <= status < 400 and status not in allowed[line]:

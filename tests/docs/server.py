@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
-from entrypoints.demo.feeds import application
+from entrypoints.demo.feeds import create_application
 from tests.docs.commands import ROOT
 from tests.flows.api import Api
 from tests.flows.stage import Stage, free_port
@@ -53,7 +53,7 @@ def serve_shop(port: int) -> None:
     loop = asyncio.new_event_loop()
 
     async def start() -> None:
-        runner = web.AppRunner(application(), access_log=None, handle_signals=False)
+        runner = web.AppRunner(create_application(), access_log=None, handle_signals=False)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()
 

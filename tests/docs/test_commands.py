@@ -1,4 +1,4 @@
-"""Every command in README and docs/ does what the page says, against a running server, in the order of the page."""
+"""Every command in README and docs/ works as documented, against a running server, in the order of the page."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.demo.messages import own_feed
+from entrypoints.demo.messages import format_own_feed_commands
 from tests.docs.commands import PAGES, ROOT, Block, blocks, refused, script
 from tests.docs.server import Server
 
@@ -35,7 +35,7 @@ def run(server: Server, parts: list[Block], shell: str, scratch: Path) -> list[s
     return faults
 
 
-def test_every_command_does_what_the_page_says(server: Server, tmp_path: Path) -> None:
+def test_every_command_works_as_documented(server: Server, tmp_path: Path) -> None:
     work = []
     for page in PAGES:
         parts = [block for block in blocks(page) if not block.reason]
@@ -43,8 +43,8 @@ def test_every_command_does_what_the_page_says(server: Server, tmp_path: Path) -
         work += [(parts, shell, tmp_path / f"{page.stem}-{shell}") for shell in shells if parts]
     with ThreadPoolExecutor(8) as pool:
         faults = list(pool.map(lambda task: run(server, *task), work))
-    told = [fault for found in faults for fault in found]
-    assert not told, "\n".join(told)
+    messages = [fault for found in faults for fault in found]
+    assert not messages, "\n".join(messages)
     shown = (tmp_path / f"quickstart-{SHELLS[0]}" / "output").read_text()
     assert not [words for words in SHOWN if words not in shown]
     ran = {(part.page, part.line) for parts, _, _ in work for part in parts}
@@ -56,7 +56,7 @@ def test_every_command_does_what_the_page_says(server: Server, tmp_path: Path) -
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_lines_that_the_demo_prints(server: Server, tmp_path: Path, shell: str) -> None:
-    lines = own_feed(server.env["JOINERY_URL"], server.env["JOINERY_KEY"])
+    lines = format_own_feed_commands(server.env["JOINERY_URL"], server.env["JOINERY_KEY"])
     done = subprocess.run(
         [shell, "-c", "\n".join(lines)], cwd=tmp_path, env=server.env, capture_output=True, text=True, timeout=60
     )
@@ -70,13 +70,13 @@ def test_one_field_function() -> None:
     assert len(found) > 4 and len(set(found)) == 1
 
 
-def test_what_is_missing_is_told_with_the_answer() -> None:
+def test_a_missing_field_is_reported_with_the_response() -> None:
     """`field` shows the refusal instead of a traceback."""
     readme = next(text for block in blocks(ROOT / "README.md") if "field()" in (text := block.text))
     [function] = re.findall(r"^field\(\) \{.*?\}$", readme, re.M | re.S)
-    for given, asked in (('{"code": "not_found"}', "id"), ('{"data": []}', "data.0.id"), ("[]", "id")):
+    for given, field in (('{"code": "not_found"}', "id"), ('{"data": []}', "data.0.id"), ("[]", "id")):
         done = subprocess.run(
-            [SHELLS[0], "-c", f"{function}\nfield {asked}"], input=given, capture_output=True, text=True, timeout=20
+            [SHELLS[0], "-c", f"{function}\nfield {field}"], input=given, capture_output=True, text=True, timeout=20
         )
         assert (done.returncode, done.stdout, done.stderr.strip()) == (1, "", given)
 
@@ -89,7 +89,7 @@ def test_no_block_has_a_comment() -> None:
             assert not found, (page.name, block.line, found)
 
 
-def test_a_block_that_is_not_run_says_why() -> None:
+def test_a_block_that_is_not_run_states_the_reason() -> None:
     """The mark is the one way to leave a block out, and so is the language: no command hides in a block of another."""
     for page in PAGES:
         for block in blocks(page):

@@ -5,7 +5,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from adapters.wire.problems import PROBLEM
+from adapters.api_json.problems import PROBLEM
 from tests.docs.commands import PAGES, ROOT, blocks
 from tests.docs.server import Server
 from tests.flows.api import Api

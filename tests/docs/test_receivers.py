@@ -32,9 +32,9 @@ def prints_what_is_sent(server: Server, argv: list[str], folder: Path, env: dict
     process = subprocess.Popen(
         argv, cwd=folder, env=env | {"WEBHOOK_SECRET": endpoint["secret"]}, stdout=subprocess.PIPE, text=True
     )
-    said: Queue[str] = Queue()
+    output: Queue[str] = Queue()
     assert process.stdout is not None
-    threading.Thread(target=lambda: [said.put(line) for line in process.stdout or ()], daemon=True).start()
+    threading.Thread(target=lambda: [output.put(line) for line in process.stdout or ()], daemon=True).start()
     try:
         eventually(lambda: answers(server.spare_port), "the receiver listens")
         api.post(f"/v1/webhook-endpoints/{endpoint['id']}/test")
@@ -43,7 +43,7 @@ def prints_what_is_sent(server: Server, argv: list[str], folder: Path, env: dict
         until = time.monotonic() + 20
         while time.monotonic() < until and not all(re.search(line, heard) for line in SHOWN):
             try:
-                heard += said.get(timeout=0.2)
+                heard += output.get(timeout=0.2)
             except Empty:
                 continue
         assert all(re.search(line, heard) for line in SHOWN), heard

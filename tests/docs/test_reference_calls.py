@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.site.calls import in_clients
+from entrypoints.site.calls import format_client_examples
 from tests.docs.server import Server
 from tests.support.table import whole
 
@@ -40,7 +40,7 @@ async function attempt(name, work) {
 
 def calls(language: str) -> dict[str, str]:
     """The call of each operation, without what makes the client."""
-    found = {row.id: dict(in_clients(row)).get(language, "") for row in whole()}
+    found = {row.id: dict(format_client_examples(row)).get(language, "") for row in whole()}
     return {name: text.split("client = ")[-1].split("\n", 1)[1] for name, text in found.items() if text}
 
 

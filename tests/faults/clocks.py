@@ -4,9 +4,9 @@ import asyncio
 import signal
 from datetime import datetime, timedelta
 
-from entrypoints.container import opened
-from entrypoints.logs import configure
-from entrypoints.settings import from_environment
+from entrypoints.container import open_dependencies
+from entrypoints.logs import configure_logging
+from entrypoints.settings import read_settings
 from entrypoints.worker.service import run_worker
 from ports.clock import Clock
 from tests.support.memory.clock import SystemClock
@@ -29,11 +29,11 @@ class SteppedClock(SystemClock):
 
 async def main() -> None:
     """Work until told to stop."""
-    settings, clock, loop = from_environment(), SteppedClock(), asyncio.get_running_loop()
-    configure(settings.log_level)
+    settings, clock, loop = read_settings(), SteppedClock(), asyncio.get_running_loop()
+    configure_logging(settings.log_level)
     loop.add_signal_handler(signal.SIGUSR1, clock.step, STEP)
     loop.add_signal_handler(signal.SIGUSR2, clock.step, -STEP)
-    async with opened(settings) as container:
+    async with open_dependencies(settings) as container:
         container[Clock] = clock
         await run_worker(container, settings, frozenset({"runs", "webhooks"}))
 

@@ -1,4 +1,4 @@
-"""Followers of every kind that keep at it: what each was told, life by life, and whether anybody told it an untruth."""
+"""Followers of every kind that keep at it: what each received in each life, and whether any response was untrue."""
 
 import asyncio
 import contextlib
@@ -12,11 +12,11 @@ import aiohttp
 
 from domain.changes.model import FeedPosition
 from domain.changes.ports import EventReader
+from domain.changes.usecases.log_tailer import LogTailer
 from domain.changes.usecases.service import ChangesService
-from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.errors import CursorExpired, DomainError
-from entrypoints.container import opened
-from entrypoints.settings import from_environment
+from entrypoints.container import open_dependencies
+from entrypoints.settings import read_settings
 from tests.faults.writing import Book
 from tests.flows.stage import Tenancy, eventually
 
@@ -26,7 +26,7 @@ _GONE = 410
 _AGAIN = 0.1
 
 
-class Told(NamedTuple):
+class FollowedEvent(NamedTuple):
     """An event as a follower met it."""
 
     id: str
@@ -40,7 +40,7 @@ class Follower:
     kind: str
     tenancy: Tenancy
     books: Mapping[Any, Book]
-    lives: list[list[Told]] = field(default_factory=lambda: [[]])
+    lives: list[list[FollowedEvent]] = field(default_factory=lambda: [[]])
     breaks: int = 0
     strange: list[str] = field(default_factory=list)
     """Answers that nobody is to get."""
@@ -51,16 +51,16 @@ class Follower:
     _checked: tuple[int, int] = (0, 0)
 
     @property
-    def told(self) -> list[Told]:
+    def received(self) -> list[FollowedEvent]:
         """In its present life."""
         return self.lives[-1]
 
-    def take(self, events: Sequence[Told]) -> None:
-        """It was told of these."""
+    def take(self, events: Sequence[FollowedEvent]) -> None:
+        """Record received events."""
         self.lives[-1] += events
         self._seen.update(event.id for event in events)
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Its cursor is of no use any more."""
         self.lives.append([])
         self._seen, self._checked = set(), (0, 0)
@@ -115,7 +115,7 @@ class Pages(Follower):
             self._refused(answer.status, content)
             return False
         page = json.loads(content)
-        self.take([Told(event["id"], event["tenant_id"]) for event in page["data"]])
+        self.take([FollowedEvent(event["id"], event["tenant_id"]) for event in page["data"]])
         self.cursor = page["next_cursor"]
         if page["caught_up"] and "types" not in self.query:
             self.hold_to(known)
@@ -124,7 +124,7 @@ class Pages(Follower):
     def _refused(self, status: int, content: bytes) -> None:
         if status == _GONE:
             self.cursor = None
-            self.begin_anew()
+            self.restart()
         elif status in _PATIENCE:
             self.breaks += 1
         else:
@@ -153,7 +153,7 @@ class Stream(Follower):
         async with session.get("/v1/changes", params={"limit": "1"}) as answer:
             page = json.loads(await answer.read())
         if answer.status == 200:
-            self.take([Told(event["id"], event["tenant_id"]) for event in page["data"]])
+            self.take([FollowedEvent(event["id"], event["tenant_id"]) for event in page["data"]])
             self.cursor = page["next_cursor"]
 
     async def _listen(self, session: aiohttp.ClientSession, cursor: str) -> None:
@@ -181,12 +181,12 @@ class Stream(Follower):
         if sent["event"] == "stream.end":
             self.reasons.append(data["reason"])
         else:
-            self.take([Told(data["id"], data["tenant_id"])])
+            self.take([FollowedEvent(data["id"], data["tenant_id"])])
 
     def _refused(self, status: int, content: bytes) -> None:
         if status == _GONE:
             self.cursor = None
-            self.begin_anew()
+            self.restart()
         elif status not in _PATIENCE:
             self.strange.append(f"{self.kind}: {status} {content.decode()[:200]}")
 
@@ -201,15 +201,17 @@ class Tailing(Follower):
         service: ChangesService = reading.service
         while True:
             try:
-                start = await service.start(self.tenancy.tenant, self.position)
-                async with service.tailer.follow(self.tenancy.tenant, start) as subscription:
+                start = await service.find_start(self.tenancy.tenant, self.position)
+                async with service.tailer.subscribe(self.tenancy.tenant, start) as subscription:
                     while True:
-                        batch = await subscription.next(50, 5.0)
-                        self.take([Told(event.id, json.loads(event.body)["tenant_id"]) for event in batch.events])
+                        batch = await subscription.next_batch(50, 5.0)
+                        self.take(
+                            [FollowedEvent(event.id, json.loads(event.body)["tenant_id"]) for event in batch.events]
+                        )
                         self.position = batch.position
             except CursorExpired:
                 self.position = None
-                self.begin_anew()
+                self.restart()
             except DomainError:
                 await self.broke()
 
@@ -282,7 +284,7 @@ class Reading:
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        async with opened(from_environment(self.env)) as container:
+        async with open_dependencies(read_settings(self.env)) as container:
             tailer = container[LogTailer]
             self._service = ChangesService(container[EventReader], tailer)
             tasks = {asyncio.create_task(tailer.run()): "the tailer"}

@@ -18,8 +18,8 @@ from typing import Any
 import psycopg
 import redis
 
-from adapters.postgres.migrate import migrate
-from entrypoints.up.process import Process
+from adapters.postgres.schema_migrations import migrate
+from entrypoints.up.process import ChildProcess
 from entrypoints.up.servers import Postgres, Valkey
 from tests.flows.stage import FEEDS, Stage, eventually
 
@@ -34,7 +34,7 @@ class Ground:
     stage: Stage
     postgres: Postgres
     valkey: Valkey
-    servers: dict[str, Process]
+    servers: dict[str, ChildProcess]
     workers: list["subprocess.Popen[bytes]"] = field(default_factory=list)
     api: Any = None
     struck: Counter[str] = field(default_factory=Counter)
@@ -50,7 +50,7 @@ class Ground:
 
     def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """What the database holds, by the superuser's eyes."""
-        with psycopg.connect(self.postgres.url(user="postgres"), autocommit=True) as connection:
+        with psycopg.connect(self.postgres.build_url(role="postgres"), autocommit=True) as connection:
             return connection.execute(statement.encode(), values).fetchall()
 
     def strike(self, dice: random.Random) -> None:
@@ -103,17 +103,17 @@ class Ground:
 
     def _kill_postgres(self, dice: random.Random) -> None:
         server = self.servers["postgres"]
-        server._signal(signal.SIGQUIT)
-        eventually(lambda: server.ended() is not None, "PostgreSQL has stopped")
+        server._send_signal(signal.SIGQUIT)
+        eventually(lambda: server.get_exit_code() is not None, "PostgreSQL has stopped")
         time.sleep(dice.uniform(0, 2))
         self.servers["postgres"] = asyncio.run(self.postgres.start())
 
     def _empty_valkey(self, dice: random.Random) -> None:
-        redis.Redis(unix_socket_path=self.valkey.url().removeprefix("unix://")).flushall()
+        redis.Redis(unix_socket_path=self.valkey.build_url().removeprefix("unix://")).flushall()
 
     def _kill_valkey(self, dice: random.Random) -> None:
         self.servers["valkey"].kill()
-        eventually(lambda: self.servers["valkey"].ended() is not None, "Valkey has stopped")
+        eventually(lambda: self.servers["valkey"].get_exit_code() is not None, "Valkey has stopped")
         time.sleep(dice.random())
         self.servers["valkey"] = asyncio.run(self.valkey.start())
 
@@ -125,9 +125,9 @@ def ground() -> Iterator[Ground]:
     home.chmod(0o755)
     postgres, valkey = Postgres(home), Valkey(home)
     servers = {"postgres": asyncio.run(postgres.start()), "valkey": asyncio.run(valkey.start())}
-    asyncio.run(migrate(postgres.url()))
-    env = {"JOINERY_REDIS_URL": valkey.url(), "JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS}
-    made = Ground(Stage(postgres.url(), home, env), postgres, valkey, servers)
+    asyncio.run(migrate(postgres.build_url()))
+    env = {"JOINERY_REDIS_URL": valkey.build_url(), "JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS}
+    made = Ground(Stage(postgres.build_url(), home, env), postgres, valkey, servers)
     try:
         made.start()
         yield made

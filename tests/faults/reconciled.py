@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from benchmarks.receiving import Receiving
-from benchmarks.reconciling import reconcile
+from benchmarks.delivery_reconciliation import reconcile
+from benchmarks.receiver_client import ReceiverClient
 from domain.changes.model import NETWORK
-from tests.faults.following import Follower, Told
+from tests.faults.following import FollowedEvent, Follower
 from tests.faults.writing import Writers
 from tests.support.receiver import Hook
 
@@ -30,7 +30,7 @@ def faults(
     writers: Writers,
     followers: Sequence[Follower],
     hooks: Mapping[str, Sequence[Hook]],
-    at: Receiving,
+    at: ReceiverClient,
     lost: Collection[str] = (),
 ) -> list[str]:
     """What is wrong; some of it may only be late. `lost` are events that were there before the database went back."""
@@ -66,10 +66,10 @@ def _of_logs(logs: Mapping[str, Sequence[Logged]], lasts: Mapping[str, int]) -> 
 def _of_writers(logs: Mapping[str, Sequence[Logged]], writers: Writers) -> Iterator[str]:
     for tenant, book in writers.books.items():
         there = {event.id for event in logs[tenant.org]}
-        told = {*book.acknowledged, *book.found}
-        if lost := told - there:
+        recorded = {*book.acknowledged, *book.found}
+        if lost := recorded - there:
             yield f"{tenant.org}: {len(lost)} acknowledged events are lost"
-        if appeared := there - told:
+        if appeared := there - recorded:
             yield f"{tenant.org}: {len(appeared)} events that nobody committed, {len(appeared & set(book.undone))} undone"
 
 
@@ -80,14 +80,14 @@ def _of_network(logs: Mapping[str, Sequence[Logged]], publishers: set[str]) -> I
 
 
 def _of_follower(follower: Follower, wanted: Sequence[Logged]) -> list[str]:
-    """In its last life it was told everything, once, in the logs' order."""
+    """Check that the follower received everything once, in the logs' order, in its last life."""
     org = follower.tenancy.tenant.org
     if follower.kind == "pages of few":
         wanted = [one for one in wanted if one.type == "offer.created"]
     found = [*follower.strange, *follower.untrue]
-    for of, told in (("own", _part(follower, org)), ("the network's", _part(follower, org, own=False))):
+    for of, received in (("own", _part(follower, org)), ("the network's", _part(follower, org, own=False))):
         expected = [one.id for one in wanted if (one.org == org) == (of == "own")]
-        ids = [one.id for one in told]
+        ids = [one.id for one in received]
         if ids != expected:
             missing, unknown = len(set(expected) - set(ids)), len(set(ids) - set(expected))
             again = len(ids) - len(set(ids))
@@ -96,7 +96,7 @@ def _of_follower(follower: Follower, wanted: Sequence[Logged]) -> list[str]:
 
 
 def mixed(follower: Follower, before: Sequence[Logged]) -> list[str]:
-    """Lives that ended when the database had gone back, and had been told anything else than the log of before."""
+    """Lives that ended when the database had gone back, and received anything else than the log of before."""
     org = follower.tenancy.tenant.org
     ids = {True: [one.id for one in before if one.org == org], False: [one.id for one in before if one.org == NETWORK]}
     if follower.kind == "pages of few":
@@ -106,18 +106,21 @@ def mixed(follower: Follower, before: Sequence[Logged]) -> list[str]:
         f"{follower.kind} of {org}: a life before the last was told of events that were never in one log"
         for life in follower.lives[:-1]
         for own, expected in ids.items()
-        if (told := [one.id for one in life if (one.org == org) == own]) != expected[: len(told)]
+        if (received := [one.id for one in life if (one.org == org) == own]) != expected[: len(received)]
     ]
 
 
-def _part(follower: Follower, org: str, *, own: bool = True) -> list[Told]:
-    return [one for one in follower.told if (one.org == org) == own]
+def _part(follower: Follower, org: str, *, own: bool = True) -> list[FollowedEvent]:
+    return [one for one in follower.received if (one.org == org) == own]
 
 
 def _of_receivers(
-    wanted: Mapping[str, Sequence[Logged]], hooks: Mapping[str, Sequence[Hook]], at: Receiving, lost: Collection[str]
+    wanted: Mapping[str, Sequence[Logged]],
+    hooks: Mapping[str, Sequence[Hook]],
+    at: ReceiverClient,
+    lost: Collection[str],
 ) -> list[str]:
     """They got everything in order, and what was lost later perhaps."""
     paths = {hook.path: [one.id for one in wanted[org]] for org, some in hooks.items() for hook in some}
     report = reconcile(paths, [one for one in at.deliveries(*paths) if one.id not in lost])
-    return [] if report.good else [f"receivers: {report}"]
+    return [] if report.is_clean else [f"receivers: {report}"]

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from adapters.postgres.migrate import migrate
-from benchmarks.receiving import Receiving
+from adapters.postgres.schema_migrations import migrate
+from benchmarks.receiver_client import ReceiverClient
 from domain.changes.model import NETWORK_GROUPS
 from tests.faults.following import Follower, Reading, followers
 from tests.faults.reconciled import Logged, faults
@@ -50,14 +50,14 @@ class Scene:
     lost: set[str] = field(default_factory=set)
     """Events that were in a log before the database went back."""
 
-    def begin(self, at: Receiving, behaviours: Sequence[Mapping[str, Any]]) -> None:
+    def begin(self, at: ReceiverClient, behaviours: Sequence[Mapping[str, Any]]) -> None:
         """Start the service, and make the organisations."""
         self.start_processes()
         self.tenancies = [self.stage.organisation(livemode=False) for _ in range(3)]
         _, publisher, reader = self.tenancies
         self.server.rows(
             "INSERT INTO licences (org, livemode, catalogue, holder, groups) VALUES (%(org)s, false, %(catalogue)s, %(holder)s, %(groups)s)",
-            org=publisher.tenant.org, catalogue=publisher.organisation.catalogue(False), holder=reader.tenant.org,
+            org=publisher.tenant.org, catalogue=publisher.organisation.get_catalogue_id(False), holder=reader.tenant.org,
             groups=sorted(NETWORK_GROUPS),
         )  # fmt: skip
         self.hooks = {
@@ -102,7 +102,7 @@ class Scene:
 
     def _heard(self) -> int:
         """How much was told so far."""
-        return self.at.count() + sum(len(life) for one in self.followers for life in one.lives)
+        return self.at.count_deliveries() + sum(len(life) for one in self.followers for life in one.lives)
 
     def strike(self, dice: random.Random) -> None:
         """Something happens to the database, and now and then to one of the service's processes."""
@@ -160,10 +160,10 @@ class Scene:
             )
         for one in self.followers:
             yield (
-                f"{one.kind}: {len(one.told):,} events, broke off {one.breaks}, caught up {one.caught_up:,} times, "
+                f"{one.kind}: {len(one.received):,} events, broke off {one.breaks}, caught up {one.caught_up:,} times, "
                 f"began anew {len(one.lives) - 1}"
             )
-        yield f"receivers: {self.at.count():,} deliveries"
+        yield f"receivers: {self.at.count_deliveries():,} deliveries"
 
     @contextmanager
     def frozen(self, *names: str) -> Iterator[None]:
@@ -182,7 +182,7 @@ class Scene:
         self.lost |= {one.id for one in before} - {one.id for one in log}
         for tenancy in self.tenancies:
             own = [(one.id, one.subject, one.version) for one in log if one.org == tenancy.tenant.org]
-            self.writers.begin_anew(tenancy.tenant, own)
+            self.writers.restart(tenancy.tenant, own)
 
     def goes_on(self, count: int, within: float = 60) -> None:
         """Wait until so many more events of each organisation are acknowledged."""

@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 
-from entrypoints.up.process import Process
-from entrypoints.up.servers import Cluster, Postgres, environment
+from entrypoints.up.process import ChildProcess
+from entrypoints.up.servers import Postgres, PostgresCluster, build_postgres_environment
 from tests.flows.stage import eventually
 from tests.support.processes import descendants
 
@@ -41,12 +41,12 @@ class Server:
     def __init__(self, home: Path) -> None:
         self.home = home
         self._postgres = Postgres(home, _SETTINGS)
-        self._process: Process | None = None
+        self._process: ChildProcess | None = None
 
     @property
     def url(self) -> str:
         """Where the service connects."""
-        return self._postgres.url()
+        return self._postgres.build_url()
 
     def start(self) -> None:
         """Start it; what a crash left behind is recovered first."""
@@ -64,11 +64,11 @@ class Server:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        eventually(lambda: self._process is None or self._process.ended() is not None, "the server is gone")
+        eventually(lambda: self._process is None or self._process.get_exit_code() is not None, "the server is gone")
 
     def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """What the database holds, by the superuser's eyes."""
-        with psycopg.connect(self._postgres.url(user="postgres"), autocommit=True) as connection:
+        with psycopg.connect(self._postgres.build_url(role="postgres"), autocommit=True) as connection:
             cursor = connection.execute(statement.encode(), values)
             return cursor.fetchall() if cursor.description else []
 
@@ -109,10 +109,20 @@ class Server:
 
     def back_up(self, path: Path) -> None:
         """A base backup of the running server, as operators make it."""
-        cluster = Cluster(self.home / "postgres")
+        cluster = PostgresCluster(self.home / "postgres")
         sockets = parse_qs(urlsplit(self.url).query)["host"][0]
-        command = [cluster.program("pg_basebackup"), "-h", sockets, "-U", "postgres", "-D", str(path), "-c", "fast"]
-        subprocess.run(command, check=True, env=environment(), capture_output=True, timeout=120)
+        command = [
+            cluster.get_program_path("pg_basebackup"),
+            "-h",
+            sockets,
+            "-U",
+            "postgres",
+            "-D",
+            str(path),
+            "-c",
+            "fast",
+        ]
+        subprocess.run(command, check=True, env=build_postgres_environment(), capture_output=True, timeout=120)
 
     def put_back(self, path: Path, *, recovering: bool) -> None:
         """The backup's files in the place of the killed server's. `recovering`: as out of an archive, on a timeline of its own."""

@@ -51,9 +51,9 @@ def events(stage: Stage, source: str) -> dict[str, list[Any]]:
     """The events of each subject in their order."""
     found: dict[str, list[Any]] = {}
     for subject, kind, version, body in stage.rows(_EVENTS, source=source):
-        told = _timeless(json.loads(body)["data"])
-        told["fields"] = [field for field in told.get("fields", []) if field["path"] != "withdrawn_at"]
-        found.setdefault(subject, []).append((kind, version, told))
+        data = _timeless(json.loads(body)["data"])
+        data["fields"] = [field for field in data.get("fields", []) if field["path"] != "withdrawn_at"]
+        found.setdefault(subject, []).append((kind, version, data))
     return found
 
 

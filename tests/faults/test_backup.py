@@ -18,7 +18,7 @@ import httpx
 import psycopg
 import pytest
 
-from entrypoints.up.directory import attach
+from entrypoints.up.directory import read_run_file
 from tests.flows.api import Api
 from tests.flows.feeds import catalogue, record
 from tests.flows.stage import ROOT, eventually, free_port
@@ -89,19 +89,21 @@ def first(home: Path) -> Iterator[dict[str, Any]]:
         try:
             eventually(lambda: rounds[0] >= 2, "it writes")
             cursor = busy.get("/v1/changes", cursor="now")["next_cursor"]
-            told = answered("backup", home / "whole", "--data-dir", data)
-            said = joinery("backup", home / "whole.tar", "--data-dir", data, "--without-secret", env=_BARE)
-            assert said.returncode == 0 and "does NOT contain the secret" in said.stdout, said.stderr
+            report = answered("backup", home / "whole", "--data-dir", data)
+            without_secret = joinery("backup", home / "whole.tar", "--data-dir", data, "--without-secret", env=_BARE)
+            assert without_secret.returncode == 0 and "does NOT contain the secret" in without_secret.stdout, (
+                without_secret.stderr
+            )
             after = rounds[0]
             eventually(lambda: rounds[0] > after, "it goes on writing")
         finally:
             stop.set()
             writing.join(30)
-        env = attach(data)
+        env = read_run_file(data)
         yield {
             "data": data,
             "keys": keys,
-            "told": told,
+            "report": report,
             "cursor": cursor,
             "reads": reads(quiet),
             "secret": env["JOINERY_SECRET"],
@@ -120,9 +122,9 @@ def reads(api: Api) -> dict[str, Any]:
 
 
 def test_what_a_backup_holds(first: dict[str, Any], home: Path) -> None:
-    folder, told = home / "whole", first["told"]
-    assert told["secret"] and told["missing"] == [] and told["objects"] >= 2  # the upload, and its snapshot
-    assert told["tables"]["products"] >= 300 and told["tables"]["plans"] == 4
+    folder, report = home / "whole", first["report"]
+    assert report["secret"] and report["missing"] == [] and report["objects"] >= 2  # the upload, and its snapshot
+    assert report["tables"]["products"] >= 300 and report["tables"]["plans"] == 4
     assert (folder / "secret").read_text().strip() == first["secret"]
     assert {path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*")) if path.is_dir()} == {0o700}
@@ -161,31 +163,31 @@ def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -
         [source] = [one["id"] for one in busy.whole("/v1/sources")]
         assert busy.ended(busy.push(source, [record("P0", quantity=12345)])["id"])["status"] == "succeeded"
         assert busy.get("/v1/changes", cursor=events["next_cursor"])["data"], "and goes on"
-        with psycopg.connect(attach(second)["JOINERY_DATABASE_URL"]) as owner:
+        with psycopg.connect(read_run_file(second)["JOINERY_DATABASE_URL"]) as owner:
             _closed(owner)
     again = joinery("restore", home / "whole", "--data-dir", second, env=_BARE)
     assert again.returncode == 1 and "already contains data" in again.stderr
 
 
 def _one_moment(api: Api) -> None:
-    """Offers are at the version that the log told last, and none is missing or doubled: the backup's tables are of one moment.
+    """Offers are at the last version in the log, and none is missing or doubled: the backup's tables are of one moment.
 
     What was queued in that moment goes on, so its end is waited for; it would double a version, or leave one out.
     """
     [source] = [one["id"] for one in api.whole("/v1/sources")]
     for run in api.whole(f"/v1/sources/{source}/runs"):
         api.ended(run["id"])
-    told: dict[str, list[int]] = {}
+    versions_by_subject: dict[str, list[int]] = {}
     page = api.get("/v1/changes", limit=1000)
     while True:
         for event in page["data"]:
             if event["type"].startswith("offer."):
-                told.setdefault(event["subject"], []).append(event["version"])
+                versions_by_subject.setdefault(event["subject"], []).append(event["version"])
         if page["caught_up"]:
             break
         page = api.get("/v1/changes", limit=1000, cursor=page["next_cursor"])
     versions = {offer["id"]: list(range(1, offer["version"] + 1)) for offer in api.whole("/v1/offers")}
-    assert told == versions
+    assert versions_by_subject == versions
     assert len(versions) == 20
 
 
@@ -211,7 +213,7 @@ def test_on_servers_that_the_settings_name(first: dict[str, Any], home: Path) ->
     wrong = joinery("restore", home / "whole", env=_BARE | env | {"JOINERY_SECRET": "y" * 40})
     assert wrong.returncode == 1 and "not the secret" in wrong.stderr
     restored = answered("restore", home / "whole", **env)
-    assert restored["tables"] == first["told"]["tables"]
+    assert restored["tables"] == first["report"]["tables"]
     again = joinery("restore", home / "whole", env=_BARE | env)
     assert again.returncode == 1 and "The database is not empty" in again.stderr
     findings = {found["name"]: found["state"] for found in answered("doctor", **env)["findings"]}

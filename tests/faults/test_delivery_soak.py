@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from adapters.postgres.nodes.pool import Pool
-from benchmarks.publishing import Publisher
-from benchmarks.readers import CLEAN, LongPolls, Seen, Stream, judged
-from benchmarks.receiving import Receiving
-from benchmarks.reconciling import Report, reconcile
+from benchmarks.delivery_reconciliation import ReconciliationReport, reconcile
+from benchmarks.event_publisher import Publisher
+from benchmarks.feed_readers import NO_ERRORS, LongPollReader, SeenEvent, StreamReader, compare_with_table
+from benchmarks.receiver_client import ReceiverClient
 from domain.events.ports import EventLog
 from domain.kernel.errors import DomainError
-from entrypoints.container import opened
+from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
-from entrypoints.settings import from_environment
+from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.faults.ground import Ground, ground
 from tests.flows.stage import Tenancy
@@ -48,8 +48,8 @@ class Load:
     env: dict[str, str]
     port: int
     seed: int
-    polls: list[LongPolls] = field(default_factory=list)
-    streams: list[Stream] = field(default_factory=list)
+    polls: list[LongPollReader] = field(default_factory=list)
+    streams: list[StreamReader] = field(default_factory=list)
     unsure: int = 0
     rolled_back: int = 0
     failure: BaseException | None = None
@@ -76,10 +76,10 @@ class Load:
 
     async def _run(self) -> None:
         try:
-            async with opened(from_environment(self.env)) as container:
+            async with open_dependencies(read_settings(self.env)) as container:
                 base = f"http://127.0.0.1:{self.port}"
-                self.polls = [LongPolls(base, str(one.api.secret)) for one in self.tenancies]
-                self.streams = [Stream(base, str(one.api.secret)) for one in self.tenancies]
+                self.polls = [LongPollReader(base, str(one.api.secret)) for one in self.tenancies]
+                self.streams = [StreamReader(base, str(one.api.secret)) for one in self.tenancies]
                 readers = [asyncio.create_task(reader.run()) for reader in (*self.polls, *self.streams)]
                 await asyncio.sleep(1)
                 await asyncio.gather(*(self._append(container, number) for number in range(len(self.tenancies) * 2)))
@@ -92,10 +92,10 @@ class Load:
 
     async def _append(self, container: Dependencies, number: int) -> None:
         tenancy, dice = self.tenancies[number % len(self.tenancies)], random.Random(self.seed + number)
-        publisher = Publisher(tenancy.tenant, tenancy.organisation.catalogue(tenancy.tenant.livemode))
-        publisher.few(dice.randint(40, 120))
+        publisher = Publisher(tenancy.tenant, tenancy.organisation.get_catalogue_id(tenancy.tenant.livemode))
+        publisher.restrict_subjects(dice.randint(40, 120))
         while not self._stop.is_set():
-            events = publisher.next(dice.randint(1, 12))
+            events = publisher.generate_events(dice.randint(1, 12))
             try:
                 async with container[UnitOfWork].begin(tenancy.tenant, builders.CALL) as tx:
                     await tx[EventLog].append(events)
@@ -103,36 +103,36 @@ class Load:
                     if dice.random() < 0.05:
                         raise _Regret
             except _Regret:
-                publisher.undo(events)
+                publisher.roll_back(events)
                 self.rolled_back += 1
             except DomainError:
                 self.unsure += 1
                 if not await self._committed(container, tenancy, events[0].id):
-                    publisher.undo(events)
+                    publisher.roll_back(events)
             await asyncio.sleep(dice.random() * 0.15)
 
     async def _committed(self, container: Dependencies, tenancy: Tenancy, id: str) -> bool:
         """Whether the transaction with this event was committed after all; asked until there is an answer."""
         while True:
             try:
-                async with container[Pool].tenant(tenancy.tenant) as link:
-                    cursor = await link.connection.execute("SELECT FROM events WHERE id = %s", (id,))
+                async with container[Pool].connect_to_tenant(tenancy.tenant) as link:
+                    cursor = await link.driver_connection.execute("SELECT FROM events WHERE id = %s", (id,))
                     return await cursor.fetchone() is not None
             except DomainError:
                 await asyncio.sleep(0.2)
 
 
-def _hooks(ground: Ground, tenancy: Tenancy, at: Receiving) -> list[Hook]:
+def _hooks(ground: Ground, tenancy: Tenancy, at: ReceiverClient) -> list[Hook]:
     kinds = ({}, {"status": 500, "times": 1, "share": 0.02}, {"after": 0.1}, {"do": "close", "times": 1})
     return [hook(tenancy.api, at, does=dict(kind)) for kind in kinds]
 
 
-def _logged(ground: Ground, tenancy: Tenancy) -> list[Seen]:
+def _logged(ground: Ground, tenancy: Tenancy) -> list[SeenEvent]:
     statement = "SELECT id, subject, version FROM events WHERE org = %(org)s ORDER BY position"
-    return [Seen(*row) for row in ground.rows(statement, org=tenancy.tenant.org)]
+    return [SeenEvent(*row) for row in ground.rows(statement, org=tenancy.tenant.org)]
 
 
-def _left(ground: Ground, at: Receiving) -> Iterator[str]:
+def _left(ground: Ground, at: ReceiverClient) -> Iterator[str]:
     """What is still open, endpoint by endpoint."""
     rows = ground.rows(
         "SELECT e.url, e.status, e.checkpoint, (SELECT max(position) FROM events v WHERE v.org = e.org), d.status, count(d), "
@@ -145,7 +145,7 @@ def _left(ground: Ground, at: Receiving) -> Iterator[str]:
             yield f"{url}: {status}, served up to {checkpoint} of {last}; open: {' '.join(map(str, open))}"
 
 
-def _report(ground: Ground, tenancies: list[Tenancy], hooks: dict[str, list[Hook]]) -> Report:
+def _report(ground: Ground, tenancies: list[Tenancy], hooks: dict[str, list[Hook]]) -> ReconciliationReport:
     wanted = {
         one.path: [seen.id for seen in _logged(ground, tenancy)]
         for tenancy in tenancies
@@ -180,23 +180,23 @@ def test_everything_struck_down_in_turn(capsys: pytest.CaptureFixture[str]) -> N
             print(f"appended {sum(len(_logged(struck, one)) for one in tenancies):,} events; {load.rolled_back} "
                   f"transactions rolled back, {load.unsure} broken off")  # fmt: skip
             print(f"deliveries: {report}; complete {calm:.0f} s after the last blow")
-            print("\n".join(f"{name}: {told}" for name, told in readers.items()))
+            print("\n".join(f"{name}: {verdict}" for name, verdict in readers.items()))
             print("\n".join(_left(struck, at)))
-        assert report.good, str(report)
-        assert all(told.startswith(CLEAN) for told in readers.values()), readers
+        assert report.is_clean, str(report)
+        assert all(verdict.startswith(NO_ERRORS) for verdict in readers.values()), readers
 
 
 def _readers(ground: Ground, load: Load, tenancies: list[Tenancy]) -> dict[str, str]:
-    """What each reader saw beside the log, once they have had time to reach its end."""
-    told: dict[str, str] = {}
+    """Return what each reader saw compared with the log, once they have had time to reach its end."""
+    verdicts: dict[str, str] = {}
     until = time.monotonic() + 45
     while time.monotonic() < until:
         for kind, readers in (("long polls", load.polls), ("stream", load.streams)):
             for number, (reader, tenancy) in enumerate(zip(readers, tenancies, strict=True)):
-                told[f"{kind} {number}"] = (
-                    f"{judged(list(reader.events), _logged(ground, tenancy))}, broke off {reader.breaks}"
+                verdicts[f"{kind} {number}"] = (
+                    f"{compare_with_table(list(reader.events), _logged(ground, tenancy))}, broke off {reader.breaks}"
                 )
-        if all(one.startswith(CLEAN) for one in told.values()):
+        if all(one.startswith(NO_ERRORS) for one in verdicts.values()):
             break
         time.sleep(1)
-    return told
+    return verdicts

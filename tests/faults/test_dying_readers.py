@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from adapters.api_json.codec import JsonCodec
 from adapters.postgres.nodes.pool import Pool
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
-from adapters.wire.codec import JsonCodec
-from domain.ingestion.ports import FeedReaders
+from domain.ingestion.ports import FeedReaderFactory
 from domain.jobs.model import ClaimedJob
-from domain.jobs.ports import Dispatch
+from domain.jobs.ports import JobDispatcher
 from domain.kernel.concurrency import ConcurrencyLimit
-from domain.runs.queueing import lane
+from domain.runs.queueing import build_source_lane
 from ports.clock import Clock
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import catalogue
@@ -29,17 +29,17 @@ COMMAND = [sys.executable, "-m", "tests.support.hostile_reader"]
 def _hostile(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     container = desk.world.dependencies
-    limits = ReaderLimits(memory=256, cpu=1, wall=5.0)
-    container[FeedReaders] = ProcessFeedReaders(COMMAND, JsonCodec(), most=2, limits=limits)
+    limits = ReaderLimits(memory_mib=256, cpu_seconds=1, call_seconds=5.0)
+    container[FeedReaderFactory] = ProcessFeedReaders(COMMAND, JsonCodec(), max_readers=2, limits=limits)
 
 
 async def _due(desk: Bench, source: str) -> None:
     """The job's time has come, whoever held it is gone."""
-    async with desk.world.dependencies[Pool].coordinator() as link:
-        await link.connection.execute(
+    async with desk.world.dependencies[Pool].connect_to_coordinator() as link:
+        await link.driver_connection.execute(
             "UPDATE jobs SET run_at = now() - interval '1 s', "
             "lease_until = CASE WHEN lease_until IS NOT NULL THEN now() - interval '1 s' END WHERE lane = %s",
-            (lane(source),),
+            (build_source_lane(source),),
         )
 
 
@@ -66,15 +66,15 @@ async def test_a_run_fails_and_is_not_tried_again(
         run, taken = await _attempts(desk, deed.encode())
         assert (run["status"], run["error"]["code"], taken) == ("failed", "parse_failed", attempts)
         assert run["error"]["message"]
-        assert not await desk.rows("SELECT 1 FROM jobs WHERE lane = %s", lane(run["source"]))
+        assert not await desk.rows("SELECT 1 FROM jobs WHERE lane = %s", build_source_lane(run["source"]))
         source = (await desk.client.get(f"/v1/sources/{run['source']}")).json()
         assert source["status"] == "active" and good["status"] == "succeeded"
 
 
 async def _begun(desk: Bench, source: str) -> ClaimedJob:
     """An attempt that begins, and of which nothing is heard any more."""
-    dispatch = desk.world.dependencies[Dispatch]
-    (job,) = await dispatch.claim(lane(source), 1, timedelta(seconds=30))
+    dispatch = desk.world.dependencies[JobDispatcher]
+    (job,) = await dispatch.claim(build_source_lane(source), 1, timedelta(seconds=30))
     attempt = asyncio.create_task(execution_of(desk.world.dependencies)(job, asyncio.Event()))
     await asyncio.sleep(0.5)
     attempt.cancel()
@@ -90,7 +90,7 @@ async def test_attempts_that_take_their_worker_along_count(tmp_path: Path, monke
         assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
         for number in range(3):
             job = await _begun(desk, source)
-            assert (job.attempt, job.lapsed) == (number + 1, number > 0)
+            assert (job.attempt, job.has_expired_lease) == (number + 1, number > 0)
             await _due(desk, source)
         await desk.worked(source)
         run = await desk.newest(source)
@@ -113,9 +113,9 @@ async def test_attempts_that_die_before_anything_is_read_do_not_count(tmp_path: 
                 return super().slot(org)
 
         for _ in range(4):
-            (job,) = await container[Dispatch].claim(lane(source), 1, timedelta(seconds=30))
+            (job,) = await container[JobDispatcher].claim(build_source_lane(source), 1, timedelta(seconds=30))
             execution: Any = execution_of(container)
-            execution._slots = Slow(0)
+            execution._processing_limit = Slow(0)
             attempt = asyncio.create_task(execution(job, asyncio.Event()))
             async with asyncio.timeout(10):
                 await taken.wait()
@@ -135,7 +135,7 @@ async def test_attempts_that_were_given_back_do_not_count(tmp_path: Path, monkey
             _hostile(desk, hostile)
             for _ in range(5):
                 job = await _begun(desk, source)
-                await desk.world.dependencies[Dispatch].release(job, desk.world.dependencies[Clock].now())
-        desk.world.dependencies[FeedReaders] = desk.world.dependencies[ProcessFeedReaders]
+                await desk.world.dependencies[JobDispatcher].release(job, desk.world.dependencies[Clock].now())
+        desk.world.dependencies[FeedReaderFactory] = desk.world.dependencies[ProcessFeedReaders]
         await desk.worked(source)
         assert (await desk.newest(source))["status"] == "succeeded"

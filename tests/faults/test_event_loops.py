@@ -135,7 +135,7 @@ def _working(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]) -> li
         api.source("url", config={"url": feeds.serve("/cells.xlsx", MANY_CELLS)}),
         api.source("url", config={"url": feeds.serve("/deep.json", b'[{"a":' * 200_000)}),
     ]
-    asked = [
+    workloads = [
         [("/v1/sources", body) for body in BODIES],
         [(f"/v1/sources/{push}/records", body) for body in PUSHES],
         [(f"/v1/sources/{source}/test", None) for source in sources],
@@ -152,7 +152,7 @@ def _working(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]) -> li
         except Exception as error:  # told by the test itself
             errors.append(error)
 
-    return [threading.Thread(target=send, args=(requests,)) for requests in asked]
+    return [threading.Thread(target=send, args=(requests,)) for requests in workloads]
 
 
 def test_the_apis_loop_goes_on(stage: Stage) -> None:

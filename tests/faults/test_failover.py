@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 import psycopg
 import pytest
 
-from adapters.postgres.migrate import migrate
-from entrypoints.up.servers import Cluster, Postgres, environment
+from adapters.postgres.schema_migrations import migrate
+from entrypoints.up.servers import Postgres, PostgresCluster, build_postgres_environment
 from tests.flows.api import Api
 from tests.flows.feeds import record
 from tests.flows.stage import Stage, eventually
@@ -24,14 +24,14 @@ _LEADS = "leadership acquired"
 
 
 def _sockets(server: Postgres) -> str:
-    return parse_qs(urlsplit(server.url()).query)["host"][0]
+    return parse_qs(urlsplit(server.build_url()).query)["host"][0]
 
 
 def _copied(primary: Postgres, home: Path) -> None:
     """A base backup of the primary, as the standby's files."""
-    cluster = Cluster(home / "postgres")
+    cluster = PostgresCluster(home / "postgres")
     command = [
-        cluster.program("pg_basebackup"),
+        cluster.get_program_path("pg_basebackup"),
         "-h",
         _sockets(primary),
         "-U",
@@ -40,7 +40,9 @@ def _copied(primary: Postgres, home: Path) -> None:
         str(cluster.path),
         "-R",
     ]
-    subprocess.run([*command, "-c", "fast"], check=True, env=environment(), capture_output=True, timeout=60)
+    subprocess.run(
+        [*command, "-c", "fast"], check=True, env=build_postgres_environment(), capture_output=True, timeout=60
+    )
     if os.geteuid() == 0:
         for path in (cluster.path, *cluster.path.rglob("*")):
             os.chown(path, 65534, 65534, follow_symlinks=False)
@@ -58,29 +60,29 @@ def homes() -> Iterator[tuple[Path, Path, Path]]:
 
 
 def _caught_up(primary: Postgres) -> bool:
-    with psycopg.connect(primary.url("joinery", "postgres"), autocommit=True) as connection:
+    with psycopg.connect(primary.build_url("joinery", "postgres"), autocommit=True) as connection:
         row = connection.execute("SELECT pg_current_wal_lsn() = replay_lsn FROM pg_stat_replication").fetchone()
         return bool(row and row[0])
 
 
 def _another_epoch(api: Api, page: Any) -> None:
-    """A standby may lack what the primary told: all hear so and begin anew, with everything that was told and came since."""
+    """A standby may lack events of the primary: every reader is told to restart, and then reads all events."""
     cursor = page["next_cursor"]
     paged = api.call("GET", f"/v1/changes?cursor={cursor}")
     streamed = api.call("GET", "/v1/stream", Last_Event_ID=cursor)
     assert [(one.status, one.code) for one in (paged, streamed)] == [(410, "cursor_expired")] * 2
-    anew = api.get("/v1/changes")
-    told = len(page["data"])
-    assert anew["data"][:told] == page["data"] and anew["caught_up"]
-    assert {event["type"] for event in anew["data"][told:]} >= {"offer.changed", "product.created"}
-    assert api.get("/v1/changes", cursor=anew["next_cursor"])["data"] == []
+    restarted = api.get("/v1/changes")
+    known = len(page["data"])
+    assert restarted["data"][:known] == page["data"] and restarted["caught_up"]
+    assert {event["type"] for event in restarted["data"][known:]} >= {"offer.changed", "product.created"}
+    assert api.get("/v1/changes", cursor=restarted["next_cursor"])["data"] == []
 
 
 @pytest.mark.soak
 def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> None:
     primary = Postgres(homes[0], {"shared_buffers": "64MB"})
     process = asyncio.run(primary.start())
-    asyncio.run(migrate(primary.url()))
+    asyncio.run(migrate(primary.build_url()))
     _copied(primary, homes[1])
     standby = Postgres(homes[1], {"shared_buffers": "64MB"})
     asyncio.run(standby.start())
@@ -98,7 +100,7 @@ def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> 
         eventually(lambda: _caught_up(primary), "the standby has everything")
         os.kill(process.pid, signal.SIGKILL)
         eventually(lambda: not tenancy.api.is_ready(), "the database is gone")
-        with psycopg.connect(standby.url("joinery", "postgres"), autocommit=True) as connection:
+        with psycopg.connect(standby.build_url("joinery", "postgres"), autocommit=True) as connection:
             assert connection.execute("SELECT pg_promote(true, 30)").fetchone() == (True,)
         eventually(tenancy.api.is_ready, "the API follows", within=30)
         eventually(lambda: tenancy.api.call("GET", "/v1/products").status == 200, "it reads", within=30)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from domain.kernel.errors import StorageFull
-from domain.runs.model import WAITS
-from ports.objects import Objects
+from domain.runs.model import MAX_WAITS
+from ports.objects import ObjectStore
 from ports.workspaces import Workspaces
 from tests.flows.bench import bench
 from tests.flows.feeds import FeedServer, catalogue, feed_server
@@ -61,8 +61,8 @@ async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
         await desk.client.post(f"/v1/sources/{source}/runs")
         await desk.worked(source)
         before = await desk.kept()
-        disk = FullDisk(desk.world.dependencies[Objects])
-        desk.world.dependencies[Objects] = disk
+        disk = FullDisk(desk.world.dependencies[ObjectStore])
+        desk.world.dependencies[ObjectStore] = disk
         feeds.serve("/feed.csv", catalogue(4))
         for _ in range(4):
             assert (await desk.client.post(f"/v1/sources/{source}/runs")).status == 202
@@ -81,8 +81,8 @@ async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
 async def test_pushed_records_outlast_a_full_store(tmp_path: Path) -> None:
     async with bench(tmp_path) as desk:
         source = await desk.source("push", config={"currency": "usd"})
-        disk = FullDisk(desk.world.dependencies[Objects])
-        desk.world.dependencies[Objects] = disk
+        disk = FullDisk(desk.world.dependencies[ObjectStore])
+        desk.world.dependencies[ObjectStore] = disk
         for key in ("A", "B"):
             records = [{"product": {"external_id": key, "title": f"Chair {key}"}}]
             assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": records})).status == 202
@@ -107,7 +107,7 @@ class FullFolders:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def folder(self) -> Any:
+    def create_folder(self) -> Any:
         """Fail as a full disk does."""
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -120,10 +120,10 @@ async def test_uploads_wait_without_end_for_the_object_store_alone(tmp_path: Pat
         if place == "work folder":
             container[Workspaces] = FullFolders(container[Workspaces])
         else:
-            container[Objects] = StoreWithoutRoom(container[Objects])
+            container[ObjectStore] = StoreWithoutRoom(container[ObjectStore])
         run = await desk.read(b"SKU,Title,Price\nA,Chair,1\n", source)
         assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
-        for _ in range(2 * WAITS):
+        for _ in range(2 * MAX_WAITS):
             await desk.rows_changed("UPDATE jobs SET run_at = now() WHERE org = %s", desk.tenant.org)
             await desk.worked(source)
         run = await desk.newest(source)

@@ -1,4 +1,4 @@
-"""A worker dies in the middle of an export; another one begins it anew, and nothing of the first is left."""
+"""A worker dies in the middle of an export; another one restarts it, and nothing of the first is left."""
 
 import gzip
 import json
@@ -18,13 +18,13 @@ def test_killed(faults: Faults, place: str) -> None:
     source = api.source("push", config={"currency": "usd"})
     api.ended(api.push(source, [record(f"A{n}") for n in range(40)])["id"])
     with faults.trapped(place) as worker:
-        asked = api.post("/v1/exports", {"kind": "organisation"}, expect=202)
+        created = api.post("/v1/exports", {"kind": "organisation"}, expect=202)
         assert worker.wait(30) != 0
-        found = api.get(f"/v1/exports/{asked['id']}")
+        found = api.get(f"/v1/exports/{created['id']}")
         assert found["status"] == "running" and found["files"] == []
 
     def over() -> dict[str, object] | None:
-        found: dict[str, object] = api.get(f"/v1/exports/{asked['id']}")
+        found: dict[str, object] = api.get(f"/v1/exports/{created['id']}")
         return found if found["status"] in ("succeeded", "failed") else None
 
     made = eventually(over, "the export has ended", within=40)
@@ -33,7 +33,7 @@ def test_killed(faults: Faults, place: str) -> None:
     with urllib.request.urlopen(files["products"]["url"]) as answer:
         lines = gzip.decompress(answer.read()).splitlines()
     assert len({json.loads(line)["id"] for line in lines}) == len(lines) == 40
-    own = {"org": tenancy.tenant.org, "id": asked["id"]}
+    own = {"org": tenancy.tenant.org, "id": created["id"]}
     deaths, keys = faults.stage.rows("SELECT deaths, keys FROM exports WHERE id = %(id)s", **own)[0]
     assert deaths == 1 and all("-2-" in key for key in keys)
     freed = faults.stage.rows("SELECT key, freed FROM stored_objects WHERE org = %(org)s AND kind = 'export'", **own)

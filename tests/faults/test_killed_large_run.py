@@ -54,10 +54,10 @@ def test_a_large_run_killed_twenty_times(faults: Faults) -> None:
 
 def _stores(tenancy: Tenancy, run: str, portions: int) -> None:
     """Wait until the run has stored so many portions more, or is over."""
-    told = _stored(tenancy, run)
+    progress = _stored(tenancy, run)
     for _ in range(portions):
-        eventually(lambda: _stored(tenancy, run) != told, "a portion was stored", 120)
-        told = _stored(tenancy, run)
+        eventually(lambda: _stored(tenancy, run) != progress, "a portion was stored", 120)
+        progress = _stored(tenancy, run)
 
 
 def _stored(tenancy: Tenancy, run: str) -> tuple[str, int]:

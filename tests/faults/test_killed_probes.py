@@ -1,4 +1,4 @@
-"""A worker dies in the middle of a probe; another looks at the site anew when the lease lapses, and ends it once."""
+"""A worker dies in the middle of a probe; another probes the site again when the lease lapses, and ends it once."""
 
 import json
 import signal
@@ -55,14 +55,14 @@ def test_killed_in_the_middle_of_a_probe(faults: Faults, shop: FeedServer) -> No
         lives.set()
     ended = _ended(tenancy, probe)
     assert ended["status"] == "succeeded" and ended["report"]["platform"] == "shopify"
-    assert [asked.path for asked in shop.asked].count("/robots.txt") == 2
+    assert [seen.path for seen in shop.requests].count("/robots.txt") == 2
     rows = faults.stage.rows("SELECT deaths FROM source_probes WHERE id = %(id)s", id=probe)
-    told = faults.stage.value(
+    event_count = faults.stage.value(
         "SELECT count(*) FROM audit_entries WHERE org = %(org)s AND target_id = %(id)s",
         org=tenancy.tenant.org,
         id=probe,
     )
-    assert rows == [(1,)] and told == 2
+    assert rows == [(1,)] and event_count == 2
     assert (
         faults.stage.value(
             "SELECT count(*) FROM jobs WHERE lane LIKE 'probe:%%' AND org = %(org)s", org=tenancy.tenant.org

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import redis
 
-from adapters.postgres.migrate import migrate
+from adapters.postgres.schema_migrations import migrate
 from entrypoints.up.servers import Postgres, Valkey
 from tests.faults.conftest import TRAPS, Faults
 from tests.faults.states import state
@@ -38,7 +38,7 @@ def home() -> Iterator[Path]:
 def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
     server = Postgres(home, {"fsync": "off", "shared_buffers": "64MB"})
     process = asyncio.run(server.start())
-    stage = Stage(server.url("joinery", "postgres"), home)
+    stage = Stage(server.build_url("joinery", "postgres"), home)
     try:
         asyncio.run(migrate(stage.database_url))
         stage.start("worker", (*TRAPS, "worker"))
@@ -80,7 +80,7 @@ def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
     """The queue only wakes workers: what is to be done stands in the database."""
     server = Valkey(home)
     process = asyncio.run(server.start())
-    stage = Stage(asyncio.run(fresh_database("valkey")), home, {"JOINERY_REDIS_URL": server.url()})
+    stage = Stage(asyncio.run(fresh_database("valkey")), home, {"JOINERY_REDIS_URL": server.build_url()})
     try:
         stage.start("scheduler")
         stage.start("worker", (*TRAPS, "worker"))
@@ -92,7 +92,7 @@ def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
             return [tenancy.api.push(source, [record("A", quantity=round_)])["id"] for source in sources]
 
         runs = push(1)
-        runs += _disturbed(push, 2, lambda: redis.Redis(unix_socket_path=server.url()[7:]).flushall())
+        runs += _disturbed(push, 2, lambda: redis.Redis(unix_socket_path=server.build_url()[7:]).flushall())
         runs += _disturbed(push, 3, lambda: os.kill(process.pid, signal.SIGKILL))
         runs += push(4)
         assert tenancy.api.call("GET", "/v1/products").status == 200, "budgets do without it"
@@ -143,7 +143,7 @@ def test_the_api_is_killed_around_the_commit_of_a_post(faults: Faults, place: st
 
 
 def test_a_retry_while_the_first_is_still_at_work(faults: Faults) -> None:
-    """The API sleeps in the middle of the transaction; another process is asked the same."""
+    """The API sleeps in the middle of the transaction; another process receives the same request."""
     stage = Stage(faults.stage.database_url, faults.stage.home, port=free_port())
     tenancy = stage.organisation()
     trapped = stage.api((*TRAPS, "api", "write", "SIGSTOP"))
@@ -152,17 +152,17 @@ def test_a_retry_while_the_first_is_still_at_work(faults: Faults) -> None:
 
         first: list[Any] = []
         body = {"name": "Once", "kind": "push"}
-        asking = threading.Thread(
+        requesting = threading.Thread(
             target=lambda: first.append(tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="k")), daemon=True
         )
-        asking.start()
+        requesting.start()
         eventually(partial(is_stopped, trapped), "it stands still", within=90)
         other = type(tenancy.api)(faults.stage.port, tenancy.api.secret)
         answer = other.call("POST", "/v1/sources", body, Idempotency_Key="k")
         assert (answer.status, answer.code) == (409, "idempotency_request_in_progress")
         assert answer.headers["retry-after"] == "1"
         trapped.send_signal(signal.SIGCONT)
-        asking.join(20)
+        requesting.join(20)
         assert first[0].status == 201
         time.sleep(0)
         again = other.call("POST", "/v1/sources", body, Idempotency_Key="k")

@@ -7,10 +7,10 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from domain.storage.ports import StorageUpkeep
-from domain.storage.usecases import Orphans, StorageSweeper
+from domain.storage.usecases import OrphanTotal, StorageSweeper
 from entrypoints.dependencies import Dependencies
 from ports.clock import Clock
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
 from tests.faults.conftest import Faults
 from tests.flows.feeds import catalogue, record
@@ -26,15 +26,17 @@ def objects_of(faults: Faults, org: str) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file() and org in path.parts]
 
 
-def swept(faults: Faults) -> Orphans:
+def swept(faults: Faults) -> OrphanTotal:
     """What the scheduler does."""
 
-    async def sweep(container: Dependencies) -> Orphans:
-        sweeper = StorageSweeper(container[UnitOfWork], container[StorageUpkeep], container[Objects], container[Clock])
-        await sweeper.free()
-        return await sweeper.orphans()
+    async def sweep(container: Dependencies) -> OrphanTotal:
+        sweeper = StorageSweeper(
+            container[UnitOfWork], container[StorageUpkeep], container[ObjectStore], container[Clock]
+        )
+        await sweeper.free_due()
+        return await sweeper.find_orphans()
 
-    found: Orphans = faults.stage.within(sweep)
+    found: OrphanTotal = faults.stage.within(sweep)
     return found
 
 

@@ -104,7 +104,7 @@ def _end_its_transaction(faults: Faults) -> None:
 def _notices(faults: Faults, trapped: Any) -> None:
     """The sleeper says in its log that the job is no longer its own; then it is told to end."""
     log = faults.stage.log("trapped")
-    words = ("took it over", "lost its lease", "attempt 1 failed")
+    words = ("took the job over", "its lease was lost", "attempt 1 failed")
     eventually(lambda: any(word in log.read_text() for word in words), "it noticed")
     faults.stage.stop(trapped)
     log.unlink()

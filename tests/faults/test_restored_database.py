@@ -1,4 +1,4 @@
-"""A backup is put in the database's place while everybody reads on: all are told, and none misses anything afterwards."""
+"""A backup is put in the database's place while everybody reads on: all are notified, and none misses anything afterwards."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ def _put_back(restored: Scene, path: Path, before: list[Logged], *, recovering: 
     assert restored.lost
 
 
-def _told(restored: Scene) -> None:
+def _assert_expired(restored: Scene) -> None:
     """Those whose streams stayed open all the time heard it there."""
     assert [one.reasons for one in restored.followers if isinstance(one, Stream)] == [["cursor_expired"]] * 3
 
@@ -80,7 +80,7 @@ def test_files_that_were_put_back_unnoticed(restored: Scene, tmp_path: Path, fro
         )  # fmt: skip
         restored.writers.pause()
     _settled(restored, before)
-    _told(restored)
+    _assert_expired(restored)
 
 
 @pytest.mark.soak
@@ -92,7 +92,7 @@ def test_readers_that_look_before_anybody_writes(restored: Scene, tmp_path: Path
     _put_back(restored, tmp_path / "base", before, recovering=recovering)
     _all_well(restored)
     _settled(restored, before)
-    _told(restored)
+    _assert_expired(restored)
 
 
 @pytest.mark.soak

@@ -11,15 +11,15 @@ import pytest
 
 from adapters.files.workspaces import FileWorkspaces
 from adapters.postgres.nodes.pool import Pool
-from domain.ingestion.ports import Connectors, FeedReaders
+from domain.ingestion.ports import Connectors, FeedReaderFactory
 from domain.jobs.model import ClaimedJob
-from domain.jobs.ports import Dispatch
+from domain.jobs.ports import JobDispatcher
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.runs.queueing import lane
+from domain.runs.queueing import build_source_lane
 from domain.runs.usecases.execution import RunExecution
 from domain.secrets.ports import Vault
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import record
@@ -48,10 +48,10 @@ class Drowsy:
             yield tx
 
     @asynccontextmanager
-    async def scratch(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
+    async def begin_scratch(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
         """The same for one that is rolled back."""
         await self._drowse()
-        async with self._inner.scratch(tenant, call) as tx:
+        async with self._inner.begin_scratch(tenant, call) as tx:
             yield tx
 
     async def _drowse(self) -> None:
@@ -65,22 +65,22 @@ class Drowsing:
     """One attempt at a source's waiting run, asleep before its n-th transaction, its lease over."""
 
     def __init__(self, desk: Bench, source: str, sleeps_before: int) -> None:
-        self.desk, self.lane = desk, lane(source)
+        self.desk, self.lane = desk, build_source_lane(source)
         self.units = Drowsy(desk.world.dependencies[UnitOfWork], sleeps_before)
 
     async def claimed(self) -> ClaimedJob:
         """The run's job, as the next attempt."""
         await self.desk.rows("SELECT 1")
-        async with self.desk.world.dependencies[Pool].coordinator() as link:
-            await link.connection.execute("UPDATE jobs SET lease_until = NULL WHERE lane = %s", (self.lane,))
-        (job,) = await self.desk.world.dependencies[Dispatch].claim(self.lane, 1, timedelta(seconds=30))
+        async with self.desk.world.dependencies[Pool].connect_to_coordinator() as link:
+            await link.driver_connection.execute("UPDATE jobs SET lease_until = NULL WHERE lane = %s", (self.lane,))
+        (job,) = await self.desk.world.dependencies[JobDispatcher].claim(self.lane, 1, timedelta(seconds=30))
         return job
 
     async def fallen_asleep(self) -> "asyncio.Task[None]":
         """The attempt, under way."""
         parts = self.desk.world.dependencies
         execution = RunExecution(
-            self.units, parts[Connectors], parts[Objects], parts[Vault], parts[FeedReaders], FileWorkspaces()
+            self.units, parts[Connectors], parts[ObjectStore], parts[Vault], parts[FeedReaderFactory], FileWorkspaces()
         )  # fmt: skip
         attempt = asyncio.create_task(execution(await self.claimed(), asyncio.Event()))
         await asyncio.wait_for(self.units.asleep.wait(), 10)
@@ -127,4 +127,4 @@ async def test_woken_while_the_other_has_only_taken_it(tmp_path: Path, sleeps_be
         await execution_of(desk.world.dependencies)(job, asyncio.Event())
         ended = await desk.newest(source)
         assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
-        assert await desk.rows("SELECT id FROM jobs WHERE lane = %s", lane(source)) == []
+        assert await desk.rows("SELECT id FROM jobs WHERE lane = %s", build_source_lane(source)) == []

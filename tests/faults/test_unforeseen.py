@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from adapters.postgres.nodes.pool import Pool
-from domain.ingestion.ports import Connectors, FeedReaders
+from domain.ingestion.ports import Connectors, FeedReaderFactory
 from domain.jobs.model import ClaimedJob
-from domain.runs.model import TRIES
+from domain.runs.model import MAX_ATTEMPTS
 from tests.flows.bench import bench
 from tests.flows.feeds import catalogue, feed_server
 from tests.support.readers import in_process
@@ -27,7 +27,7 @@ class Stumbling:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def tables(self, *_: Any, **__: Any) -> Any:
+    def parse_tables(self, *_: Any, **__: Any) -> Any:
         """Raise what no connector's contract names."""
         raise TypeError("unhashable type: 'sofa'")
 
@@ -39,24 +39,24 @@ async def test_a_run_ends_after_some_tries(tmp_path: Path) -> None:
             run = (await desk.client.post(f"/v1/sources/{source}/runs")).json()["id"]
             container = desk.world.dependencies
             readers = in_process(Stumbling(container[Connectors]))
-            container[FeedReaders] = readers
+            container[FeedReaderFactory] = readers
             execution = execution_of(container)
-            async with container[Pool].coordinator() as link:
-                cursor = await link.connection.execute("SELECT id, org FROM jobs WHERE key = %s", (run,))
+            async with container[Pool].connect_to_coordinator() as link:
+                cursor = await link.driver_connection.execute("SELECT id, org FROM jobs WHERE key = %s", (run,))
                 id_, org = await cursor.fetchone()
 
             async def attempt(number: int) -> None:
                 from domain.kernel.tenancy import Tenant
 
-                async with container[Pool].coordinator() as link:
-                    await link.connection.execute("UPDATE jobs SET attempt = %s WHERE id = %s", (number, id_))
+                async with container[Pool].connect_to_coordinator() as link:
+                    await link.driver_connection.execute("UPDATE jobs SET attempt = %s WHERE id = %s", (number, id_))
                 job = ClaimedJob(id_, "runs.execute", f"source:{source}", Tenant(org, True), {"run": run}, number)
                 await execution(job, asyncio.Event())
 
             with pytest.raises(TypeError):
                 await attempt(1)
             assert (await desk.client.get(f"/v1/runs/{run}")).json()["status"] == "running"
-            await attempt(TRIES)
+            await attempt(MAX_ATTEMPTS)
         ended = (await desk.client.get(f"/v1/runs/{run}")).json()
         assert (ended["status"], ended["error"]["code"]) == ("failed", "internal_error")
         assert "sofa" not in ended["error"]["message"]

@@ -77,7 +77,7 @@ def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, o
         eventually(api.is_ready, "the API by a wrong clock is ready", within=60)
         eventually(honest.is_ready, "the API by the right clock is ready", within=60)
         with receiver(stage) as receiving:
-            told = hook(api, receiving)
+            endpoint = hook(api, receiving)
             source = api.source(
                 "url",
                 config={"url": feeds.serve("/feed.csv", catalogue(3)), "currency": "usd"},
@@ -85,7 +85,7 @@ def test_every_process_follows_the_database(tmp_path: Path, feeds: FeedServer, o
             )
             run = api.post(f"/v1/sources/{source}/runs")["id"]
             eventually(lambda: api.get(f"/v1/runs/{run}")["status"] == "succeeded", "the run has succeeded", within=60)
-            stamps = [int((one.headers or {})["webhook-timestamp"]) for one in told.gets(3, within=60)]
+            stamps = [int((one.headers or {})["webhook-timestamp"]) for one in endpoint.gets(3, within=60)]
             ended = stage.value("SELECT now()")
             assert all(begun.timestamp() - MAX_OFFSET <= stamp <= ended.timestamp() + MAX_OFFSET for stamp in stamps)
         _links_work(api, honest)
@@ -110,8 +110,8 @@ def _links_work(maker: Api, server: Api) -> None:
     """A link that one API has made is good at the other."""
     content = b"SKU,Title,Price\nA-1,Chair,1\n"
     source = maker.source("file", config={"currency": "usd"})
-    told = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
-    target = maker.post(f"/v1/sources/{source}/uploads", told)["target"]
+    announcement = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
+    target = maker.post(f"/v1/sources/{source}/uploads", announcement)["target"]
     path = "/" + target["url"].split("/", 3)[3]
     assert Api(server.port, None).send("PUT", path, content, Content_Type="text/csv").status == 200
 
@@ -138,9 +138,11 @@ def _doctor_repairs(stage: Stage, wrong: dict[str, str], source: str) -> None:
     stage.rows("UPDATE purges SET last_at = now() - interval '2 days'")
     before = start(stage, "doctor", wrong)
     assert before.wait(60) == 1
-    said = stage.log("doctor").read_text()
+    output = stage.log("doctor").read_text()
     assert (
-        "1 sources' pulls" in said and "Refused: the last one was at" in said and "This machine's clock differs" in said
+        "1 sources' pulls" in output
+        and "Refused: the last purge was at" in output
+        and "This machine's clock differs" in output
     )
     assert start(stage, "doctor", wrong, "--repair-schedule").wait(60) == 0
     assert stage.value("SELECT next_pull <= now() + interval '2 hours' FROM sources WHERE id = %(id)s", id=source)

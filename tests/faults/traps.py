@@ -18,32 +18,32 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from adapters.arq.worker import ArqWorker, quiet
+from adapters.arq.worker import ArqLaneSource, limit_arq_logging
 from adapters.files.workspaces import FileWorkspaces
-from domain.exports.model import CARRY_OUT
+from domain.exports.model import EXECUTE_EXPORT
 from domain.ingestion.model import FeedTable
 from domain.ingestion.ports import Connectors as InstalledConnectors
 from domain.jobs.model import ClaimedJob
-from domain.jobs.ports import Dispatch, JobStore
-from domain.jobs.usecases.draining import Drain
-from domain.jobs.usecases.polling import Polling
-from domain.jobs.usecases.worker import Failover, Worker
+from domain.jobs.ports import JobDispatcher, JobStore
+from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.polling import DatabaseLaneSource
+from domain.jobs.usecases.worker import FailoverLaneSource, Worker
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs import chunks
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
-from domain.runs.queueing import EXECUTE
+from domain.runs.queueing import EXECUTE_RUN
 from domain.runs.usecases import execution
 from domain.secrets.ports import Vault
 from entrypoints.api.server import serve
 from entrypoints.areas import exports, probes
-from entrypoints.container import opened
+from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
-from entrypoints.logs import configure
-from entrypoints.operations.operation import handlers_of
-from entrypoints.settings import Settings, from_environment
-from entrypoints.stopping import stopping_on_signals
-from ports.objects import Objects as StoredObjects
+from entrypoints.logs import configure_logging
+from entrypoints.operations.operation import create_handlers
+from entrypoints.settings import Settings, read_settings
+from entrypoints.stop_signals import catch_stop_signals
+from ports.objects import ObjectStore as StoredObjects
 from ports.signals import Signals
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support.readers import in_process
@@ -96,8 +96,8 @@ class Jobs(_Wrapped):
     runs: Runs
     ending = False
 
-    async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
-        await self._inner.hold(job, lease)
+    async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> None:
+        await self._inner.renew_lease(job, lease)
         if self.runs.stage == "store":
             self._trap.chunks += 1
             self._trap.at(f"chunk:{self._trap.chunks}")
@@ -120,11 +120,11 @@ class Units(_Wrapped):
             yield tx
             if call.operation == "sources.create":
                 self._trap.at("write")
-            if not tx.dry:
+            if not tx.is_dry_run:
                 self._trap.at(f"before:{call.operation}")
         if call.operation == "sources.create":
             self._trap.at("written")
-        if tx.dry:
+        if tx.is_dry_run:
             return
         self._trap.at(f"after:{call.operation}")
         if jobs.ending:
@@ -164,9 +164,9 @@ class Objects(_Wrapped):
 class Connectors(_Wrapped):
     """Connectors with a trap some rows into a table."""
 
-    def tables(self, *given: Any, **named: Any) -> Iterator[FeedTable]:
-        for table in self._inner.tables(*given, **named):
-            yield FeedTable(table.sheet, table.headers, self._rows(table.rows), table.given)
+    def parse_tables(self, *given: Any, **named: Any) -> Iterator[FeedTable]:
+        for table in self._inner.parse_tables(*given, **named):
+            yield FeedTable(table.sheet, table.headers, self._rows(table.rows), table.declared_fields)
 
     def _rows(self, rows: Iterator[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):
@@ -177,19 +177,19 @@ class Connectors(_Wrapped):
 
 async def worker(container: Dependencies, settings: Settings, trap: Trap) -> None:
     """A worker as the service runs it, with a short lease."""
-    quiet()
+    limit_arq_logging()
     run_execution = execution.RunExecution(
         Units(container[UnitOfWork], trap), container[InstalledConnectors], Objects(container[StoredObjects], trap),
         container[Vault], in_process(Connectors(container[InstalledConnectors], trap)), FileWorkspaces(), lease=LEASE,
     )  # fmt: skip
-    probing = handlers_of([probes.AREA], container)
+    probing = create_handlers([probes.AREA], container)
     container[StoredObjects] = Objects(container[StoredObjects], trap)
-    exporting = {CARRY_OUT: replace(handlers_of([exports.AREA], container)[CARRY_OUT], lease=LEASE)}
-    drain = Drain(container[Dispatch], {EXECUTE: run_execution, **probing, **exporting}, lease=LEASE)
-    database = Polling(container[Dispatch], container[Signals])
-    source = Failover(ArqWorker(settings.redis_url), database, 1.0) if settings.redis_url else database
-    with stopping_on_signals() as stop:
-        await Worker(source, drain, lanes=4).run(stop)
+    exporting = {EXECUTE_EXPORT: replace(create_handlers([exports.AREA], container)[EXECUTE_EXPORT], lease=LEASE)}
+    drain = LaneProcessor(container[JobDispatcher], {EXECUTE_RUN: run_execution, **probing, **exporting}, lease=LEASE)
+    database = DatabaseLaneSource(container[JobDispatcher], container[Signals])
+    source = FailoverLaneSource(ArqLaneSource(settings.redis_url), database, 1.0) if settings.redis_url else database
+    with catch_stop_signals() as stop:
+        await Worker(source, drain, max_lanes=4).run(stop)
 
 
 async def api(container: Dependencies, settings: Settings, trap: Trap) -> None:
@@ -201,10 +201,10 @@ async def api(container: Dependencies, settings: Settings, trap: Trap) -> None:
 
 async def main(what: str, place: str = "none", number: str = "SIGKILL") -> None:
     """Run the process that was asked for."""
-    settings = from_environment()
-    configure(settings.log_level)
+    settings = read_settings()
+    configure_logging(settings.log_level)
     trap = Trap(place, signal.Signals[number])
-    async with opened(settings) as container:
+    async with open_dependencies(settings) as container:
         await (worker if what == "worker" else api)(container, settings, trap)
 
 

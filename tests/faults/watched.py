@@ -13,15 +13,15 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+from adapters.api_json.codec import JsonCodec
 from adapters.files.spool import FileSpools
-from adapters.wire.codec import JsonCodec
-from domain.ingestion.ports import Connectors, FeedReaders, ReadingOrder, Told
-from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
-from domain.runs.usecases.reading import SnapshotReading
-from entrypoints.container import opened
+from domain.ingestion.ports import Connectors, FeedReaderFactory, ProgressCallback, ReadRequest
+from domain.ingestion.snapshot_results import BucketKeys, FeedStatements, SnapshotSample, SpoolResult
+from domain.runs.usecases.snapshot_reading import SnapshotReader
+from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
-from entrypoints.logs import configure
-from entrypoints.settings import from_environment
+from entrypoints.logs import configure_logging
+from entrypoints.settings import read_settings
 from entrypoints.worker.service import run_worker
 from tests.support.memory.feed_readers import MemoryFeedReader, MemoryFeedReaders
 
@@ -55,31 +55,31 @@ class Pauses:
 class InLoop(MemoryFeedReader):
     """FeedReader that works on the loop."""
 
-    async def spool(self, told: Told) -> SpooledRows:
+    async def spool(self, on_progress: ProgressCallback) -> SpoolResult:
         return self._reader.spool()
 
-    async def gather(self, buckets: range) -> Gathered:
-        return self._reader.gather(buckets)
+    async def load_keys(self, buckets: range) -> BucketKeys:
+        return self._reader.load_keys(buckets)
 
-    async def states(self, buckets: range, keys: Collection[str]) -> Stated:
-        return Stated(list(self._reader.statements(buckets, keys, [])), [])
+    async def load_statements(self, buckets: range, keys: Collection[str]) -> FeedStatements:
+        return FeedStatements(list(self._reader.load_statements(buckets, keys, [])), [])
 
-    async def sample(self, count: int) -> Sample:
-        return self._reader.sample(count)
+    async def read_sample(self, count: int) -> SnapshotSample:
+        return self._reader.read_sample(count)
 
 
 class InLoopReaders(MemoryFeedReaders):
-    """FeedReaders."""
+    """FeedReaderFactory."""
 
     @asynccontextmanager
-    async def open(self, order: ReadingOrder) -> AsyncIterator[MemoryFeedReader]:
-        async with super().open(order) as reader:
+    async def open(self, request: ReadRequest) -> AsyncIterator[MemoryFeedReader]:
+        async with super().open(request) as reader:
             yield InLoop(reader._reader)
 
 
 def _read_in_loop(container: Dependencies) -> None:
-    readers = InLoopReaders(partial(SnapshotReading, container[Connectors], JsonCodec(), FileSpools))
-    container[FeedReaders] = readers
+    readers = InLoopReaders(partial(SnapshotReader, container[Connectors], JsonCodec(), FileSpools))
+    container[FeedReaderFactory] = readers
 
 
 async def main(what: str, report: str) -> None:
@@ -87,10 +87,10 @@ async def main(what: str, report: str) -> None:
     watch = asyncio.create_task(Pauses(Path(report)).watch())
     if what == "idle":
         await watch
-    settings = from_environment()
-    configure(settings.log_level)
+    settings = read_settings()
+    configure_logging(settings.log_level)
     prepare: Callable[[Dependencies], None] = _read_in_loop if what == "in-loop" else lambda _: None
-    async with opened(settings) as container:
+    async with open_dependencies(settings) as container:
         prepare(container)
         await run_worker(container, settings, frozenset({"runs", "webhooks"}))
     watch.cancel()

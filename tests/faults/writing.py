@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from adapters.postgres.nodes.pool import Pool
-from benchmarks.publishing import Publisher
+from benchmarks.event_publisher import Publisher
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Tenant
-from entrypoints.container import opened
+from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
-from entrypoints.settings import from_environment
+from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.flows.stage import Tenancy, eventually
 from tests.support import builders
@@ -65,8 +65,8 @@ class Writers:
     def running(self) -> Iterator[None]:
         """Write until the context is left."""
         for number, one in enumerate([*self.tenancies] * WRITERS):
-            made = Publisher(one.tenant, one.organisation.catalogue(one.tenant.livemode))
-            made.few(random.Random(self.seed + number).randint(20, 60))
+            made = Publisher(one.tenant, one.organisation.get_catalogue_id(one.tenant.livemode))
+            made.restrict_subjects(random.Random(self.seed + number).randint(20, 60))
             self._made.append(made)
         thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="writers")
         self._going.set()
@@ -92,7 +92,7 @@ class Writers:
         """Go on."""
         self._going.set()
 
-    def begin_anew(self, tenant: Tenant, rows: Sequence[tuple[str, str, int]]) -> None:
+    def restart(self, tenant: Tenant, rows: Sequence[tuple[str, str, int]]) -> None:
         """The database went back: these (id, subject, version) are all that its log has. The writers must rest."""
         self.books[tenant] = Book(acknowledged=[id_ for id_, _, _ in rows])
         for publisher in self._made:
@@ -101,7 +101,7 @@ class Writers:
 
     async def _run(self) -> None:
         try:
-            async with opened(from_environment(self.env)) as container:
+            async with open_dependencies(read_settings(self.env)) as container:
                 await asyncio.gather(*(self._write(container, number) for number in range(len(self._made))))
         except Exception as error:
             self.strange.append(f"the writers: {error!r}")
@@ -120,7 +120,7 @@ class Writers:
 
     async def _transaction(self, container: Dependencies, publisher: Publisher, dice: random.Random) -> None:
         """Some are large, some slow, some are rolled back."""
-        events = publisher.next(dice.choice((1, 1, 1, 2, 2, 3, 3, 5, 8, 50)))
+        events = publisher.generate_events(dice.choice((1, 1, 1, 2, 2, 3, 3, 5, 8, 50)))
         for event in events:
             event.network = publisher.tenant in self.publishers
         ids, book = [event.id for event in events], self.books[publisher.tenant]
@@ -132,7 +132,7 @@ class Writers:
                     raise _Regret
         except _Regret:
             book.undone += ids
-            publisher.undo(events)
+            publisher.roll_back(events)
         except Exception as error:
             if not isinstance(error, DomainError):
                 self.strange.append(f"a writer: {error!r}")
@@ -148,8 +148,8 @@ class Writers:
         statement = "SELECT count(*) FROM events WHERE id = ANY(%s)"
         while True:
             try:
-                async with container[Pool].tenant(publisher.tenant) as link:
-                    [(count,)] = await (await link.connection.execute(statement, (ids,))).fetchall()
+                async with container[Pool].connect_to_tenant(publisher.tenant) as link:
+                    [(count,)] = await (await link.driver_connection.execute(statement, (ids,))).fetchall()
                 break
             except DomainError:
                 await asyncio.sleep(_AGAIN)
@@ -157,4 +157,4 @@ class Writers:
             book.found += ids
         else:
             book.undone += ids
-            publisher.undo(events)
+            publisher.roll_back(events)

@@ -75,8 +75,8 @@ class Api:
 
     def hand_in(self, source: str, content: bytes, filename: str = "feed.csv", content_type: str = "text/csv") -> str:
         """Announce, PUT, complete; answers the run's id."""
-        told = {"filename": filename, "content_type": content_type, "bytes": len(content)}
-        upload = self.post(f"/v1/sources/{source}/uploads", told)
+        announcement = {"filename": filename, "content_type": content_type, "bytes": len(content)}
+        upload = self.post(f"/v1/sources/{source}/uploads", announcement)
         put = self.put(upload["target"], content)
         assert put.status in (200, 201, 204), put.body
         return str(self.post(f"/v1/uploads/{upload['id']}/complete")["run"])
@@ -96,13 +96,13 @@ class Api:
         """Hand a file in and wait for its run's end."""
         return self.ended(self.hand_in(source, content, filename))
 
-    def pull(self, source: str, **told: Any) -> Any:
+    def pull(self, source: str, **options: Any) -> Any:
         """Start a run and wait for its end."""
-        return self.ended(self.post(f"/v1/sources/{source}/runs", told or None)["id"])
+        return self.ended(self.post(f"/v1/sources/{source}/runs", options or None)["id"])
 
-    def push(self, source: str, records: Sequence[Any], **told: Any) -> Any:
+    def push(self, source: str, records: Sequence[Any], **options: Any) -> Any:
         """Push records; answers the run as it is queued."""
-        return self.post(f"/v1/sources/{source}/records", {"records": records, **told})
+        return self.post(f"/v1/sources/{source}/records", {"records": records, **options})
 
     def ended(self, run: str, within: float = 30.0) -> Any:
         """The run, once it has ended."""

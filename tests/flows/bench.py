@@ -10,25 +10,25 @@ from typing import Any
 
 import psycopg
 
-from adapters.http.body import Pace
-from adapters.http.client import Bounds, GuardedClient
-from adapters.pluggy.host import connect
+from adapters.http.body import MinimumResponseRate
+from adapters.http.client import GuardedClient, HttpBounds
+from adapters.pluggy.host import load_connectors
 from connectors.sdk.context import MIB, Limits
-from domain.ingestion.ports import Connectors, FeedReaders
-from domain.jobs.model import lane_of
-from domain.jobs.ports import Dispatch
-from domain.jobs.usecases.draining import Drain
+from domain.ingestion.ports import Connectors, FeedReaderFactory
+from domain.jobs.model import build_lane_name
+from domain.jobs.ports import JobDispatcher
+from domain.jobs.usecases.lane_processing import LaneProcessor
 from domain.kernel.tenancy import Tenant
-from domain.mappings.asking import ASK
-from domain.runs.queueing import EXECUTE, REFILE, lane
-from domain.runs.usecases.category_rules import Refiling
+from domain.mappings.model_requests import MODEL_REQUEST_JOB
+from domain.runs.queueing import EXECUTE_RUN, REASSIGN_CATEGORIES, build_source_lane
+from domain.runs.usecases.category_rules import CategoryReassignment
 from entrypoints.areas import mappings
 from entrypoints.dependencies import Dependencies
-from entrypoints.factories import feed_readers_of
-from entrypoints.operations.operation import handlers_of
+from entrypoints.factories import create_feed_readers
+from entrypoints.operations.operation import create_handlers
 from entrypoints.settings import Settings
 from ports.codec import Codec
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
 from tests.flows.stage import FEEDS, ROOT
 from tests.http.client import Client
@@ -36,9 +36,9 @@ from tests.support.postgres import database
 from tests.support.services import execution_of
 from tests.tenancy.world import World, serving
 
-BOUNDS = Bounds(
-    total_seconds=5, connect_seconds=2, answer_seconds=1, idle_seconds=1, wire_bytes=MIB, body_bytes=2 * MIB,
-    pace=Pace(bytes_per_second=2000, grace_seconds=0.5),
+BOUNDS = HttpBounds(
+    total_seconds=5, connect_seconds=2, response_seconds=1, idle_seconds=1, max_received_bytes=MIB, max_body_bytes=2 * MIB,
+    minimum_rate=MinimumResponseRate(bytes_per_second=2000, grace_seconds=0.5),
 )  # fmt: skip
 LIMITS = Limits(snapshot_bytes=2 * MIB, unpacked_bytes=8 * MIB, columns=150, fetch_seconds=4, parse_seconds=10)
 
@@ -60,16 +60,19 @@ class Bench:
     async def worked(self, source: str) -> None:
         """Carry out what the source's lane holds, as a worker does."""
         container = self.world.dependencies
-        handlers = {EXECUTE: execution_of(container), REFILE: Refiling(container[UnitOfWork])}
-        drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
-        await asyncio.wait_for(drain.drain(lane(source)), 30)
+        handlers = {
+            EXECUTE_RUN: execution_of(container),
+            REASSIGN_CATEGORIES: CategoryReassignment(container[UnitOfWork]),
+        }
+        drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
+        await asyncio.wait_for(drain.process_lane(build_source_lane(source)), 30)
 
-    async def asked(self) -> None:
-        """Ask whoever is configured about mappings, as a worker does."""
+    async def run_mapping_questions(self) -> None:
+        """Query the configured model about mappings, as a worker does."""
         container = self.world.dependencies
-        handlers = handlers_of([mappings.AREA], container)
-        drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
-        await asyncio.wait_for(drain.drain(lane_of(self.tenant.org, ASK)), 30)
+        handlers = create_handlers([mappings.AREA], container)
+        drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
+        await asyncio.wait_for(drain.process_lane(build_lane_name(self.tenant.org, MODEL_REQUEST_JOB)), 30)
 
     async def newest(self, source: str) -> Any:
         """The source's newest run."""
@@ -86,12 +89,12 @@ class Bench:
     async def read(self, content: bytes, source: str | None = None, filename: str = "feed.csv", **config: Any) -> Any:
         """What a run over an uploaded file came to."""
         source = source or await self.source("file", config={"currency": "usd", **config})
-        told = {"filename": filename, "content_type": "text/csv", "bytes": max(1, len(content))}
-        upload = (await self.client.post(f"/v1/sources/{source}/uploads", told)).json()
+        announcement = {"filename": filename, "content_type": "text/csv", "bytes": max(1, len(content))}
+        upload = (await self.client.post(f"/v1/sources/{source}/uploads", announcement)).json()
         row = await self.rows("SELECT key FROM uploads WHERE id = %s", upload["id"])
         path = Path(self.world.dependencies[Settings].objects_url.removeprefix("file://")).parent / "handed-in"
         path.write_bytes(content or b" ")
-        await self.world.dependencies[Objects].put_file(row[0][0], path)
+        await self.world.dependencies[ObjectStore].put_file(row[0][0], path)
         completed = await self.client.post(f"/v1/uploads/{upload['id']}/complete")
         assert completed.status == 200, completed.body
         await self.worked(source)
@@ -130,10 +133,10 @@ async def bench(folder: Path, **env: str) -> AsyncIterator[Bench]:
 
     def low(container: Dependencies) -> None:
         container[GuardedClient] = http
-        connectors = connect(ROOT / "plugins.toml", http, product_version="0.1.0", limits=LIMITS)
+        connectors = load_connectors(ROOT / "plugins.toml", http, release_version="0.1.0", limits=LIMITS)
         container[Connectors] = connectors
-        readers = feed_readers_of(container[Settings], container[Codec], LIMITS)
-        container[FeedReaders] = readers
+        readers = create_feed_readers(container[Settings], container[Codec], LIMITS)
+        container[FeedReaderFactory] = readers
 
     async with http, serving(folder, low, JOINERY_ALLOW_PRIVATE_HOSTS=FEEDS, **env) as world:
         tenant = Tenant((await world.organisation()).id, True)

@@ -1,4 +1,4 @@
-"""Vendors' files, small and regular, and a server of feeds that remembers what it was asked."""
+"""Vendors' files, small and regular, and a server of feeds that records its requests."""
 
 import csv
 import io
@@ -60,7 +60,7 @@ def record(
 
 
 @dataclass
-class Asked:
+class FeedRequest:
     """One request as the feed server saw it."""
 
     path: str
@@ -69,7 +69,7 @@ class Asked:
 
 
 Reply = tuple[int, dict[str, str], bytes]
-Handler = Callable[[Asked], Reply]
+Handler = Callable[[FeedRequest], Reply]
 Raw = Callable[[BaseHTTPRequestHandler], None]
 
 
@@ -80,7 +80,7 @@ class FeedServer:
     port: int = 0
     pages: dict[str, Handler] = field(default_factory=dict)
     raw: dict[str, Raw] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[FeedRequest] = field(default_factory=list)
 
     def url(self, path: str) -> str:
         """The path's address."""
@@ -89,8 +89,8 @@ class FeedServer:
     def serve(self, path: str, content: bytes, *, etag: str | None = None, content_type: str = "text/csv") -> str:
         """Have the path answer with the content, conditionally when there is an ETag; answers the address."""
 
-        def answer(asked: Asked) -> Reply:
-            if etag and asked.headers.get("If-None-Match") == etag:
+        def answer(request: FeedRequest) -> Reply:
+            if etag and request.headers.get("If-None-Match") == etag:
                 return 304, {"ETag": etag}, b""
             return 200, {"Content-Type": content_type} | ({"ETag": etag} if etag else {}), content
 
@@ -104,8 +104,8 @@ class FeedServer:
         return self.url(path)
 
     def count(self, path: str) -> int:
-        """How often the path was asked for."""
-        return sum(1 for asked in self.asked if asked.path == path)
+        """Return how often the path was requested."""
+        return sum(1 for request in self.requests if request.path == path)
 
 
 @contextmanager
@@ -118,13 +118,13 @@ def feed_server() -> Iterator[FeedServer]:
 
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
-            asked = Asked(parts.path, parse_qs(parts.query), dict(self.headers.items()))
-            feeds.asked.append(asked)
+            request = FeedRequest(parts.path, parse_qs(parts.query), dict(self.headers.items()))
+            feeds.requests.append(request)
             if parts.path in feeds.raw:
                 self.close_connection = True
                 feeds.raw[parts.path](self)
                 return
-            status, headers, body = feeds.pages.get(parts.path, _nothing)(asked)
+            status, headers, body = feeds.pages.get(parts.path, _nothing)(request)
             self.send_response(status)
             for name, value in ({"Content-Length": str(len(body))} | headers).items():
                 self.send_header(name, value)
@@ -147,5 +147,5 @@ def feed_server() -> Iterator[FeedServer]:
         thread.join(5)
 
 
-def _nothing(_: Asked) -> Reply:
+def _nothing(_: FeedRequest) -> Reply:
     return 404, {}, b""

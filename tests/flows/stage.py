@@ -19,9 +19,9 @@ from domain.access.usecases import AccessService, KeyRequest
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgRegistry
-from entrypoints.container import opened
+from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
-from entrypoints.settings import from_environment
+from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.flows.api import Api
 from tests.support import builders
@@ -93,15 +93,15 @@ class Stage:
     def start(self, name: str, argv: Sequence[str] = (), **env: str) -> "subprocess.Popen[bytes]":
         """Start `joinery <name>` (or another program of this interpreter); it ends with this process at the latest."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("JOINERY_")}
-        told = {**kept, "PYTHONPATH": str(ROOT), **self.env, **env}
+        environment = {**kept, "PYTHONPATH": str(ROOT), **self.env, **env}
         argv = argv or ("-m", "entrypoints.cli.main", name)
         if sys.platform == "linux":
-            process: subprocess.Popen[bytes] = FORKS.start(argv, told, self.home, self.log(name))
+            process: subprocess.Popen[bytes] = FORKS.start(argv, environment, self.home, self.log(name))
         else:
             with self.log(name).open("ab") as log:
                 process = subprocess.Popen(
                     [sys.executable, "-P", *argv],
-                    env=told,
+                    env=environment,
                     cwd=self.home,
                     stdout=log,
                     stderr=log,
@@ -149,7 +149,7 @@ class Stage:
             organisation = builders.organisation(plan=found)
             await container[OrgRegistry].create(organisation)
             async with container[UnitOfWork].begin(Tenant(organisation.id, livemode), builders.CALL) as tx:
-                return organisation, (await container[AccessService].issue_key(tx, KeyRequest("tests")))[1]
+                return organisation, (await container[AccessService].create_key(tx, KeyRequest("tests")))[1]
 
         organisation, secret = self.within(make)
         return Tenancy(Tenant(organisation.id, livemode), Api(self.port, secret), organisation)
@@ -158,7 +158,7 @@ class Stage:
         """What `work` answers, given a container on the stage's settings."""
 
         async def run() -> Any:
-            async with opened(from_environment(self.env)) as container:
+            async with open_dependencies(read_settings(self.env)) as container:
                 return await work(container)
 
         return asyncio.run(run())

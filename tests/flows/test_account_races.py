@@ -1,4 +1,4 @@
-"""Two who set up the same account, or turn codes on, at the same moment, on a real API: one does, and the other is told."""
+"""Two who set up the same account, or turn codes on, at the same moment, on a real API: one succeeds, and the other gets an error."""
 
 import re
 import threading
@@ -16,17 +16,17 @@ from domain.orgs.ports import Memberships, OrgStore
 from domain.outbox.usecases import OutgoingMail
 from domain.people.model import User
 from domain.people.ports import People
-from domain.people.usecases.accounts import Accounts
-from domain.people.usecases.invitations import PAGE, InvitationService
+from domain.people.usecases.auth_services import AuthServices
+from domain.people.usecases.invitations import INVITATION_PATH, InvitationService
 from domain.people.usecases.sessions import SessionService
-from domain.people.usecases.throttling import Devices, Throttle
+from domain.people.usecases.throttling import AttemptLimiter, DeviceCookies
 from entrypoints.dependencies import Dependencies
 from ports.clock import Clock
-from ports.limits import Limits
+from ports.limits import RateLimits
 from ports.unit_of_work import UnitOfWork
 from tests.flows.stage import Stage, Tenancy
 from tests.support import builders
-from tests.support.console_person import Asked, Tab, signed_in
+from tests.support.console_person import Tab, TabResponse, signed_in
 
 T = TypeVar("T")
 PASSWORDS = ("four walnut drawers and a lamp", "seven oak shelves and a chair", "two ash stools and a mirror")
@@ -62,17 +62,17 @@ async def _invited(container: Dependencies, tenancy: Tenancy, email: str) -> str
         container[People],
         container[AccessService],
         container[OutgoingMail],
-        Throttle(container[Limits], Devices(container[AccessService])),
+        AttemptLimiter(container[RateLimits], DeviceCookies(container[AccessService])),
         clock,
         "http://x",
     )
     async with container[UnitOfWork].begin(tenancy.tenant, AuditContext(Actor("user", owner.id), "invite")) as tx:
         _, secret = await service.invite(tx, email, "editor")
-    return PAGE + secret
+    return INVITATION_PATH + secret
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_two_newcomers_by_one_invitation(stage: Stage, fjord: Tenancy, round_: int) -> None:
+def test_two_newcomers_with_one_invitation(stage: Stage, fjord: Tenancy, round_: int) -> None:
     email = f"{new_id('usr').lower()}@oak.test"
     place = stage.within(lambda container: _invited(container, fjord, email))
     tabs = [Tab(stage.port) for _ in PASSWORDS]
@@ -100,7 +100,7 @@ def test_two_newcomers_by_one_invitation(stage: Stage, fjord: Tenancy, round_: i
         assert (entered.status == 303) is (number == won), "the password of who was first is the one that counts"
 
 
-def _codes_on(answer: Asked) -> list[str]:
+def _codes_on(answer: TabResponse) -> list[str]:
     """The recovery codes that the page shows."""
     found = re.search(r"<pre[^>]*>([^<]*)</pre>", answer.text)
     return found[1].split() if found else []
@@ -117,13 +117,13 @@ def test_two_first_codes_of_an_app(stage: Stage, fjord: Tenancy, round_: int) ->
     answers = at_once(
         *(lambda tab=tab, form=form: tab.submit(form, CODES, code=code) for tab, form in zip(tabs, forms, strict=True))
     )
-    [told] = [codes for answer in answers if (codes := _codes_on(answer))]
-    assert len(told) == 10 and sorted(answer.status for answer in answers) == [200, 409, 409, 409]
+    [shown] = [codes for answer in answers if (codes := _codes_on(answer))]
+    assert len(shown) == 10 and sorted(answer.status for answer in answers) == [200, 409, 409, 409]
     assert all("in another tab or browser" in answer.text for answer in answers if answer.status == 409)
     (user,) = stage.rows(
         'SELECT DISTINCT "user" FROM recovery_codes WHERE "user" = (%(user)s)', user=_owner(stage, cookie)
     )
-    held = stage.within(lambda container: _all_count(container, user[0], told))
+    held = stage.within(lambda container: _all_count(container, user[0], shown))
     assert held == [True] * 10 + [0]
 
 
@@ -138,10 +138,10 @@ def _owner(stage: Stage, cookie: str) -> str:
 
 async def _all_count(container: Dependencies, user: str, codes: list[str]) -> list[object]:
     """Which of the codes let somebody in, and how many others would."""
-    person, factors = await container[People].get(user), container[Accounts].factors
+    person, factors = await container[People].get(user), container[AuthServices].factors
     assert person is not None
-    used: list[object] = [await factors.proved(person, code) is not None for code in codes]
-    return [*used, await factors.codes_left(user)]
+    used: list[object] = [await factors.verify_code(person, code) is not None for code in codes]
+    return [*used, await factors.count_unused_codes(user)]
 
 
 def test_recovery_codes_made_twice_at_once(stage: Stage, fjord: Tenancy) -> None:

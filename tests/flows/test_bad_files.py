@@ -35,7 +35,7 @@ async def test_any_usual_encoding(desk: Bench, encoding: str) -> None:
     ]  # fmt: skip
 
 
-async def test_broken_utf8_is_told_and_costs_only_its_own_places(desk: Bench) -> None:
+async def test_broken_utf8_is_reported_and_affects_only_its_own_cells(desk: Bench) -> None:
     good = "".join(f"A{n},Söta fåtölj {n},Möbler,19.50,3\n" for n in range(20))
     run = await desk.read((HEAD + good).encode() + b"B1,Broken \xff title,Lindgren,1.00,1\n")
     assert run["status"] == "succeeded" and run["stats"]["products_created"] == 21
@@ -62,13 +62,13 @@ async def test_rows_too_short_and_too_long(desk: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b" ", "empty"),
         (b"\xef\xbb\xbf\n\n", "empty"),
         (b'SKU,Title\nA1,"never closed\n' + b"x,y\n" * 3, "not closed"),
         (b"%PDF-1.7 whatever", "PDF"),
-        (b"\x89PNG\r\n\x1a\n", "picture"),
+        (b"\x89PNG\r\n\x1a\n", "image"),
         (b"\xd0\xcf\x11\xe0" + b"\0" * 600, "damaged"),
         (b"<!doctype html><html><body>Sign in</body></html>", "web page"),
         (b"PK\x03\x04 no archive at all", "damaged"),
@@ -79,13 +79,13 @@ async def test_rows_too_short_and_too_long(desk: Bench) -> None:
     ],
     ids=["blank", "bom-only", "open-quote", "pdf", "png", "xls", "html", "no-zip", "cut-json", "brackets", "deep", "wide"],
 )  # fmt: skip
-async def test_refused_with_a_sentence(desk: Bench, content: bytes, said: str) -> None:
+async def test_refused_with_a_sentence(desk: Bench, content: bytes, message: str) -> None:
     source = await desk.source("file", config={"currency": "usd"})
     await desk.read(catalogue(3), source)
     before = await desk.kept()
     run = await desk.read(content, source)
     assert run["status"] == "failed" and run["error"]["code"] == "parse_failed", run
-    assert said.lower() in run["error"]["message"].lower() and len(run["error"]["message"]) > 10
+    assert message.lower() in run["error"]["message"].lower() and len(run["error"]["message"]) > 10
     assert await desk.kept() == before
     assert (await desk.read(catalogue(4), source))["status"] == "succeeded"
 

@@ -1,4 +1,4 @@
-"""Vendors' largest rows and pushes, with fifty who follow: the API stays small, and what was left out is told."""
+"""Vendors' largest rows and pushes, with fifty who follow: the API stays small, and omissions are reported."""
 
 import http.client
 import json
@@ -93,7 +93,7 @@ def _hostile(shift: int) -> bytes:
     return json.dumps(rows).encode()
 
 
-def test_hostile_rows_are_bounded_and_told(stage: Stage, fjord: Tenancy) -> None:
+def test_hostile_rows_are_bounded_and_reported(stage: Stage, fjord: Tenancy) -> None:
     api = fjord.api
     source = api.source("file", config={"format": "json", "currency": "usd"})
     with followed(stage, fjord) as (watch, followers):
@@ -108,7 +108,7 @@ def test_hostile_rows_are_bounded_and_told(stage: Stage, fjord: Tenancy) -> None
     assert max(one.largest for one in followers) <= EVENT_BYTES + len(b"data: \n")
     sizes = "SELECT max(octet_length(body)) FROM events WHERE org = %(org)s"
     assert stage.value(sizes, org=fjord.tenant.org) <= EVENT_BYTES
-    told = sorted((problem["field"], problem.get("column")) for problem in second["problems"])
+    reported = sorted((problem["field"], problem.get("column")) for problem in second["problems"])
     expected = [
         ("axes", None),
         ("tags", "tags"),
@@ -116,7 +116,7 @@ def test_hostile_rows_are_bounded_and_told(stage: Stage, fjord: Tenancy) -> None
         ("variants", None),
         *[("features", "features")] * 101,
     ]
-    assert told == sorted(expected, key=str), (
+    assert reported == sorted(expected, key=str), (
         "that there are too many variants, and that they cannot be told apart, is told of unchanged rows, too"
     )
     assert "variants" in {problem["field"] for problem in first["problems"]}

@@ -9,7 +9,7 @@ from tests.flows.api import Api
 from tests.flows.feeds import catalogue, table
 from tests.flows.stage import Stage
 
-BY_SLUG = {entry.slug: entry.id for entry in categories.everything().values()}
+BY_SLUG = {entry.slug: entry.id for entry in categories.category_by_id().values()}
 CHAIRS, SOFAS, SEATING = BY_SLUG["chairs"], BY_SLUG["sofas"], BY_SLUG["seating"]
 HEADERS = ("SKU", "Title", "Price", "Category", "Google product category")
 PATH = ["Living Room", "Chairs"]
@@ -75,15 +75,18 @@ def test_a_rule_wins_over_the_source_and_gives_way_to_a_longer_path(stage: Stage
     assert _filed(api) == {"a": CHAIRS, "b": None, "c": None, "d": SOFAS}
     answer = _rules(api, source, (["Home"], SEATING), (["Home", "Seats"], SOFAS))
     assert _filed(api) == {"a": SOFAS, "b": SOFAS, "c": SEATING, "d": SOFAS}
-    told = {tuple(one["path"]): one for one in answer["categories"]}
-    assert {path: one["products"] for path, one in told.items()} == {
+    category_by_path = {tuple(one["path"]): one for one in answer["categories"]}
+    assert {path: one["products"] for path, one in category_by_path.items()} == {
         ("Home",): 3, ("Home", "Other"): 1, ("Home", "Seats"): 2
     }  # fmt: skip
     assert (
-        told["Home", "Other"]["inherited"] == {"id": SEATING, "path": ["Seating"]}
-        and "rule" not in told["Home", "Other"]
+        category_by_path["Home", "Other"]["inherited"] == {"id": SEATING, "path": ["Seating"]}
+        and "rule" not in category_by_path["Home", "Other"]
     )
-    assert told["Home", "Seats"]["rule"]["id"] == SOFAS and told["Home", "Seats"]["inherited"]["id"] == SEATING
+    assert (
+        category_by_path["Home", "Seats"]["rule"]["id"] == SOFAS
+        and category_by_path["Home", "Seats"]["inherited"]["id"] == SEATING
+    )
     # what the source states is known still, though it changed while a rule hid it
     changed = (("a", "Home > Seats", "460"), ("b", "Home > Seats", "443"), rows[2], rows[3])
     assert api.upload(source, _file(*changed))["status"] == "succeeded"
@@ -92,7 +95,7 @@ def test_a_rule_wins_over_the_source_and_gives_way_to_a_longer_path(stage: Stage
     assert _filed(api) == {"a": SOFAS, "b": CHAIRS, "c": None, "d": SOFAS}
 
 
-def test_filing_is_told_as_changes_of_products(stage: Stage) -> None:
+def test_category_assignment_is_published_as_product_changes(stage: Stage) -> None:
     api = stage.organisation().api
     source = api.source("file", config={"currency": "usd"})
     api.upload(source, catalogue(1))

@@ -1,4 +1,4 @@
-"""One variant's stock asked for while somebody waits: an API, a worker, and shops that answer, refuse or take their time."""
+"""One variant's stock checked during a request: an API, a worker, and shops that answer, refuse or take their time."""
 
 import json
 import threading
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.flows.feeds import Asked, FeedServer, Reply, feed_server
+from tests.flows.feeds import FeedRequest, FeedServer, Reply, feed_server
 from tests.flows.stage import Stage, Tenancy, eventually
 
 
@@ -47,12 +47,12 @@ class Shop:
             "variants": variants,
         }
 
-    def _products(self, asked: Asked) -> Reply:
-        found = [self._listed()] if asked.query["page"] == ["1"] else []
+    def _products(self, request: FeedRequest) -> Reply:
+        found = [self._listed()] if request.query["page"] == ["1"] else []
         return 200, {"Content-Type": "application/json"}, json.dumps({"products": found}).encode()
 
-    def _variant(self, asked: Asked) -> Reply:
-        id = int(asked.path.rsplit("/", 1)[-1].removesuffix(".js"))
+    def _variant(self, request: FeedRequest) -> Reply:
+        id = int(request.path.rsplit("/", 1)[-1].removesuffix(".js"))
         body = {"id": id, "sku": f"{self.name}-{id}", "price": 24900, "available": self.available[id]}
         return 200, {"Content-Type": "application/javascript"}, json.dumps(body).encode()
 
@@ -68,7 +68,7 @@ class Shop:
         return offer
 
 
-def test_one_variant_is_asked_for_now(stage: Stage, fjord: Tenancy, mall: FeedServer) -> None:
+def test_one_variant_is_checked_now(stage: Stage, fjord: Tenancy, mall: FeedServer) -> None:
     shop = Shop(mall, fjord, "one")
     variant, api = shop.variant(), fjord.api
     before = shop.offer(variant)
@@ -104,9 +104,9 @@ def test_a_shop_that_takes_its_time(fjord: Tenancy, mall: FeedServer) -> None:
     path = f"/variants/{shop.base}.js"
     answer = mall.pages[path]
 
-    def slow(asked: Asked) -> Reply:
+    def slow(request: FeedRequest) -> Reply:
         gate.wait(20)
-        return answer(asked)
+        return answer(request)
 
     mall.pages[path] = slow
     shop.available[shop.base] = False

@@ -8,8 +8,8 @@ import pytest
 
 from domain.catalogue.model import Stream
 from domain.runs import chunks
-from domain.runs.usecases.chunking import Portion
-from domain.runs.usecases.writing import ChunkWriter
+from domain.runs.usecases.chunk_processing import ChunkPortion
+from domain.runs.usecases.chunk_writer import ChunkWriter
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import table
 
@@ -56,9 +56,9 @@ def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every chunk rest on something that the one before it touches, so that it is prepared anew behind it."""
     reconcile = ChunkWriter._reconcile
 
-    async def touching(self: ChunkWriter, portion: Portion) -> None:
+    async def touching(self: ChunkWriter, portion: ChunkPortion) -> None:
         await reconcile(self, portion)
-        portion.touches |= {"everything"}
+        portion.dependency_keys |= {"everything"}
 
     monkeypatch.setattr(ChunkWriter, "_reconcile", touching)
 
@@ -79,14 +79,14 @@ async def test_what_is_prepared_ahead_is_as_if_it_were_not(
     assert ahead == behind
 
 
-async def test_a_chunk_that_is_reconciled_anew_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_chunk_that_is_reconciled_again_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reconcile, reconciled = ChunkWriter._reconcile, []
 
-    async def merged_meanwhile(self: ChunkWriter, portion: Portion) -> None:
+    async def merged_meanwhile(self: ChunkWriter, portion: ChunkPortion) -> None:
         await reconcile(self, portion)
         reconciled.append(portion)
         if len(reconciled) == 1:
-            portion.merges -= 1
+            portion.merge_revision -= 1
 
     rows = [(f"G-{number}", f"S-{number}", "Table", "10", 1) for number in range(20)]
     async with bench(tmp_path) as desk:

@@ -16,7 +16,7 @@ SECRET = "Geheim-9a8b7c6d5e"
 
 
 @dataclass
-class Stranger:
+class OtherServer:
     """Somebody else's server: another port of an address that may be reached. It keeps all that it is sent."""
 
     port: int = 0
@@ -33,12 +33,12 @@ class Stranger:
 
 
 @contextmanager
-def _stranger() -> Iterator[Stranger]:
-    stranger = Stranger()
+def _other_server() -> Iterator[OtherServer]:
+    other_server = OtherServer()
 
     class Listens(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            stranger.seen.append(f"{self.path}\n{self.headers}")
+            other_server.seen.append(f"{self.path}\n{self.headers}")
             body = catalogue(2)
             self.send_response(200)
             self.send_header("Content-Type", "text/csv")
@@ -50,11 +50,11 @@ def _stranger() -> Iterator[Stranger]:
             """Say nothing."""
 
     server = ThreadingHTTPServer((FEEDS, 0), Listens)
-    stranger.port = server.server_address[1]
+    other_server.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
-        yield stranger
+        yield other_server
     finally:
         server.shutdown()
         server.server_close()
@@ -62,9 +62,9 @@ def _stranger() -> Iterator[Stranger]:
 
 
 @pytest.fixture
-def stranger() -> Iterator[Stranger]:
+def other_server() -> Iterator[OtherServer]:
     """Somebody else's server."""
-    with _stranger() as listening:
+    with _other_server() as listening:
         yield listening
 
 
@@ -101,22 +101,22 @@ def _used_everywhere(fjord: Tenancy, source: dict[str, Any]) -> None:
 @pytest.mark.parametrize("credentials", FORMS[:1] + FORMS[3:4], ids=lambda form: next(iter(form)))
 @pytest.mark.parametrize("setting", ["url", "stock_url"])
 def test_a_changed_address_forgets_them(
-    fjord: Tenancy, feeds: FeedServer, stranger: Stranger, credentials: dict[str, str], setting: str
+    fjord: Tenancy, feeds: FeedServer, other_server: OtherServer, credentials: dict[str, str], setting: str
 ) -> None:
     own = feeds.serve("/own.csv", catalogue(2))
     source = _source(fjord, credentials, config={"url": own, "stock_url": own})
-    config = {**source["config"], setting: stranger.url("/taken.csv")}
-    told = _patch(fjord, source, {"config": config}, Service_Dry_Run="explain")
-    [change] = told["changes"]
+    config = {**source["config"], setting: other_server.url("/taken.csv")}
+    preview = _patch(fjord, source, {"config": config}, Service_Dry_Run="explain")
+    [change] = preview["changes"]
     assert {"path": "has_credentials", "old": True, "new": False} in change["fields"]
-    assert any("credentials" in warning for warning in told["warnings"])
+    assert any("credentials" in warning for warning in preview["warnings"])
     assert fjord.api.get(f"/v1/sources/{source['id']}")["has_credentials"] is True, "a preview does nothing"
     changed = _patch(fjord, source, {"config": config})
     assert changed["has_credentials"] is False
     _used_everywhere(fjord, source)
     if setting == "stock_url":
         fjord.api.pull(source["id"], stream="stock")
-    assert stranger.seen and not stranger.knows
+    assert other_server.seen and not other_server.knows
 
 
 def test_a_changed_connector_forgets_them(fjord: Tenancy, feeds: FeedServer) -> None:
@@ -132,34 +132,34 @@ def test_what_decides_nothing_keeps_them(fjord: Tenancy, feeds: FeedServer) -> N
     assert changed["has_credentials"] is True
     run = fjord.api.pull(source["id"])
     assert run["status"] == "succeeded", run
-    assert [asked.headers.get("Authorization") for asked in feeds.asked if asked.path == "/another/path.csv"] == [
-        f"Bearer {SECRET}"
-    ] * feeds.count("/another/path.csv")
+    assert [
+        request.headers.get("Authorization") for request in feeds.requests if request.path == "/another/path.csv"
+    ] == [f"Bearer {SECRET}"] * feeds.count("/another/path.csv")
 
 
 def test_a_row_that_was_edited_in_store_sends_them_nowhere(
-    stage: Stage, fjord: Tenancy, feeds: FeedServer, stranger: Stranger
+    stage: Stage, fjord: Tenancy, feeds: FeedServer, other_server: OtherServer
 ) -> None:
     own = feeds.serve("/edited.csv", catalogue(2))
     source, other = (_source(fjord, {"token": SECRET}, config={"url": own}) for _ in range(2))
     stage.rows(
         "UPDATE sources SET config = jsonb_set(config, '{url}', to_jsonb(%(url)s::text)) WHERE id = %(id)s",
-        url=stranger.url("/taken.csv"), id=source["id"],
+        url=other_server.url("/taken.csv"), id=source["id"],
     )  # fmt: skip
     stage.rows(
         "UPDATE sources SET credentials = %(taken)s WHERE id = %(id)s", id=other["id"],
         taken=stage.value("SELECT credentials FROM sources WHERE id = %(of)s", of=source["id"]),
     )  # fmt: skip
-    asked = feeds.count("/edited.csv")
+    requested = feeds.count("/edited.csv")
     for edited in (source, other):
         tried = fjord.api.post(f"/v1/sources/{edited['id']}/test")
         assert tried["ok"] is False and tried["failure"]["code"] == "credentials_refused"
         run = fjord.api.pull(edited["id"])
         assert (run["status"], run["error"]["code"]) == ("failed", "credentials_refused")
-    assert stranger.seen == [] and feeds.count("/edited.csv") == asked
+    assert other_server.seen == [] and feeds.count("/edited.csv") == requested
 
 
-def test_changes_during_runs_send_them_nowhere(fjord: Tenancy, feeds: FeedServer, stranger: Stranger) -> None:
+def test_changes_during_runs_send_them_nowhere(fjord: Tenancy, feeds: FeedServer, other_server: OtherServer) -> None:
     """Whoever changes the address while runs and tests of the source come and go learns nothing."""
     own = feeds.serve("/race.csv", catalogue(2))
     source = _source(fjord, {"token": SECRET}, config={"url": own})
@@ -175,7 +175,7 @@ def test_changes_during_runs_send_them_nowhere(fjord: Tenancy, feeds: FeedServer
         thread.start()
     try:
         for number in range(12):
-            url = stranger.url("/taken.csv") if number % 2 == 0 else own
+            url = other_server.url("/taken.csv") if number % 2 == 0 else own
             fjord.api.call("PATCH", path, {"config": {"url": url}}, If_Match="*")
             if number % 2:
                 fjord.api.call("PUT", path + "/credentials", {"credentials": {"token": SECRET}})
@@ -183,34 +183,34 @@ def test_changes_during_runs_send_them_nowhere(fjord: Tenancy, feeds: FeedServer
         done.set()
         for thread in threads:
             thread.join()
-    assert not stranger.knows
+    assert not other_server.knows
 
 
 @pytest.mark.parametrize("credentials", FORMS, ids="-".join)
 @pytest.mark.parametrize("connector", ["csv", "api"])
 def test_redirects_carry_nothing_to_others(
-    fjord: Tenancy, feeds: FeedServer, stranger: Stranger, credentials: dict[str, str], connector: str
+    fjord: Tenancy, feeds: FeedServer, other_server: OtherServer, credentials: dict[str, str], connector: str
 ) -> None:
     """Neither in headers, nor in a query that the redirect takes along, nor as a Referer."""
     path = f"/moved-{connector}.csv"
 
-    def along(asked: Any) -> Any:
-        query = "&".join(f"{name}={value}" for name, values in asked.query.items() for value in values)
-        return 302, {"Location": stranger.url("/taken.csv") + (f"?{query}" if query else "")}, b""
+    def along(request: Any) -> Any:
+        query = "&".join(f"{name}={value}" for name, values in request.query.items() for value in values)
+        return 302, {"Location": other_server.url("/taken.csv") + (f"?{query}" if query else "")}, b""
 
     feeds.pages[path] = along
     source = _source(fjord, credentials, connector=connector, config={"url": feeds.url(path)})
     _used_everywhere(fjord, source)
-    assert feeds.count(path) and not stranger.knows
-    assert not any("referer" in text.lower() for text in stranger.seen)
+    assert feeds.count(path) and not other_server.knows
+    assert not any("referer" in text.lower() for text in other_server.seen)
 
 
 @pytest.mark.parametrize("style", ["auto", "next_link", "link_header"])
 def test_next_pages_elsewhere_are_not_followed(
-    fjord: Tenancy, feeds: FeedServer, stranger: Stranger, style: str
+    fjord: Tenancy, feeds: FeedServer, other_server: OtherServer, style: str
 ) -> None:
     path = f"/pages-{style}.json"
-    link = stranger.url("/taken.json")
+    link = other_server.url("/taken.json")
     body = b'{"items": [{"sku": "A-1", "title": "Oak"}], "next": "%s"}' % link.encode()
     headers = {"Content-Type": "application/json", "Link": f'<{link}>; rel="next"'}
     feeds.pages[path] = lambda _: (200, headers, body)
@@ -218,4 +218,4 @@ def test_next_pages_elsewhere_are_not_followed(
         fjord, {"token": SECRET}, connector="api", config={"url": feeds.url(path), "paging": {"style": style}}
     )
     _used_everywhere(fjord, source)
-    assert feeds.count(path) and stranger.seen == []
+    assert feeds.count(path) and other_server.seen == []

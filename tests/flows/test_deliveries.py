@@ -1,4 +1,4 @@
-"""Webhooks from outside: a real worker, receivers of every kind, and what the deliveries' records tell of them."""
+"""Webhooks from outside: a real worker, receivers of every kind, and the records of their deliveries."""
 
 import json
 import shutil
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.receiving import Receiving, free_port
-from benchmarks.reconciling import reconcile
+from benchmarks.delivery_reconciliation import reconcile
+from benchmarks.receiver_client import ReceiverClient, find_free_port
 from tests.flows.feeds import record
 from tests.flows.stage import FEEDS, Stage, Tenancy, eventually
 from tests.support.receiver import Hook, hook, receiver
@@ -22,7 +22,7 @@ SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture(scope="module")
-def at(stage: Stage) -> Iterator[Receiving]:
+def at(stage: Stage) -> Iterator[ReceiverClient]:
     """A receiver for the whole module; every endpoint has a path of its own."""
     with receiver(stage) as client:
         yield client
@@ -63,9 +63,9 @@ def sample(tenancy: Tenancy, type: str = "offer.changed") -> Any:
 
 
 @pytest.mark.soak
-def test_what_each_kind_of_receiver_comes_to(sandbox: Tenancy, at: Receiving) -> None:
+def test_the_result_of_each_kind_of_receiver(sandbox: Tenancy, at: ReceiverClient) -> None:
     """All at once: the slow ones take fifteen seconds."""
-    closed = f"http://{FEEDS}:{free_port(FEEDS)}/"
+    closed = f"http://{FEEDS}:{find_free_port(FEEDS)}/"
     private = socket.gethostname()
     kinds: dict[str, dict[str, Any]] = {
         "ok": {},
@@ -85,7 +85,7 @@ def test_what_each_kind_of_receiver_comes_to(sandbox: Tenancy, at: Receiving) ->
     }
     if socket.gethostbyname(private).startswith("127."):
         kinds["private"] = {"url": f"http://{private}:{at.port}/private"}
-    hooks = {name: hook(sandbox.api, at, **told) for name, told in kinds.items()}
+    hooks = {name: hook(sandbox.api, at, **settings) for name, settings in kinds.items()}
     sent = {name: one.test() for name, one in hooks.items()}
     ended = {name: one.delivery(tried(1), 40) for name, one in hooks.items()}
     first = {
@@ -134,7 +134,7 @@ def _follows_the_schedule(delivery: Any) -> None:
     assert abs(wait - {1: 5 * SECOND, 2: timedelta(minutes=5)}[len(attempts)]) < 2 * SECOND
 
 
-def test_a_failed_delivery_is_tried_again_after_five_seconds(sandbox: Tenancy, at: Receiving) -> None:
+def test_a_failed_delivery_is_tried_again_after_five_seconds(sandbox: Tenancy, at: ReceiverClient) -> None:
     twice, always = hook(sandbox.api, at, does={"status": 500, "times": 1}), hook(sandbox.api, at, does={"status": 500})
     event = sample(sandbox)
     done, waiting = twice.delivery(tried(2)), always.delivery(tried(2))
@@ -154,7 +154,7 @@ def test_a_failed_delivery_is_tried_again_after_five_seconds(sandbox: Tenancy, a
 
 
 @pytest.mark.parametrize(("status", "date"), [(429, "no"), (502, "yes"), (504, "no")])
-def test_retry_after_is_obeyed(sandbox: Tenancy, at: Receiving, status: int, date: str) -> None:
+def test_retry_after_is_obeyed(sandbox: Tenancy, at: ReceiverClient, status: int, date: str) -> None:
     one = hook(sandbox.api, at, does={"status": status, "retry_after": 9, "date": date, "times": 1})
     one.test()
     delivery = one.delivery(tried(1))
@@ -165,35 +165,37 @@ def test_retry_after_is_obeyed(sandbox: Tenancy, at: Receiving, status: int, dat
     assert one.delivery(tried(2))["status"] == "succeeded"
 
 
-def test_retry_after_of_other_answers_is_not(sandbox: Tenancy, at: Receiving) -> None:
+def test_retry_after_of_other_answers_is_not(sandbox: Tenancy, at: ReceiverClient) -> None:
     one = hook(sandbox.api, at, does={"status": 503, "retry_after": 3600})
     one.test()
     delivery = one.delivery(tried(1))
     _follows_the_schedule(delivery)
 
 
-def test_an_endpoint_that_is_gone_is_disabled_at_once(sandbox: Tenancy, at: Receiving, source: str) -> None:
+def test_an_endpoint_that_is_gone_is_disabled_at_once(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
     witness = hook(sandbox.api, at, ("delivery.disabled",))
     gone = hook(sandbox.api, at, ("product.created",), does={"status": 410})
     state(sandbox, source, "A", "B", "C")
-    told = witness.gets(1)[0]
+    notice = witness.gets(1)[0]
     record = gone.record()
     assert (record["status"], record["status_reason"]) == ("disabled", {"code": "gone"})
-    assert told.type == "delivery.disabled" and told.event["data"]["id"] == gone.id
-    assert told.event["data"]["status_reason"] == {"code": "gone"} and "secret" not in told.event["data"]
+    assert notice.type == "delivery.disabled" and notice.event["data"]["id"] == gone.id
+    assert notice.event["data"]["status_reason"] == {"code": "gone"} and "secret" not in notice.event["data"]
     assert {delivery["status"] for delivery in gone.deliveries()} == {"failed"}
     received = len(gone.received())
     state(sandbox, source, "D")
     assert sandbox.api.call("POST", gone.target + "/test").status == 409
     assert len(gone.received()) == received and len(witness.received()) == 1
-    gone.receiver.behave(gone.path, status=204)
+    gone.receiver.set_behaviour(gone.path, status=204)
     assert gone.patch(status="enabled")["status"] == "enabled"
     state(sandbox, source, "E")
     eventually(lambda: len(gone.received()) > received, "it receives again")
     assert gone.received()[-1].verified == [0]
 
 
-def test_the_organisations_other_mode_and_others_hear_nothing(stage: Stage, sandbox: Tenancy, at: Receiving) -> None:
+def test_the_other_mode_and_other_organisations_receive_no_events(
+    stage: Stage, sandbox: Tenancy, at: ReceiverClient
+) -> None:
     mine = hook(sandbox.api, at)
     theirs = hook(stage.organisation(livemode=False).api, at)
     event = sample(sandbox)
@@ -201,7 +203,7 @@ def test_the_organisations_other_mode_and_others_hear_nothing(stage: Stage, sand
     assert not theirs.received() and not theirs.deliveries()
 
 
-def test_rotation_signs_with_both_secrets(sandbox: Tenancy, at: Receiving) -> None:
+def test_rotation_signs_with_both_secrets(sandbox: Tenancy, at: ReceiverClient) -> None:
     one = hook(sandbox.api, at)
     one.test()
     one.gets(1)
@@ -214,14 +216,14 @@ def test_rotation_signs_with_both_secrets(sandbox: Tenancy, at: Receiving) -> No
     assert one.received()[1].headers and one.received()[1].headers["webhook-signature"].count("v1,") == 2
 
 
-def test_resend_and_recover(sandbox: Tenancy, at: Receiving, source: str) -> None:
+def test_resend_and_recover(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
     one = hook(sandbox.api, at, ("offer.created", "offer.changed"), does={"status": 500, "abort": "yes"})
     state(sandbox, source, "A", "B")
     for price in (11, 12):
         state(sandbox, source, "A", "B", price=price)
     refused = one.gets(6)
     eventually(lambda: len(one.deliveries(status="failed")) == 6, "all failed")
-    one.receiver.behave(one.path, status=204)
+    one.receiver.set_behaviour(one.path, status=204)
     oldest = one.deliveries()[-1]
     again = sandbox.api.post(f"{one.target}/deliveries/{oldest['id']}/resend")
     assert again["status"] == "pending"
@@ -239,7 +241,7 @@ def test_resend_and_recover(sandbox: Tenancy, at: Receiving, source: str) -> Non
     assert all(len(delivery["attempts"]) == 2 for delivery in one.deliveries())
 
 
-def test_samples_reach_the_endpoints_that_want_them(sandbox: Tenancy, at: Receiving) -> None:
+def test_samples_reach_the_endpoints_that_want_them(sandbox: Tenancy, at: ReceiverClient) -> None:
     all_of_them, products = hook(sandbox.api, at), hook(sandbox.api, at, ("product.updated", "product.merged"))
     events = [
         sample(sandbox, type) for type in ("product.updated", "offer.changed", "source.blocked", "product.merged")
@@ -253,10 +255,10 @@ def test_samples_reach_the_endpoints_that_want_them(sandbox: Tenancy, at: Receiv
     assert [event["id"] for event in page["data"]] == [event["id"] for event in events]
 
 
-def test_filters(sandbox: Tenancy, at: Receiving, source: str) -> None:
+def test_filters(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
     other = pushed(sandbox)
-    catalogue = sandbox.organisation.catalogue(False)
-    foreign = sandbox.organisation.catalogue(True)
+    catalogue = sandbox.organisation.get_catalogue_id(False)
+    foreign = sandbox.organisation.get_catalogue_id(True)
     mine = hook(sandbox.api, at, ("offer.created",), filters={"sources": [source]})
     offers = hook(sandbox.api, at, ("offer.created", "product.created"), filters={"sources": [other]})
     ours = hook(sandbox.api, at, ("product.created",), filters={"catalogues": [catalogue]})
@@ -273,7 +275,7 @@ def test_filters(sandbox: Tenancy, at: Receiving, source: str) -> None:
     assert nothing.received() == [] and nothing.deliveries() == []
 
 
-def test_changes_within_the_window_are_one_delivery(sandbox: Tenancy, at: Receiving, source: str) -> None:
+def test_changes_within_the_window_are_one_delivery(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
     state(sandbox, source, "A")
     wanted = ("offer.changed",)
     thin = hook(sandbox.api, at, wanted, coalesce_seconds=6)
@@ -296,7 +298,7 @@ def test_changes_within_the_window_are_one_delivery(sandbox: Tenancy, at: Receiv
 
 
 @pytest.mark.soak
-def test_no_version_is_missed_and_none_overtakes(sandbox: Tenancy, at: Receiving, source: str) -> None:
+def test_no_version_is_missed_and_none_overtakes(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
     names = [f"P{number}" for number in range(20)]
     steady, shaky = hook(sandbox.api, at), hook(sandbox.api, at, does={"status": 500, "times": 1})
     for price in range(10, 16):
@@ -306,7 +308,7 @@ def test_no_version_is_missed_and_none_overtakes(sandbox: Tenancy, at: Receiving
     steady.gets(len(ids))
     eventually(lambda: len({got.id for got in shaky.received() if got.attempt > 1}) == len(ids), "all again", 90, 0.5)
     report = reconcile({steady.path: ids, shaky.path: ids}, at.deliveries(steady.path, shaky.path))
-    assert report.good and report.repeats == len(ids), str(report)
+    assert report.is_clean and report.repeats == len(ids), str(report)
     for got in steady.received():
         assert got.previous_version == (None if got.version == 1 else got.version - 1)
 
@@ -322,14 +324,14 @@ def _feed(tenancy: Tenancy, cursor: str | None = None) -> list[Any]:
             return events
 
 
-def test_the_feed_goes_on_where_deliveries_ended(sandbox: Tenancy, at: Receiving, source: str) -> None:
+def test_the_feed_goes_on_where_deliveries_ended(sandbox: Tenancy, at: ReceiverClient, source: str) -> None:
     """Service-Feed-Cursor of the last good delivery replays exactly what was not delivered."""
     one = hook(sandbox.api, at)
     state(sandbox, source, "A", "B")
     good = one.gets(6)
     eventually(lambda: len(one.deliveries(status="succeeded")) == 6, "all succeeded")
     last = _sent_alone(one, sandbox)
-    one.receiver.behave(one.path, status=500)
+    one.receiver.set_behaviour(one.path, status=500)
     state(sandbox, source, "A", "B", price=99)
     state(sandbox, source, "C")
     eventually(lambda: len(one.received()) > 7, "it fails")
@@ -350,7 +352,7 @@ def _sent_alone(one: Hook, tenancy: Tenancy) -> Any:
 
 
 @pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="no node on this machine")
-def test_the_public_javascript_library_verifies_them(sandbox: Tenancy, at: Receiving, tmp_path: Path) -> None:
+def test_the_public_javascript_library_verifies_them(sandbox: Tenancy, at: ReceiverClient, tmp_path: Path) -> None:
     install = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000"]
     try:
         subprocess.run(
@@ -366,9 +368,9 @@ def test_the_public_javascript_library_verifies_them(sandbox: Tenancy, at: Recei
     one.test()
     sent = [{"body": got.body, "headers": got.headers} for got in one.gets(4)]
     shutil.copy(JS / "verify.mjs", tmp_path)
-    told = json.dumps({"secrets": one.secrets, "sent": sent})
+    sent_input = json.dumps({"secrets": one.secrets, "sent": sent})
     done = subprocess.run(
-        ["node", "verify.mjs"], cwd=tmp_path, input=told.encode(), capture_output=True, timeout=60, check=False
+        ["node", "verify.mjs"], cwd=tmp_path, input=sent_input.encode(), capture_output=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [[True, False]] * 3 + [[True, True]]

@@ -19,7 +19,7 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None or shutil.which("ba
 
 
 class Demo:
-    """One `joinery up --demo`; `said` is what it printed until it had told everything."""
+    """One `joinery up --demo`; `output` is what it printed until it had told everything."""
 
     def __init__(self, data: Path) -> None:
         self.process = subprocess.Popen(
@@ -41,17 +41,17 @@ class Demo:
             env={name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")},
             start_new_session=True,
         )
-        self.said: list[str] = []
+        self.output: list[str] = []
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.said.append(line.rstrip("\n"))
+            self.output.append(line.rstrip("\n"))
             if LAST in line or "could not be completed" in line:
                 return
-        raise AssertionError("\n".join(self.said))
+        raise AssertionError("\n".join(self.output))
 
     def line(self, words: str) -> str:
         """The line with these words."""
-        return next(line for line in self.said if words in line)
+        return next(line for line in self.output if words in line)
 
     @property
     def key(self) -> str:
@@ -90,18 +90,18 @@ def shell(command: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def test_first_start_reads_both_vendors(first: Demo) -> None:
-    told = "\n".join(first.said)
-    assert "could not be completed" not in told
-    assert "Traceback" not in told
+    output = "\n".join(first.output)
+    assert "could not be completed" not in output
+    assert "Traceback" not in output
     assert "457 products, 1,407 variants" in first.line("Lindgren & Falk          457 products, ")
-    assert "329 products, 1,009 variants, 1,009 offers" in told
-    assert "bad check digit" in told
+    assert "329 products, 1,009 variants, 1,009 offers" in output
+    assert "bad check digit" in output
     assert "offers from" in first.line("stock of")
 
 
 @needs_curl
 def test_lines_to_try(first: Demo, tmp_path: Path) -> None:
-    lines = [line for line in first.said if line.startswith("curl") and first.key in line]
+    lines = [line for line in first.output if line.startswith("curl") and first.key in line]
     eventually(lambda: shell(lines[4], tmp_path)[0]["data"], "products are merged", within=30)
     beds, one, offers, run, merges, pairs = (shell(line, tmp_path)[0] for line in lines)
     assert [product["data"]["title"].endswith("Panel Bed") for product in beds["data"]] == [True] * 3
@@ -117,7 +117,7 @@ def test_lines_to_try(first: Demo, tmp_path: Path) -> None:
 
 @needs_curl
 def test_feed_of_ones_own(first: Demo, tmp_path: Path) -> None:
-    lines = first.said[next(at for at, line in enumerate(first.said) if line.startswith("API=")) :]
+    lines = first.output[next(at for at, line in enumerate(first.output) if line.startswith("API=")) :]
     (listed,) = shell("\n".join(lines), tmp_path)
     (product,) = listed["data"]
     assert product["data"]["title"] == "Oak stool"
@@ -132,7 +132,7 @@ def test_second_start_finds_its_data(first: Demo, data: Path) -> None:
     try:
         assert second.key == first.key
         assert (data / "demo.json").read_bytes() == kept
-        assert not any("Importing the feeds" in line for line in second.said)
+        assert not any("Importing the feeds" in line for line in second.output)
         assert second.line("Lindgren & Falk          457 products, ")
     finally:
         assert second.stop() == 0

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from adapters.wire.event_types import EVENT_TYPES
-from benchmarks.receiving import Receiving
+from adapters.api_json.event_schemas import EVENT_SCHEMAS
+from benchmarks.receiver_client import ReceiverClient
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
 from entrypoints.operations.validation import Validator
 from tests.flows.feeds import catalogue, stock
@@ -14,15 +14,15 @@ from tests.flows.stage import Stage, Tenancy
 from tests.support.closed import closed
 from tests.support.receiver import hook, receiver
 
-SCHEMAS = {type: Validator(closed(dict(schema))) for type, schema in EVENT_TYPES.items()}
+SCHEMAS = {type: Validator(closed(dict(schema))) for type, schema in EVENT_SCHEMAS.items()}
 
 
 def faults(event: Any) -> list[str]:
-    return [f"{event['type']} {one.field}: {one.detail}" for one in SCHEMAS[event["type"]].faults(event)]
+    return [f"{event['type']} {one.field}: {one.detail}" for one in SCHEMAS[event["type"]].find_field_errors(event)]
 
 
 @pytest.fixture(scope="module")
-def at(stage: Stage) -> Iterator[Receiving]:
+def at(stage: Stage) -> Iterator[ReceiverClient]:
     with receiver(stage) as client:
         yield client
 
@@ -36,7 +36,7 @@ def sandbox(stage: Stage) -> Tenancy:
     return stage.organisation(livemode=False)
 
 
-def test_what_runs_lead_to(sandbox: Tenancy, at: Receiving) -> None:
+def test_what_runs_lead_to(sandbox: Tenancy, at: ReceiverClient) -> None:
     thin, fat = hook(sandbox.api, at, ("*",)), hook(sandbox.api, at, ("*",), payload="fat")
     source = sandbox.api.source("file", config={"currency": "usd"})
     for content in (catalogue(3), catalogue(3, price=110), stock(3, quantity=0), catalogue(2, price=110)):
@@ -48,7 +48,7 @@ def test_what_runs_lead_to(sandbox: Tenancy, at: Receiving) -> None:
     assert any("object" in event["data"] for event in received)
 
 
-def test_what_samples_show_and_what_endpoints_hear_alone(sandbox: Tenancy, at: Receiving) -> None:
+def test_what_samples_show_and_what_endpoints_hear_alone(sandbox: Tenancy, at: ReceiverClient) -> None:
     thin, fat = hook(sandbox.api, at, ("*",)), hook(sandbox.api, at, ("*",), payload="fat")
     gone = hook(sandbox.api, at, ("product.created",), does={"status": 410})
     for type in TYPES_WITH_SAMPLE:
@@ -57,7 +57,7 @@ def test_what_samples_show_and_what_endpoints_hear_alone(sandbox: Tenancy, at: R
     sandbox.api.post("/v1/exports", {"kind": "organisation"})
     wanted = {*TYPES_WITH_SAMPLE, "delivery.disabled", "export.completed"}
     assert (
-        {one.type for one in thin.gets(len(wanted) + 1)} == wanted | {"webhook.test"} == set(EVENT_TYPES) - LIVE_ALONE
+        {one.type for one in thin.gets(len(wanted) + 1)} == wanted | {"webhook.test"} == set(EVENT_SCHEMAS) - LIVE_ALONE
     )
     assert {one.type for one in fat.gets(len(wanted))} == wanted
     assert gone.record()["status"] == "disabled"

@@ -15,7 +15,7 @@ ENVELOPE = {
 }  # fmt: skip
 
 
-def told(stage: Stage, tenancy: Tenancy) -> list[dict[str, Any]]:
+def events_of(stage: Stage, tenancy: Tenancy) -> list[dict[str, Any]]:
     """Every event of the tenant in the order of the log."""
     rows = stage.rows(
         "SELECT convert_from(body, 'UTF8'), type, subject, version FROM events WHERE org = %(org)s ORDER BY position",
@@ -43,7 +43,7 @@ def history(stage: Stage, fjord: Tenancy) -> tuple[list[str], list[dict[str, Any
     ]
     runs = [api.upload(source, content) for content in files]
     assert {run["status"] for run in runs} == {"succeeded"}
-    return [run["id"] for run in runs], told(stage, fjord)
+    return [run["id"] for run in runs], events_of(stage, fjord)
 
 
 def test_the_envelope(fjord: Tenancy, history: tuple[list[str], list[dict[str, Any]]]) -> None:
@@ -71,7 +71,7 @@ def test_versions_rise_by_one_from_creation(history: tuple[list[str], list[dict[
     assert len(seen) == 6 + 12 + 12
 
 
-def test_a_product_is_told_before_its_variants_and_they_before_their_offers(
+def test_product_events_precede_variant_events_and_these_precede_offer_events(
     history: tuple[list[str], list[dict[str, Any]]],
 ) -> None:
     known: set[str] = set()
@@ -109,7 +109,7 @@ def test_the_changes_give_what_is_read(fjord: Tenancy, history: tuple[list[str],
         assert product["data"] == stated
 
 
-def test_what_each_run_told(history: tuple[list[str], list[dict[str, Any]]]) -> None:
+def test_the_events_of_each_run(history: tuple[list[str], list[dict[str, Any]]]) -> None:
     runs, events = history
     by_run = [
         sorted({(e["type"], *e["data"].get("facets", ())) for e in events if e["correlation_id"] == run})
@@ -121,18 +121,18 @@ def test_what_each_run_told(history: tuple[list[str], list[dict[str, Any]]]) -> 
     assert all(kind == "offer.changed" for kind, *_ in by_run[3] + by_run[4])
 
 
-def test_test_mode_tells_test_events(stage: Stage) -> None:
+def test_test_mode_publishes_test_events(stage: Stage) -> None:
     sandbox = stage.organisation(livemode=False)
     source = sandbox.api.source("push", config={"currency": "usd"})
     sandbox.api.ended(sandbox.api.push(source, [record("A")])["id"])
-    events = told(stage, sandbox)
+    events = events_of(stage, sandbox)
     assert len(events) == 3 and {event["livemode"] for event in events} == {False}
 
 
-def test_a_dry_run_tells_nothing(stage: Stage, fjord: Tenancy) -> None:
+def test_a_dry_run_publishes_no_events(stage: Stage, fjord: Tenancy) -> None:
     source = fjord.api.source("push", config={"currency": "usd"})
     before = stage.value("SELECT coalesce(sum(last), 0) FROM event_logs")
     answer = fjord.api.call("POST", f"/v1/sources/{source}/records", {"records": [record("A")]}, Service_Dry_Run="true")
     assert answer.status == 202 and answer.headers["service-dry-run"] == "true"
-    assert fjord.api.whole(f"/v1/sources/{source}/runs") == [] and told(stage, fjord) == []
+    assert fjord.api.whole(f"/v1/sources/{source}/runs") == [] and events_of(stage, fjord) == []
     assert stage.value("SELECT coalesce(sum(last), 0) FROM event_logs") == before

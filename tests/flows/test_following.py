@@ -20,9 +20,9 @@ from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.sources.ports import SourceStore
-from entrypoints.container import opened
+from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
-from entrypoints.settings import from_environment
+from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.flows.stage import Stage, Tenancy
 from tests.http.streams import Reader
@@ -91,7 +91,7 @@ def run(stage: Stage, work: Any) -> None:
     """`work(container)`, with a container on the stage's settings."""
 
     async def main() -> None:
-        async with opened(from_environment(stage.env)) as container, asyncio.timeout(120):
+        async with open_dependencies(read_settings(stage.env)) as container, asyncio.timeout(120):
             await work(container)
 
     asyncio.run(main())

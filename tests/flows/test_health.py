@@ -23,7 +23,7 @@ def _status(tenancy: Tenancy, source: str) -> tuple[str, Any]:
     return found["status"], found.get("status_reason", {}).get("code")
 
 
-def _told(stage: Stage, source: str) -> list[tuple[str, int, Any]]:
+def _events(stage: Stage, source: str) -> list[tuple[str, int, Any]]:
     rows = stage.rows(
         "SELECT type, version, convert_from(body, 'UTF8') FROM events WHERE subject = %(id)s ORDER BY position",
         id=source,
@@ -47,14 +47,14 @@ def test_down_the_ladder_and_up_again(stage: Stage, fjord: Tenancy, feeds: FeedS
     assert _status(fjord, source)[0] == "degraded"
     last = api.pull(source)
     assert _status(fjord, source) == ("blocked", "fetch_failed")
-    told = _told(stage, source)
-    assert [kind for kind, _, _ in told] == [
+    events = _events(stage, source)
+    assert [kind for kind, _, _ in events] == [
         "source.degraded", "source.recovered", "source.degraded", "source.blocked",
     ]  # fmt: skip
-    assert [version for _, version, _ in told] == sorted({version for _, version, _ in told})
-    data = told[-1][2]["data"]
+    assert [version for _, version, _ in events] == sorted({version for _, version, _ in events})
+    data = events[-1][2]["data"]
     assert (data["id"], data["status"], data["run"]) == (source, "blocked", last["id"])
-    assert data["status_reason"]["code"] == "fetch_failed" and told[-1][2]["correlation_id"] == last["id"]
+    assert data["status_reason"]["code"] == "fetch_failed" and events[-1][2]["correlation_id"] == last["id"]
     moves = stage.rows(_MOVES, id=source)
     assert [after for (after,) in moves] == ["degraded", "active", "degraded", "blocked"], "and all of it is audited"
 
@@ -86,7 +86,7 @@ def test_a_paused_source_has_no_runs(fjord: Tenancy, feeds: FeedServer) -> None:
     assert feeds.count("/paused.csv") == 0
 
 
-def test_columns_that_nobody_understands_wait_for_a_mapping(stage: Stage, fjord: Tenancy) -> None:
+def test_unknown_columns_wait_for_a_mapping(stage: Stage, fjord: Tenancy) -> None:
     api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
     content = b"Wibble,Wobble\nalpha beta,gamma delta\nepsilon,zeta\n"
     for _ in range(4):
@@ -94,7 +94,7 @@ def test_columns_that_nobody_understands_wait_for_a_mapping(stage: Stage, fjord:
         assert run["status"] == "needs_mapping" and run["error"]["code"] == "mapping_required"
         content += b"eta,theta\n"
     assert _status(fjord, source) == ("active", None), "waiting for a person is no failure"
-    assert api.whole("/v1/products") == [] and _told(stage, source) == []
+    assert api.whole("/v1/products") == [] and _events(stage, source) == []
     assert api.upload(source, catalogue(1))["status"] == "succeeded", "the open run does not stand in the way"
 
 
@@ -104,7 +104,7 @@ def test_credentials_are_never_shown(stage: Stage, fjord: Tenancy, feeds: FeedSe
     stored = api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
     assert stored.status == 200 and stored.json()["has_credentials"] is True
     assert api.pull(source)["status"] == "succeeded"
-    assert feeds.asked[-1].headers["Authorization"] == f"Bearer {SECRET}"
+    assert feeds.requests[-1].headers["Authorization"] == f"Bearer {SECRET}"
     feeds.fail("/secret.csv", 500)
     api.pull(source)
     api.post(f"/v1/sources/{source}/test")
@@ -151,7 +151,9 @@ def test_credentials_go_to_no_other_host(fjord: Tenancy, feeds: FeedServer) -> N
     source = _source(fjord, feeds.fail("/moved.csv", 302, Location=other))
     fjord.api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
     fjord.api.pull(source)
-    assert [asked for asked in feeds.asked if asked.path == "/elsewhere.csv" and "Authorization" in asked.headers] == []
+    assert [
+        request for request in feeds.requests if request.path == "/elsewhere.csv" and "Authorization" in request.headers
+    ] == []
 
 
 def test_an_operator_learns_why_in_one_step(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
@@ -159,9 +161,9 @@ def test_an_operator_learns_why_in_one_step(stage: Stage, fjord: Tenancy, feeds:
     fjord.api.pull(source)
     env = {"PYTHONPATH": str(ROOT), **stage.env}
     command = [sys.executable, "-P", "-m", "entrypoints.cli.main", "source", "why", source]
-    told = subprocess.run(command, env=env, cwd=stage.home, capture_output=True, text=True, check=True).stdout
-    assert "is blocked: fetch_refused" in told and "failed  fetch_refused" in told and "\x1b" not in told
-    assert "None" not in told and "read never" in told
+    output = subprocess.run(command, env=env, cwd=stage.home, capture_output=True, text=True, check=True).stdout
+    assert "is blocked: fetch_refused" in output and "failed  fetch_refused" in output and "\x1b" not in output
+    assert "None" not in output and "read never" in output
     answer = json.loads(
         subprocess.run([*command, "--json"], env=env, cwd=stage.home, capture_output=True, check=True).stdout
     )

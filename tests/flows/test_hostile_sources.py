@@ -69,7 +69,7 @@ async def test_redirects_to_what_is_no_web_address(desk: Bench, hostile: FeedSer
     assert run["status"] == "failed" and run["error"]["code"] in ("fetch_refused", "fetch_failed")
 
 
-async def test_a_name_that_leads_home_is_refused_at_the_connection(desk: Bench) -> None:
+async def test_a_name_that_resolves_to_a_private_address_is_refused_at_the_connection(desk: Bench) -> None:
     """Nothing is wrong with the text; the address behind it is looked at when the connection is made."""
     name = "localhost.localdomain"
     run = await desk.pull(f"http://{name}/feed.csv")

@@ -1,4 +1,4 @@
-"""Two sources with items that may be the same: a model is asked by the worker, and what it says counts as far as it quotes truly."""
+"""Two sources with items that may be the same: the worker queries a model, and an answer counts only with true quotes."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ MAKER = b"Item No.,Product Name,Price\nA-1,Halden oak dining table 180 cm,899\nA
 SHOP = b'Item No.,Product Name,Price\nB-1,"Dining table HALDEN, oak",879\nB-2,"Bench HALDEN, oak",259\nB-3,Sorrel lamp,99\n'
 
 
-def _says(contains: str, subject: str, candidate: str) -> Any:
+def _scripted_answer(contains: str, subject: str, candidate: str) -> Any:
     reason = {"field": "title", "subject_quote": subject, "candidate_quote": candidate}
     answer = {"choice": "same", "confidence": 0.99, "reasons": [reason], "note": "The same maker's."}
     return {"task": "matching.judge", "contains": contains, "answer": answer}
@@ -20,8 +20,8 @@ def _says(contains: str, subject: str, candidate: str) -> Any:
 
 def test_a_worker_has_pairs_judged(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
-    told = [_says("ining table", "oak", "oak"), _says("ench", "never written", "oak")]
-    script.write_text(json.dumps({"answers": told}), "utf-8")
+    answers = [_scripted_answer("ining table", "oak", "oak"), _scripted_answer("ench", "never written", "oak")]
+    script.write_text(json.dumps({"answers": answers}), "utf-8")
     stage = Stage(asyncio.run(fresh_database("judging")), tmp_path, {"JOINERY_MODELS": f"scripted://{script}"})
     try:
         stage.start("worker")

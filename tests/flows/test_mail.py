@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from benchmarks.nameserver import nameserver
+from benchmarks.nameserver import running_name_server
 from tests.flows.feeds import catalogue
 from tests.flows.stage import Stage, Tenancy, eventually, free_port
 from tests.mail.post import SENDER, Dialogue, Key, message, wire
@@ -24,8 +24,8 @@ RECORDS = {
 }
 TRAPPED = """
 import os, signal, sys
-from domain.mail.usecases.intake import Intake
-from domain.mail.usecases.staging import Staging
+from domain.mail.usecases.intake import MessageIntake
+from domain.mail.usecases.staging import AttachmentStaging
 from entrypoints.cli.main import main
 
 def trap(kind, name):
@@ -35,7 +35,7 @@ def trap(kind, name):
         os.kill(os.getpid(), signal.SIGKILL)
     setattr(kind, name, dying)
 
-trap(*{"staged": (Staging, "put"), "committed": (Intake, "_commit")}[sys.argv[1]])
+trap(*{"staged": (AttachmentStaging, "store_files"), "committed": (MessageIntake, "_commit_acceptance")}[sys.argv[1]])
 sys.exit(main(["mail"]))
 """
 PROGRAM = "import sys; from entrypoints.cli.main import main; sys.exit(main(['mail']))"
@@ -78,13 +78,13 @@ def _sent(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
 
 def test_a_signed_message_to_products(stage: Stage, fjord: Tenancy) -> None:
     source, address = _source(fjord)
-    with nameserver(RECORDS) as names, listening(stage, names) as port:
+    with running_name_server(RECORDS) as names, listening(stage, names) as port:
         raw = wire(message(("prices.csv", catalogue(12))))
         assert _sent(port, address, raw)[0] == 550
         assert _sent(port, address, KEY.signed(raw))[0] == 250
-        told, refused = fjord.api.whole(f"/v1/sources/{source}/inbound-messages")
-        assert (refused["reason"], told["authentication"]["dmarc"]) == ("dmarc_rejected", "pass")
-        run = fjord.api.ended(told["attachments"][0]["run"])
+        accepted, refused = fjord.api.whole(f"/v1/sources/{source}/inbound-messages")
+        assert (refused["reason"], accepted["authentication"]["dmarc"]) == ("dmarc_rejected", "pass")
+        run = fjord.api.ended(accepted["attachments"][0]["run"])
         assert (run["status"], run["trigger"]) == ("succeeded", "mail")
         assert len(fjord.api.whole("/v1/products", source=source)) == 12
 
@@ -94,7 +94,7 @@ def test_killed_between_the_message_and_the_answer(stage: Stage, fjord: Tenancy,
     """What the sender was not told it sends again; what it sent is read once."""
     source, address = _source(fjord)
     raw = KEY.signed(wire(message(("prices.csv", catalogue(3)), message_id=f"<{place}@vendor.example>")))
-    with nameserver(RECORDS) as names:
+    with running_name_server(RECORDS) as names:
         with listening(stage, names, place) as port:
             with pytest.raises((smtplib.SMTPServerDisconnected, ConnectionError)):
                 _sent(port, address, raw)
@@ -102,7 +102,7 @@ def test_killed_between_the_message_and_the_answer(stage: Stage, fjord: Tenancy,
         assert len(runs) == len(fjord.api.whole(f"/v1/sources/{source}/inbound-messages")) == (place == "committed")
         with listening(stage, names) as port:
             code, text = _sent(port, address, raw)
-    assert code == 250 and (b"Taken before" in text) == (place == "committed")
+    assert code == 250 and (b"Duplicate message" in text) == (place == "committed")
     [run] = fjord.api.whole(f"/v1/sources/{source}/runs")
     assert fjord.api.ended(run["id"])["status"] == "succeeded"
     assert len(fjord.api.whole("/v1/products", source=source)) == 3
@@ -112,9 +112,9 @@ def test_a_message_in_hand_is_answered_before_it_stops(stage: Stage, fjord: Tena
     """One whose answer waits for a name server that is silent, which takes some seconds."""
     source, address = _source(fjord)
     slow = RECORDS | {("_dmarc.vendor.example", "TXT"): ["SILENT"]}
-    with nameserver(slow) as names, listening(stage, names) as port:
+    with running_name_server(slow) as names, listening(stage, names) as port:
         dialogue = Dialogue(port).opened(address)
-        dialogue.tell(KEY.signed(wire(message(("prices.csv", catalogue(2))))) + b".\r\n")
+        dialogue.send(KEY.signed(wire(message(("prices.csv", catalogue(2))))) + b".\r\n")
         time.sleep(0.5)
         stage.running[-1].send_signal(signal.SIGTERM)
         assert dialogue.hear().startswith("250")

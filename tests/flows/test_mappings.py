@@ -1,4 +1,4 @@
-"""A file whose headers say nothing, from the run that stops for it to the files that go through by themselves."""
+"""A file with meaningless headers, from the run that stops for it to the files that go through by themselves."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -42,7 +42,7 @@ async def _mapping(desk: Bench, id: str) -> Any:
     return answer.json()
 
 
-async def _asked(desk: Bench, content: bytes = FIRST) -> tuple[str, str]:
+async def _source_with_mapping(desk: Bench, content: bytes = FIRST) -> tuple[str, str]:
     """A source whose file needs a mapping, and that mapping."""
     run = await desk.read(content)
     assert run["status"] == "needs_mapping"
@@ -59,7 +59,7 @@ async def _runs(desk: Bench, source: str) -> list[tuple[str, str]]:
     return [(run["trigger"], run["status"]) for run in runs]
 
 
-async def test_from_headers_that_say_nothing_to_products(desk: Bench) -> None:
+async def test_from_meaningless_headers_to_products(desk: Bench) -> None:
     run = await desk.read(FIRST)
     assert (run["status"], run["error"]["code"]) == ("needs_mapping", "mapping_required")
     [id] = run["mappings"]
@@ -78,15 +78,18 @@ async def test_from_headers_that_say_nothing_to_products(desk: Bench) -> None:
 
     confirmed = await _confirm(desk, id, *EDITS)
     assert confirmed.status == 200, confirmed.body
-    told = confirmed.json()
-    assert told["status"] == "confirmed" and told["confirmed_at"] == told["updated_at"]
-    assert [(c["column"], c["field"], c["settings"], c["tier"]) for c in told["columns"]] == [
+    mapping_confirmed = confirmed.json()
+    assert (
+        mapping_confirmed["status"] == "confirmed"
+        and mapping_confirmed["confirmed_at"] == mapping_confirmed["updated_at"]
+    )
+    assert [(c["column"], c["field"], c["settings"], c["tier"]) for c in mapping_confirmed["columns"]] == [
         ("Zorb", "sku", {}, "person"),
         ("Quix", "title", {}, "person"),
         ("Flim", "cost", {"currency": "eur"}, "person"),
         ("Drub", "dimensions.width", {"unit": "in"}, "person"),
     ]
-    assert told["unmapped"] == [{"column": "Grum", "position": 4, "reason": "ignored"}]
+    assert mapping_confirmed["unmapped"] == [{"column": "Grum", "position": 4, "reason": "ignored"}]
 
     assert (await desk.newest(run["source"]))["trigger"] == "mapping"
     await desk.worked(run["source"])
@@ -103,7 +106,7 @@ async def test_from_headers_that_say_nothing_to_products(desk: Bench) -> None:
 
 
 async def test_the_next_file_of_these_headers_goes_through_by_itself(desk: Bench) -> None:
-    source, id = await _asked(desk)
+    source, id = await _source_with_mapping(desk)
     await _confirm(desk, id, *EDITS)
     await desk.worked(source)
     run = await desk.read(SECOND, source)
@@ -114,7 +117,7 @@ async def test_the_next_file_of_these_headers_goes_through_by_itself(desk: Bench
 
 
 async def test_another_source_of_the_organisation_has_learned(desk: Bench) -> None:
-    source, id = await _asked(desk)
+    source, id = await _source_with_mapping(desk)
     await _confirm(desk, id, *EDITS)
     await desk.worked(source)
     other = await desk.read(SECOND)
@@ -127,8 +130,8 @@ async def test_another_source_of_the_organisation_has_learned(desk: Bench) -> No
     assert product["variants"][0]["offers"][0]["currency"] == "usd", "a currency is the source's own"
 
 
-async def test_a_column_more_does_not_ask_again(desk: Bench) -> None:
-    source, id = await _asked(desk)
+async def test_an_additional_column_needs_no_new_confirmation(desk: Bench) -> None:
+    source, id = await _source_with_mapping(desk)
     await _confirm(desk, id, *EDITS)
     await desk.worked(source)
     wider = b"New,Zorb,Quix,Flim,Drub,Grum\n1st,elv,oaken,9,33,z\n2nd,hav,elmen,9,33,z\n"
@@ -140,21 +143,21 @@ async def test_a_column_more_does_not_ask_again(desk: Bench) -> None:
 
 
 async def test_another_organisation_and_mode_see_and_learn_nothing(desk: Bench) -> None:
-    source, id = await _asked(desk)
+    source, id = await _source_with_mapping(desk)
     await _confirm(desk, id, *EDITS)
     await desk.worked(source)
     organisation = (await desk.world.organisation()).id
     for tenant in (Tenant(organisation, True), Tenant(desk.tenant.org, False)):
-        stranger = Bench(desk.world, await desk.world.client(tenant), tenant)
-        assert (await stranger.client.get(f"/v1/mappings/{id}")).status == 404
-        assert (await stranger.client.get(f"/v1/sources/{source}/mappings")).status == 404
-        assert (await _confirm(stranger, id)).status == 404
-        assert (await stranger.read(FIRST))["status"] == "needs_mapping"
+        outsider = Bench(desk.world, await desk.world.client(tenant), tenant)
+        assert (await outsider.client.get(f"/v1/mappings/{id}")).status == 404
+        assert (await outsider.client.get(f"/v1/sources/{source}/mappings")).status == 404
+        assert (await _confirm(outsider, id)).status == 404
+        assert (await outsider.read(FIRST))["status"] == "needs_mapping"
     assert (await _mapping(desk, id))["status"] == "confirmed"
 
 
 async def test_confirming_twice_starts_one_run(desk: Bench) -> None:
-    source, id = await _asked(desk)
+    source, id = await _source_with_mapping(desk)
     first = await _confirm(desk, id, *EDITS, idempotency_key="once")
     again = await _confirm(desk, id, *EDITS, idempotency_key="once")
     assert again.headers["idempotent-replayed"] == "true" and again.body == first.body
@@ -172,22 +175,22 @@ async def test_confirming_twice_starts_one_run(desk: Bench) -> None:
 
 
 async def test_a_dry_run_confirms_nothing(desk: Bench) -> None:
-    source, id = await _asked(desk)
+    source, id = await _source_with_mapping(desk)
     before = await _mapping(desk, id)
     would = await _confirm(desk, id, *EDITS, service_dry_run="true")
     assert would.status == 200 and would.json()["status"] == "confirmed"
-    told = (await _confirm(desk, id, *EDITS, service_dry_run="explain")).json()
-    assert [(change["object"], change["action"]) for change in told["changes"]] == [
+    preview = (await _confirm(desk, id, *EDITS, service_dry_run="explain")).json()
+    assert [(change["object"], change["action"]) for change in preview["changes"]] == [
         ("mapping", "update"), ("run", "create"),
     ]  # fmt: skip
-    assert [job["kind"] for job in told["jobs"]] == ["runs.execute"]
+    assert [job["kind"] for job in preview["jobs"]] == ["runs.execute"]
     assert await _mapping(desk, id) == before
     assert await _runs(desk, source) == [("upload", "needs_mapping")]
 
 
 async def test_confirmed_and_queued_are_one_transaction(desk: Bench) -> None:
     """Whoever dies after the answer has lost nothing; whoever is refused has confirmed nothing."""
-    source, id = await _asked(desk)
+    source, id = await _source_with_mapping(desk)
     assert (await _confirm(desk, id, *EDITS)).status == 200
     stored = await desk.rows(
         "SELECT m.xmin::text = r.xmin::text AND r.xmin::text = j.xmin::text FROM mappings m "
@@ -198,14 +201,14 @@ async def test_confirmed_and_queued_are_one_transaction(desk: Bench) -> None:
     await desk.worked(source)
     audited = await desk.rows("SELECT count(*) FROM audit_entries WHERE target_id = %s", id)
     assert audited == [(1,)]
-    refused, other = await _asked(desk, b"Wibble,Wobble\nfjell,ashen\nskog,birchen\n")
+    refused, other = await _source_with_mapping(desk, b"Wibble,Wobble\nfjell,ashen\nskog,birchen\n")
     await desk.rows_changed("UPDATE sources SET status = 'paused' WHERE id = %s", refused)
     assert (await _confirm(desk, other, {"position": 0, "field": "sku"})).status == 409
     assert (await _mapping(desk, other))["status"] == "proposed"
 
 
 async def test_what_cannot_be_is_refused_with_reasons(desk: Bench) -> None:
-    _, id = await _asked(desk, b"Zorb,Quix,Zorb\nfjell,ashen,11\nskog,birchen,12\n")
+    _, id = await _source_with_mapping(desk, b"Zorb,Quix,Zorb\nfjell,ashen,11\nskog,birchen,12\n")
     unknown = await _confirm(desk, id, {"position": 0, "field": "skuu"}, {"column": "Quixx", "field": "title"})
     assert (unknown.status, unknown.faults) == (400, {("columns.1.column", "invalid_value")})
     assert "`Quix`" in unknown.json()["errors"][0]["detail"]
@@ -230,7 +233,7 @@ async def test_what_cannot_be_is_refused_with_reasons(desk: Bench) -> None:
 
 
 async def test_replaying_reads_what_is_kept(desk: Bench) -> None:
-    source, id = await _asked(desk)
+    source, id = await _source_with_mapping(desk)
     run = await desk.client.post(f"/v1/sources/{source}/replay")
     assert (run.status, run.json()["trigger"], run.json()["status"]) == (202, "replay", "queued")
     assert (await desk.client.post(f"/v1/sources/{source}/replay")).status == 409, "a run is open"
@@ -274,7 +277,7 @@ async def test_a_stock_sheet_that_needed_a_mapping_is_taken_as_one(desk: Bench) 
 
 async def test_a_confirmation_is_undone_and_done_again(desk: Bench) -> None:
     """The mapping is what it was, and the file is read by that: nothing names its columns any more."""
-    source, id = await _asked(desk)
+    source, id = await _source_with_mapping(desk)
     before = await _mapping(desk, id)
     confirmed = (await _confirm(desk, id, *EDITS)).json()
     await desk.worked(source)
@@ -291,6 +294,6 @@ async def test_a_confirmation_is_undone_and_done_again(desk: Bench) -> None:
 
     assert await undo("mappings.confirm") == {name: value for name, value in before.items() if name != "updated_at"}
     assert (await _runs(desk, source))[0] == ("mapping", "needs_mapping")
-    told = {name: value for name, value in confirmed.items() if name not in ("updated_at", "confirmed_at")}
-    assert await undo("audit.undo") == told
+    expected = {name: value for name, value in confirmed.items() if name not in ("updated_at", "confirmed_at")}
+    assert await undo("audit.undo") == expected
     assert (await _runs(desk, source))[0] == ("mapping", "succeeded")

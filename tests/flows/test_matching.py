@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from benchmarks.habits import metric, retold, things
-from benchmarks.match_stage import HEADERS, item_row
+from benchmarks.generated_furniture import generate_items, render_for_maker, render_for_vendor
+from benchmarks.match_stage import HEADERS, build_item_row
 from tests.flows.feeds import FeedServer, table
 from tests.flows.stage import Stage, Tenancy, eventually
 from tests.postgres.databases import fresh_database
@@ -36,10 +36,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 def _load(tenancy: Tenancy, feeds: FeedServer) -> None:
     random = Random(4)
-    made = things(random, COUNT)
-    told = {"maker": [metric(one) for one in made], "vendor": [retold(random, one) for one in made]}
+    made = generate_items(random, COUNT)
+    texts_by_source = {
+        "maker": [render_for_maker(one) for one in made],
+        "vendor": [render_for_vendor(random, one) for one in made],
+    }
     for vendor, prefix in (("maker", "A"), ("vendor", "B")):
-        rows = [tuple(item_row(at, one, told[vendor][at], prefix)) for at, one in enumerate(made)]
+        rows = [tuple(build_item_row(at, one, texts_by_source[vendor][at], prefix)) for at, one in enumerate(made)]
         url = feeds.serve(f"/{tenancy.tenant.org}/{vendor}.csv", table(HEADERS, rows))
         source = tenancy.api.source("url", config={"url": url, "currency": "usd"})
         assert tenancy.api.pull(source)["status"] == "succeeded"

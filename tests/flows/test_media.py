@@ -17,20 +17,20 @@ import pytest
 import pytest_asyncio
 from PIL import Image
 
-from adapters.postgres.dump import snapshot
-from domain.jobs.model import ClaimedJob, lane_of
-from domain.jobs.ports import Dispatch
-from domain.jobs.usecases.draining import Drain
+from adapters.postgres.dump import open_snapshot
+from domain.jobs.model import ClaimedJob, build_lane_name
+from domain.jobs.ports import JobDispatcher
+from domain.jobs.usecases.lane_processing import LaneProcessor
 from domain.kernel.errors import LeaseLost
-from domain.media.model import TRIES
+from domain.media.model import MAX_FAILED_FETCHES
 from domain.media.queueing import FETCH
-from domain.media.usecases.fetching import MediaFetching
+from domain.media.usecases.fetching import ImageFetchJob
 from domain.storage.ports import StorageUpkeep
 from domain.storage.usecases import StorageSweeper
 from entrypoints.areas import media
-from entrypoints.operations.operation import handlers_of
+from entrypoints.operations.operation import create_handlers
 from ports.clock import Clock
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import FeedServer, feed_server, table
@@ -70,11 +70,11 @@ class Gallery:
     async def work(self, lanes: Sequence[str] = (), **kinds: Any) -> None:
         """What a worker does with the organisation's jobs of images."""
         container = self.desk.world.dependencies
-        handlers = {**handlers_of([media.AREA], container), **kinds}
-        drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
+        handlers = {**create_handlers([media.AREA], container), **kinds}
+        drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
         for lane in lanes or (self.source, f"{FEEDS}:{self.server.port}"):
             async with asyncio.timeout(60):
-                await drain.drain(lane_of(self.desk.tenant.org, f"media:{lane}"))
+                await drain.process_lane(build_lane_name(self.desk.tenant.org, f"media:{lane}"))
 
     async def due_now(self) -> None:
         """Hours pass."""
@@ -104,7 +104,7 @@ class Gallery:
 
     async def sweep(self) -> None:
         parts = self.desk.world.dependencies
-        await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[Objects], parts[Clock]).free()
+        await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[ObjectStore], parts[Clock]).free_due()
 
 
 @pytest_asyncio.fixture
@@ -131,20 +131,20 @@ async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
     assert (after["version"], after["updated_at"]) == (product["version"], product["updated_at"])
     assert await desk.rows("SELECT count(*) FROM events WHERE org = %s", desk.tenant.org) == events, "no event of it"
     answer = await desk.client.get(urlsplit(first["stored_url"]).path)
-    told = answer.json()
-    assert (answer.status, told["object"], told["id"]) == (200, "media", first["id"])
-    assert (told["width"], told["height"], told["content_type"]) == (60, 40, "image/webp")
-    link = urlsplit(told["download"]["url"])
+    listed = answer.json()
+    assert (answer.status, listed["object"], listed["id"]) == (200, "media", first["id"])
+    assert (listed["width"], listed["height"], listed["content_type"]) == (60, 40, "image/webp")
+    link = urlsplit(listed["download"]["url"])
     got = await desk.client.get(f"{link.path}?{link.query}")
-    assert got.status == 200 and len(got.body) == told["bytes"]
+    assert got.status == 200 and len(got.body) == listed["bytes"]
     assert Image.open(io.BytesIO(got.body)).format == "WEBP"
     left = "SELECT 1 FROM jobs WHERE org = %s AND kind LIKE 'media.%%'"
     assert await desk.rows(left, desk.tenant.org) == [], "nothing is left to be done"
     await gallery.sweep()
-    counted, lying = await gallery.stored()
-    assert counted == lying > 0
-    async with snapshot(await database()) as dump:
-        named = await dump.objects()
+    counted, on_disk = await gallery.stored()
+    assert counted == on_disk > 0
+    async with open_snapshot(await database()) as dump:
+        named = await dump.list_object_keys()
     kept = {f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.files()}
     assert len(kept) == 2 and all(named.get(key) for key in kept), "backups hold them"
     await gallery.pull(one, same, two, server.url("/moved.jpg"), price=12)
@@ -158,24 +158,24 @@ async def test_smaller_ones_are_stored_counted_and_deleted_with_it(gallery: Gall
     await gallery.pull(large)
     await gallery.work()
     [item] = await gallery.media()
-    told = (await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()
-    assert [(one["width"], one["height"]) for one in told["renditions"]] == [(320, 240), (960, 720)]
-    for one in told["renditions"]:
+    image = (await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()
+    assert [(one["width"], one["height"]) for one in image["renditions"]] == [(320, 240), (960, 720)]
+    for one in image["renditions"]:
         link = urlsplit(one["url"])
         got = await gallery.desk.client.get(f"{link.path}?{link.query}")
         assert got.status == 200 and len(got.body) == one["bytes"]
         assert Image.open(io.BytesIO(got.body)).size == (one["width"], one["height"])
-    counted, lying = await gallery.stored()
-    assert counted == lying == told["bytes"] + sum(one["bytes"] for one in told["renditions"])
-    async with snapshot(await database()) as dump:
-        named = await dump.objects()
+    counted, on_disk = await gallery.stored()
+    assert counted == on_disk == image["bytes"] + sum(one["bytes"] for one in image["renditions"])
+    async with open_snapshot(await database()) as dump:
+        named = await dump.list_object_keys()
     kept = {f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.files()}
     assert len(kept) == 3 and all(named.get(key) for key in kept), "backups hold them"
     await gallery.pull(gallery.server.serve("/other.jpg", images.jpeg(1)), price=12)
     await gallery.work()
     await gallery.sweep()
-    counted, lying = await gallery.stored()
-    assert counted == lying < told["bytes"] and len(gallery.files()) == 1
+    counted, on_disk = await gallery.stored()
+    assert counted == on_disk < image["bytes"] and len(gallery.files()) == 1
 
 
 async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery) -> None:
@@ -186,8 +186,8 @@ async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery
     names = ("AB 1.jpg", "images/AB-2.jpg", "../secret.jpg", "http://127.0.0.1:1/x.jpg")
     await gallery.pull(*names)
     assert [data.get("media", [{}])[0].get("url") for data in await desk.data()] == [None, None, None, names[3]]
-    told = (await desk.newest(gallery.source))["problems"]
-    assert [one["problem"] for one in told if one["field"] == "media"] == ["unreadable"] * 3
+    problems = (await desk.newest(gallery.source))["problems"]
+    assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"] * 3
 
     async def placed(folder: str | None) -> None:
         source = (await desk.client.get(f"/v1/sources/{gallery.source}")).json()
@@ -213,8 +213,8 @@ async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery
         server.url("/new/AB%201.jpg"), server.url("/new/images/AB-2.jpg"), None, names[3]
     ]  # fmt: skip
     assert ["stored_url" in item for item in found] == [True, True, False, False]
-    told = (await desk.newest(gallery.source))["problems"]
-    assert [one["problem"] for one in told if one["field"] == "media"] == ["unreadable"]
+    problems = (await desk.newest(gallery.source))["problems"]
+    assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"]
 
     await placed(None)
     await gallery.pull(*names)
@@ -222,8 +222,8 @@ async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery
     assert [item.get("url") for item in kept] == [item.get("url") for item in found], (
         "what cannot be read keeps its value"
     )
-    told = (await desk.newest(gallery.source))["problems"]
-    assert [one["problem"] for one in told if one["field"] == "media"] == ["unreadable"] * 3
+    problems = (await desk.newest(gallery.source))["problems"]
+    assert [one["problem"] for one in problems if one["field"] == "media"] == ["unreadable"] * 3
 
 
 async def test_looked_at_again_and_forgotten(gallery: Gallery) -> None:
@@ -237,8 +237,8 @@ async def test_looked_at_again_and_forgotten(gallery: Gallery) -> None:
     await gallery.pull(one, two, price=11)
     await gallery.work()
     after = await gallery.media()
-    asked = [request.headers.get("If-None-Match") for request in server.asked if request.path == "/1.jpg"]
-    assert after[0] == before[0] and asked == [None, '"one"']
+    etags = [request.headers.get("If-None-Match") for request in server.requests if request.path == "/1.jpg"]
+    assert after[0] == before[0] and etags == [None, '"one"']
     assert after[1]["id"] != before[1]["id"]
     assert (await gallery.desk.client.get(f"/v1/media/{before[1]['id']}")).status == 404
     await gallery.pull(two, two, price=12)
@@ -248,11 +248,11 @@ async def test_looked_at_again_and_forgotten(gallery: Gallery) -> None:
     assert gone.status == unknown.status == 404
     assert {**gone.json(), "request_id": "", "instance": ""} == {**unknown.json(), "request_id": "", "instance": ""}
     await gallery.sweep()
-    counted, lying = await gallery.stored()
-    assert counted == lying > 0
+    counted, on_disk = await gallery.stored()
+    assert counted == on_disk > 0
 
 
-async def test_what_is_no_image_is_given_up_and_told(gallery: Gallery) -> None:
+async def test_what_is_no_image_is_given_up_and_reported(gallery: Gallery) -> None:
     server = gallery.server
     pages = {
         "/svg.jpg": images.SVG, "/page.jpg": images.HTML, "/cut.jpg": images.jpeg()[:-300],
@@ -266,33 +266,34 @@ async def test_what_is_no_image_is_given_up_and_told(gallery: Gallery) -> None:
     await gallery.work()
     assert ["stored_url" in item for item in await gallery.media()] == [True] + [False] * 9
     assert server.count("/page.jpg") == 1
-    for _ in range(TRIES):
+    for _ in range(MAX_FAILED_FETCHES):
         await gallery.due_now()
         await gallery.work()
-    assert {server.count(path) for path in (*pages, "/missing.jpg", "/busy.jpg")} == {TRIES}
+    assert {server.count(path) for path in (*pages, "/missing.jpg", "/busy.jpg")} == {MAX_FAILED_FETCHES}
     run = await gallery.desk.newest(gallery.source)
-    told = {
-        problem["detail"].removeprefix("The image at ").split(" was given up")[0]: problem
+    failures = {
+        problem["detail"].removeprefix("The image at ").split(" could not be fetched")[0]: problem
         for problem in run["problems"]
         if problem["field"] == "media"
     }
     local = {*urls, server.url("/away.jpg")} - {"http://127.0.0.1:1/private.jpg"}
-    assert local <= told.keys() and good not in told
+    assert local <= failures.keys() and good not in failures
     assert (
-        "200,000,000" in told[server.url("/large.png")]["detail"] or "20000" in told[server.url("/large.png")]["detail"]
+        "200,000,000" in failures[server.url("/large.png")]["detail"]
+        or "20000" in failures[server.url("/large.png")]["detail"]
     )
-    assert told[server.url("/away.jpg")]["problem"] == "unsafe_url" and server.count("/away.jpg") == 1
+    assert failures[server.url("/away.jpg")]["problem"] == "unsafe_url" and server.count("/away.jpg") == 1
     assert run["stats"]["problems"] >= len(local)
 
 
-async def test_a_host_that_asks_for_peace_and_one_that_serves_slowly(gallery: Gallery) -> None:
+async def test_a_host_that_sends_retry_after_and_a_slow_host(gallery: Gallery) -> None:
     server, most, now = gallery.server, 0, 0
 
     def slow(handler: BaseHTTPRequestHandler) -> None:
         nonlocal most, now
         now += 1
         most = max(most, now)
-        content = images.jpeg(len(server.asked))
+        content = images.jpeg(len(server.requests))
         time.sleep(0.05)
         now -= 1
         handler.wfile.write(
@@ -322,7 +323,7 @@ async def test_a_host_that_is_gone_fails_as_a_whole(gallery: Gallery) -> None:
         await gallery.due_now()
     [problem] = (await gallery.desk.newest(gallery.source))["problems"]
     assert problem["field"] == "media" and problem["detail"].startswith(
-        f"9 images at http://{FEEDS}:{port}/ were given up"
+        f"9 images at http://{FEEDS}:{port}/ could not be fetched"
     )
 
 
@@ -362,7 +363,7 @@ async def test_a_plan_with_room_for_the_image_and_not_for_its_smaller_ones(galle
     await gallery.pull(server.serve("/1.jpg", content))
     await gallery.work()
     [item] = await gallery.media()
-    told = (await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()
+    image = (await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()
     await gallery.pull("https://vendor.invalid/none.jpg", price=11)
     await gallery.work()
     await gallery.sweep()
@@ -373,7 +374,7 @@ async def test_a_plan_with_room_for_the_image_and_not_for_its_smaller_ones(galle
         "WHERE u.org = %s AND p.code = 'max'",
         org,
     )
-    more = left - told["bytes"] - told["renditions"][0]["bytes"] - 1
+    more = left - image["bytes"] - image["renditions"][0]["bytes"] - 1
     await gallery.run(f"UPDATE storage_usage SET bytes = bytes + {more} WHERE org = %s")
     await gallery.work()
     assert await gallery.stored() == (0, 0) and "id" not in (await gallery.media())[0]
@@ -405,14 +406,14 @@ class Deadly:
 @pytest.mark.parametrize("written", [0, 1, 3], ids=["counted", "one written", "written"])
 async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: int) -> None:
     await gallery.pull(gallery.server.serve("/1.jpg", images.file_of(images.picture(1200, 900))))
-    handler = handlers_of([media.AREA], gallery.desk.world.dependencies)[FETCH]
-    assert isinstance(handler, MediaFetching)
+    handler = create_handlers([media.AREA], gallery.desk.world.dependencies)[FETCH]
+    assert isinstance(handler, ImageFetchJob)
     dying = replace(handler, objects=Deadly(handler.objects, written=written))  # type: ignore[arg-type]
     with pytest.raises(BaseException) as death:
         await gallery.work(**{FETCH: dying})
     assert death.group_contains(Killed) if isinstance(death.value, BaseExceptionGroup) else death.type is Killed
-    counted, lying = await gallery.stored()
-    assert counted > 0 and len(gallery.files()) == written and (lying == counted) == (written == 3)
+    counted, on_disk = await gallery.stored()
+    assert counted > 0 and len(gallery.files()) == written and (on_disk == counted) == (written == 3)
     await gallery.run("UPDATE jobs SET lease_until = NULL, run_at = now() - interval '1 second' WHERE org = %s")
     await gallery.work()
     [item] = await gallery.media()
@@ -422,8 +423,8 @@ async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: int
         "UPDATE stored_objects s SET free_after = a.at FROM aged a WHERE s.org = %s AND s.org = a.org AND s.key = a.key AND s.kind = 'image'"
     )
     await gallery.sweep()
-    swept, lying = await gallery.stored()
-    assert swept == lying == counted, "what the dead one had counted in is freed; what is shown stays"
+    swept, on_disk = await gallery.stored()
+    assert swept == on_disk == counted, "what the dead one had counted in is freed; what is shown stays"
 
 
 async def test_an_attempt_that_was_taken_over_writes_nothing(gallery: Gallery) -> None:
@@ -435,7 +436,7 @@ async def test_an_attempt_that_was_taken_over_writes_nothing(gallery: Gallery) -
         taken.append(job)
         stale = replace(job, attempt=job.attempt - 1)
         with pytest.raises(LeaseLost):
-            await handlers_of([media.AREA], container)[FETCH](stale, lost)
+            await create_handlers([media.AREA], container)[FETCH](stale, lost)
         raise LeaseLost
 
     await gallery.work(**{FETCH: overtaken})

@@ -21,8 +21,8 @@ def test_images_come_by_themselves(stage: Stage, fjord: Tenancy, feeds: FeedServ
         return stored if len(stored) == len(urls) else []
 
     for stored in eventually(shown, "the images are shown", within=60):
-        told = fjord.api.get(urlsplit(stored).path)
-        assert (told["width"], told["height"]) == (60, 40)
+        image = fjord.api.get(urlsplit(stored).path)
+        assert (image["width"], image["height"]) == (60, 40)
     assert {feeds.count(urlsplit(url).path) for url in urls} == {1}
     later = "SELECT count(*) FROM image_addresses WHERE org = %(org)s AND url LIKE '%%/text.png' AND tries = 1 AND image IS NULL"
     eventually(lambda: stage.value(later, org=fjord.tenant.org), "the hostile one waits for another try", within=60)

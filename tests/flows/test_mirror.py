@@ -1,4 +1,4 @@
-"""`joinery mirror` beside writers: whenever it is killed, its copy equals the catalogue byte for byte in the end."""
+"""`joinery mirror` during writes: whenever it is killed, its copy equals the catalogue byte for byte in the end."""
 
 import random
 import signal
@@ -50,8 +50,8 @@ def copied(path: Path) -> dict[str, bytes]:
 
 def mirrored(stage: Stage, tenancy: Tenancy, path: Path, *more: str) -> "object":
     argv = ("-m", "entrypoints.cli.main", "mirror", "--to", str(path), *more)
-    told = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(tenancy.api.secret)}
-    return stage.start("mirror", argv, **told)
+    environment = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(tenancy.api.secret)}
+    return stage.start("mirror", argv, **environment)
 
 
 def once(stage: Stage, tenancy: Tenancy, path: Path) -> None:
@@ -61,7 +61,7 @@ def once(stage: Stage, tenancy: Tenancy, path: Path) -> None:
     stage.running.remove(process)  # type: ignore[arg-type]
 
 
-def beside_writers(stage: Stage, tenancy: Tenancy, path: Path, writers: int, calls: int, kills: int) -> None:
+def mirror_during_writes(stage: Stage, tenancy: Tenancy, path: Path, writers: int, calls: int, kills: int) -> None:
     sources = [tenancy.api.source("push", config={"currency": "usd"}) for _ in range(writers)]
     began = threading.Barrier(writers + 1)
 
@@ -102,16 +102,16 @@ def _filled(path: Path) -> bool:
         return False
 
 
-def test_a_file_beside_eight_writers(stage: Stage, fjord: Tenancy, tmp_path: Path) -> None:
+def test_a_mirror_file_during_eight_writers(stage: Stage, fjord: Tenancy, tmp_path: Path) -> None:
     fjord.api.ended(fjord.api.push(fjord.api.source("push", config={"currency": "usd"}), [record("first")])["id"])
-    beside_writers(stage, fjord, tmp_path / "copy.sqlite", writers=8, calls=3, kills=2)
+    mirror_during_writes(stage, fjord, tmp_path / "copy.sqlite", writers=8, calls=3, kills=2)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["copy.sqlite", "copy"])
 def test_for_long(stage: Stage, fjord: Tenancy, tmp_path: Path, name: str) -> None:
     fjord.api.ended(fjord.api.push(fjord.api.source("push", config={"currency": "usd"}), [record("first")])["id"])
-    beside_writers(stage, fjord, tmp_path / name, writers=8, calls=40, kills=12)
+    mirror_during_writes(stage, fjord, tmp_path / name, writers=8, calls=40, kills=12)
 
 
 def test_a_folder_without_bulk_exports_and_a_cursor_that_expired(stage: Stage, tmp_path: Path) -> None:
@@ -139,4 +139,4 @@ def test_a_folder_without_bulk_exports_and_a_cursor_that_expired(stage: Stage, t
     other = stage.organisation()
     process = mirrored(stage, other, path, "--once")
     assert process.wait(30) == 1  # type: ignore[attr-defined]
-    assert "another place" in stage.log("mirror").read_text() and len(copied(path)) == 3
+    assert "another copy" in stage.log("mirror").read_text() and len(copied(path)) == 3

@@ -42,7 +42,7 @@ def test_a_members_key(stage: Stage, organisation: str, role: str) -> None:
     for operation in whole():
         if operation.method == "GET" and not operation.ids:
             allowed = operation.scope is None or operation.scope in ROLES[role]
-            method = "HEAD" if operation.streams else "GET"  # a stream has no end
+            method = "HEAD" if operation.is_stream else "GET"  # a stream has no end
             assert (api.call(method, operation.path).status == 200) is allowed, operation.id
     created = api.call("POST", "/v1/sources", {"name": "A", "kind": "push"})
     assert created.status == (201 if "sources:write" in ROLES[role] else 403)
@@ -87,13 +87,13 @@ def _traces(stage: Stage, *texts: str) -> list[str]:
 def test_a_members_token_is_the_person_until_it_is_ended(stage: Stage, organisation: str) -> None:
     member = ("--org", organisation, "--email", "scripts@fjord.example")
     user = _joinery(stage, "member", "add", *member, "--role", "viewer")["user"]
-    told = _joinery(stage, "token", "create", *member, "--hours", "1")
-    api = Api(stage.port, told["token"])
-    assert told["user"] == user and told["token"].startswith("svc_person_")
+    output = _joinery(stage, "token", "create", *member, "--hours", "1")
+    api = Api(stage.port, output["token"])
+    assert output["user"] == user and output["token"].startswith("svc_person_")
     assert [own["id"] for own in api.get("/v1/me/orgs")["data"]] == [organisation]
     assert api.call("POST", "/v1/sources", {"name": "A", "kind": "push"}).status == 403, "a viewer writes nothing"
     (kept,) = _joinery(stage, "session", "list", *member[2:])["sessions"]
-    assert kept["session"] == told["session"] and kept["kind"] == "token"
+    assert kept["session"] == output["session"] and kept["kind"] == "token"
     assert _joinery(stage, "session", "end", *member[2:])["ended"] == 1
     ended = time.monotonic()
     while api.call("GET", "/v1/org").status != 401:
@@ -109,9 +109,9 @@ def test_a_members_token_is_the_person_until_it_is_ended(stage: Stage, organisat
 def _enter(address: str, place: str) -> None:
     """Press the button of a link's page; it works once."""
     page = urlopen(address + place).read().decode()
-    told = re.search(r'name="csrf" value="([^"]*)"', page)
-    assert told
-    sent = Request(address + place, urlencode({"csrf": told[1]}).encode(), {"Origin": address})
+    token = re.search(r'name="csrf" value="([^"]*)"', page)
+    assert token
+    sent = Request(address + place, urlencode({"csrf": token[1]}).encode(), {"Origin": address})
     opener = build_opener(HTTPCookieProcessor())
     assert "Home" in opener.open(sent).read().decode()
     with pytest.raises(HTTPError, match="410"):
@@ -134,8 +134,8 @@ def test_who_leaves_leaves_nothing_behind(stage: Stage) -> None:
     refused = joinery("org", "delete", "--org", leaves.tenant.org, env=stage.env)
     assert refused.returncode == 1 and "add --confirm" in refused.stderr and leaves.api.get("/v1/org")
     out = stage.home / "leaves"
-    told = _joinery(stage, "org", "export", "--org", leaves.tenant.org, "--to", str(out))
-    files = {file["dataset"]: file for file in told["live"]}
+    output = _joinery(stage, "org", "export", "--org", leaves.tenant.org, "--to", str(out))
+    files = {file["dataset"]: file for file in output["live"]}
     packed = (out / "live" / "products.jsonl.gz").read_bytes()
     assert (
         hashlib.sha256(packed).hexdigest() == files["products"]["sha256"] and len(packed) == files["products"]["bytes"]
@@ -172,8 +172,8 @@ def test_an_app_on_the_command_line(stage: Stage, organisation: str) -> None:
     )
     form = {"grant_type": "client_credentials", **{name: app[name] for name in ("client_id", "client_secret")}}
     body = urlencode(form).encode()
-    asked = Request(f"http://127.0.0.1:{stage.port}/oauth/token", body)
-    with urlopen(asked) as answer:
+    request = Request(f"http://127.0.0.1:{stage.port}/oauth/token", body)
+    with urlopen(request) as answer:
         token = json.load(answer)["access_token"]
     api = Api(stage.port, token)
     assert api.get("/v1/org")["id"] == organisation and api.call("GET", "/v1/products").status == 403
@@ -185,4 +185,4 @@ def test_an_app_on_the_command_line(stage: Stage, organisation: str) -> None:
     while api.call("GET", "/v1/org").status != 401:
         assert time.monotonic() < deleted + 1
     with pytest.raises(HTTPError, match="401"):
-        urlopen(asked)
+        urlopen(request)

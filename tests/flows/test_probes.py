@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.jobs.ports import Dispatch
-from domain.jobs.usecases.draining import Drain
-from domain.probes.model import CARRY_OUT
-from domain.probes.ports import Documents, Web
-from domain.probes.usecases.execution import ProbeExecution, Takable
-from domain.probes.usecases.visiting import Limits
+from domain.jobs.ports import JobDispatcher
+from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.probes.model import PROBE_JOB
+from domain.probes.ports import DocumentParser, WebClient
+from domain.probes.usecases.execution import ProbeJob, ProposalChecker
+from domain.probes.usecases.polite_client import ProbeLimits
 from ports.unit_of_work import UnitOfWork
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import FeedServer, catalogue, feed_server
@@ -61,17 +61,17 @@ async def probed(desk: Bench, url: str, **limits: Any) -> Any:
     assert answer.status == 202, answer.body
     assert answer.json()["status"] == "queued" and "report" not in answer.json()
     given = desk.world.dependencies
-    takes = given[Takable]
-    handler = ProbeExecution(
+    takes = given[ProposalChecker]
+    handler = ProbeJob(
         given[UnitOfWork],
-        given[Web],
-        given[Documents],
+        given[WebClient],
+        given[DocumentParser],
         takes,
-        limits=Limits(**{"pause": 0.0, "answer_seconds": 2.0} | limits),
+        limits=ProbeLimits(**{"pause": 0.0, "response_seconds": 2.0} | limits),
     )
-    drain = Drain(given[Dispatch], {CARRY_OUT: handler}, lease=timedelta(seconds=10))
+    drain = LaneProcessor(given[JobDispatcher], {PROBE_JOB: handler}, lease=timedelta(seconds=10))
     async with asyncio.timeout(30):
-        await drain.drain(f"{desk.tenant.org}/probe:{FEEDS}")
+        await drain.process_lane(f"{desk.tenant.org}/probe:{FEEDS}")
     return (await desk.client.get(f"/v1/source-probes/{answer.json()['id']}")).json()
 
 
@@ -108,8 +108,8 @@ async def test_a_shop_is_probed_and_its_proposal_becomes_a_source_that_reads_it(
     assert report["estimate"]["effort"] == "low" and report["estimate"]["kind"] == "platform_feed"
     assert report["sample"]["coverage"]["gtin"] == 1 and report["sample"]["pages"][0]["products"] == 1
     assert report["disallowed"] == [] and "wall" not in report
-    assert report["requests"] == len(vendor.asked) <= 25
-    assert {asked.headers["User-Agent"] for asked in vendor.asked} == {"Joinery/0"}
+    assert report["requests"] == len(vendor.requests) <= 25
+    assert {request.headers["User-Agent"] for request in vendor.requests} == {"Joinery/0"}
     made = await desk.client.post("/v1/sources", probe["proposal"])
     assert made.status == 201, made.body
     source = made.json()
@@ -126,10 +126,10 @@ def _paged(vendor: FeedServer) -> Callable[[Any], Any]:
     """The shop's list as it has pages: the second one is empty."""
     listed = vendor.pages["/products.json"]
 
-    def page(asked: Any) -> Any:
-        if asked.query.get("page", ["1"]) != ["1"]:
+    def page(request: Any) -> Any:
+        if request.query.get("page", ["1"]) != ["1"]:
             return 200, {"Content-Type": "application/json"}, b'{"products": []}'
-        return listed(asked)
+        return listed(request)
 
     return page
 
@@ -196,7 +196,7 @@ async def test_walls(desk: Bench, vendor: FeedServer, kind: str) -> None:
     _page(vendor, "/account/login", "", '<input type="password">')
     probe = await probed(desk, vendor.url("/"))
     assert probe["report"]["wall"]["kind"] == kind and "proposal" not in probe
-    assert probe["report"]["estimate"]["effort"] in ("infeasible", "high") and len(vendor.asked) <= 3
+    assert probe["report"]["estimate"]["effort"] in ("infeasible", "high") and len(vendor.requests) <= 3
 
 
 async def test_robots_that_forbid_everything(desk: Bench, vendor: FeedServer) -> None:
@@ -204,7 +204,9 @@ async def test_robots_that_forbid_everything(desk: Bench, vendor: FeedServer) ->
     vendor.serve("/robots.txt", b"User-agent: *\nDisallow: /\n", content_type="text/plain")
     report = (await probed(desk, vendor.url("/")))["report"]
     assert (report["robots"]["state"], report["estimate"]["effort"]) == ("disallow_all", "infeasible")
-    assert report["disallowed"] == [vendor.url("/")] and [asked.path for asked in vendor.asked] == ["/robots.txt"]
+    assert report["disallowed"] == [vendor.url("/")] and [request.path for request in vendor.requests] == [
+        "/robots.txt"
+    ]
 
 
 async def test_the_crawl_delay_is_kept(desk: Bench, vendor: FeedServer) -> None:
@@ -212,7 +214,7 @@ async def test_the_crawl_delay_is_kept(desk: Bench, vendor: FeedServer) -> None:
     vendor.serve("/robots.txt", b"User-agent: *\nCrawl-delay: 0.2\n", content_type="text/plain")
     for path in ("/robots.txt", "/"):
         answer = vendor.pages.get(path, lambda _: (200, {"Content-Type": "text/html"}, b"<html></html>"))
-        vendor.pages[path] = lambda asked, answer=answer: (times.append(time.monotonic()), answer(asked))[1]  # type: ignore[misc]
+        vendor.pages[path] = lambda request, answer=answer: (times.append(time.monotonic()), answer(request))[1]  # type: ignore[misc]
     report = (await probed(desk, vendor.url("/")))["report"]
     assert report["robots"]["crawl_delay_seconds"] == 0.2 and times[1] - times[0] >= 0.2
 
@@ -224,8 +226,8 @@ async def test_redirects_inside_are_refused(desk: Bench, vendor: FeedServer, tar
     vendor.fail("/", 302, Location=target.replace("{port}", str(vendor.port)))
     probe = await probed(desk, vendor.url("/"))
     assert probe["status"] == "succeeded" and "proposal" not in probe
-    assert not any(asked.path == "/inside" for asked in vendor.asked)
-    assert any("not a public one" in note or "is not permitted" in note for note in probe["report"]["notes"])
+    assert not any(request.path == "/inside" for request in vendor.requests)
+    assert any("is not public" in note or "is not permitted" in note for note in probe["report"]["notes"])
 
 
 async def test_endless_redirects(desk: Bench, vendor: FeedServer) -> None:

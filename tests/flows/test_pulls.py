@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.flows.feeds import Asked, FeedServer, Reply, catalogue, feed_server, stock
+from tests.flows.feeds import FeedRequest, FeedServer, Reply, catalogue, feed_server, stock
 from tests.flows.stage import Stage, Tenancy
 
 
@@ -14,20 +14,23 @@ def _source(tenancy: Tenancy, url: str, **config: Any) -> str:
     return tenancy.api.source("url", config={"url": url, "currency": "usd", **config})
 
 
-def test_an_unchanged_feed_is_asked_for_conditionally(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+def test_an_unchanged_feed_is_requested_conditionally(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
     api, path = fjord.api, "/conditional.csv"
     source = _source(fjord, feeds.serve(path, catalogue(4), etag='"v1"'))
     first = api.pull(source)
     assert (first["status"], first["trigger"], first["stats"]["products_created"]) == ("succeeded", "manual", 4)
     second = api.pull(source)
     assert second["status"] == "succeeded" and second["stats"]["unchanged_feed"] == 1
-    assert [asked.headers.get("If-None-Match") for asked in feeds.asked if asked.path == path] == [None, '"v1"']
+    assert [request.headers.get("If-None-Match") for request in feeds.requests if request.path == path] == [
+        None,
+        '"v1"',
+    ]
     feeds.serve(path, catalogue(4, price=120), etag='"v2"')
     third = api.pull(source)
     assert third["stats"]["offers_changed"] == 8 and "unchanged_feed" not in third["stats"]
 
 
-def test_another_setting_reads_the_same_bytes_anew(fjord: Tenancy, feeds: FeedServer) -> None:
+def test_another_setting_reads_the_same_bytes_again(fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
     url = feeds.serve("/settings.csv", catalogue(3), etag='"v1"')
     source = _source(fjord, url)
@@ -54,13 +57,13 @@ def test_redirects_are_followed(fjord: Tenancy, feeds: FeedServer) -> None:
     assert feeds.count("/ring.csv") == 6
 
 
-def test_a_busy_source_is_asked_again_when_it_says(fjord: Tenancy, feeds: FeedServer) -> None:
-    asked = 0
+def test_a_busy_source_is_retried_after_its_delay(fjord: Tenancy, feeds: FeedServer) -> None:
+    attempts = 0
 
-    def busy(_: Asked) -> Reply:
-        nonlocal asked
-        asked += 1
-        return (429, {"Retry-After": "1"}, b"") if asked == 1 else (200, {}, catalogue(2))
+    def busy(_: FeedRequest) -> Reply:
+        nonlocal attempts
+        attempts += 1
+        return (429, {"Retry-After": "1"}, b"") if attempts == 1 else (200, {}, catalogue(2))
 
     feeds.pages["/busy.csv"] = busy
     api = fjord.api
@@ -87,7 +90,7 @@ def test_one_run_of_a_stream_at_a_time(fjord: Tenancy, apart: FeedServer) -> Non
     assert (second.status, second.code) == (409, "conflict") and first["id"] in second.json()["detail"]
 
 
-def test_a_host_that_asks_for_it_is_left_alone(stage: Stage, fjord: Tenancy, apart: FeedServer) -> None:
+def test_a_host_that_sends_retry_after_is_not_requested(stage: Stage, fjord: Tenancy, apart: FeedServer) -> None:
     """By all sources of the organisation; what signs in is known by its account, whose limit is its own."""
     apart.fail("/busy.csv", 429, Retry_After="12")
     apart.serve("/other.csv", catalogue(1))
@@ -107,11 +110,11 @@ def test_a_host_that_asks_for_it_is_left_alone(stage: Stage, fjord: Tenancy, apa
     assert api.ended(other["id"], within=40)["status"] == "succeeded", "and asks as soon as it may"
 
 
-def test_a_server_need_not_repeat_what_it_said_of_a_feed(fjord: Tenancy, feeds: FeedServer) -> None:
+def test_validators_of_a_feed_are_kept_when_a_response_omits_them(fjord: Tenancy, feeds: FeedServer) -> None:
     path, stated = "/terse.csv", {"Last-Modified": "Fri, 20 Nov 2026 12:00:00 GMT"}
 
-    def answer(asked: Asked) -> Reply:
-        if asked.headers.get("If-Modified-Since"):
+    def answer(request: FeedRequest) -> Reply:
+        if request.headers.get("If-Modified-Since"):
             return 304, {}, b""
         return 200, {"Content-Type": "text/csv", **stated}, catalogue(2)
 
@@ -119,7 +122,7 @@ def test_a_server_need_not_repeat_what_it_said_of_a_feed(fjord: Tenancy, feeds: 
     source = _source(fjord, feeds.url(path))
     runs = [fjord.api.pull(source) for _ in range(4)]
     assert [run["stats"].get("unchanged_feed", 0) for run in runs] == [0, 1, 1, 1]
-    sent = [asked.headers.get("If-Modified-Since") for asked in feeds.asked if asked.path == path]
+    sent = [request.headers.get("If-Modified-Since") for request in feeds.requests if request.path == path]
     assert sent == [None, *[stated["Last-Modified"]] * 3]
 
 
@@ -162,8 +165,8 @@ def _shop(number: int) -> Any:
 def test_a_shop_is_read_page_by_page(fjord: Tenancy, feeds: FeedServer) -> None:
     everything = [_shop(number) for number in range(1, 521)]
 
-    def page(asked: Asked) -> Reply:
-        size, number = int(asked.query["limit"][0]), int(asked.query["page"][0])
+    def page(request: FeedRequest) -> Reply:
+        size, number = int(request.query["limit"][0]), int(request.query["page"][0])
         body = json.dumps({"products": everything[(number - 1) * size : number * size]})
         return 200, {"Content-Type": "application/json"}, body.encode()
 
@@ -173,7 +176,7 @@ def test_a_shop_is_read_page_by_page(fjord: Tenancy, feeds: FeedServer) -> None:
     run = fjord.api.pull(source)
     assert (run["status"], run["served_by"]) == ("succeeded", "products.json")
     assert (run["stats"]["products_created"], run["stats"]["variants_created"]) == (520, 1040)
-    assert [asked.query["page"] for asked in feeds.asked if asked.path == "/products.json"] == [
+    assert [request.query["page"] for request in feeds.requests if request.path == "/products.json"] == [
         ["1"],
         ["2"],
         ["3"],

@@ -79,13 +79,13 @@ def test_calls_are_carried_out_in_their_order(fjord: Tenancy, source: str) -> No
     assert [run["finished_at"] for run in ended] == sorted(run["finished_at"] for run in ended)
 
 
-def test_bad_records_are_told_and_good_ones_stored(fjord: Tenancy, source: str) -> None:
+def test_bad_records_are_reported_and_good_ones_stored(fjord: Tenancy, source: str) -> None:
     bad = record("BAD", price="about ten")
     bad["variants"][0] |= {"gtin": "4006381333932", "dimensions": {"width": {"value": "wide", "unit": "in"}}}
     run = fjord.api.ended(fjord.api.push(source, [bad, record("GOOD", title="Good")])["id"])
     assert run["status"] == "succeeded" and run["stats"]["problems"] == len(run["problems"]) >= 3
-    told = {(problem["line"], problem["problem"]) for problem in run["problems"]}
-    assert {(1, "unreadable"), (1, "bad_check_digit")} <= told and {line for line, _ in told} == {1}
+    reported = {(problem["line"], problem["problem"]) for problem in run["problems"]}
+    assert {(1, "unreadable"), (1, "bad_check_digit")} <= reported and {line for line, _ in reported} == {1}
     assert "Good" in _titles(fjord)
 
 

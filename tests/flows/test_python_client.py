@@ -13,7 +13,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from domain.kernel.ids import new_id
-from entrypoints.clients.shipped import NAMES, WHEEL
+from entrypoints.clients.distribution import FILE_NAMES, WHEEL
 from tests.flows.feeds import catalogue, record
 from tests.flows.stage import ROOT, Stage, Tenancy
 from tests.support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
@@ -34,7 +34,7 @@ def client(proxy: FaultyProxy, fjord: Tenancy) -> Iterator[Any]:
 
 
 def test_the_server_serves_what_is_shipped(stage: Stage, fjord: Tenancy) -> None:
-    for name in NAMES:
+    for name in FILE_NAMES:
         answer = fjord.api.send("GET", f"/docs/clients/{name}")
         assert answer.status == 200 and len(answer.body) == int(answer.headers["content-length"]) > 10_000
         again = fjord.api.send("GET", f"/docs/clients/{name}", If_None_Match=answer.headers["etag"])
@@ -45,7 +45,7 @@ def test_the_server_serves_what_is_shipped(stage: Stage, fjord: Tenancy) -> None
     assert fjord.api.send("GET", f"/docs/clients/{WHEEL}x").status == 404
 
 
-def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(client: Any, proxy: FaultyProxy) -> None:
+def test_a_lost_response_is_retried_and_nothing_is_done_twice(client: Any, proxy: FaultyProxy) -> None:
     proxy.faults += [Fault(late=True), Fault(), Fault(503, {"Retry-After": "1"})]
     started = time.monotonic()
     made = client.sources.create({"name": "A source", "kind": "push"})
@@ -54,7 +54,7 @@ def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(client: Any,
     assert len(keys) == 4 and len(set(keys)) == 1
 
 
-def test_a_refusal_is_waited_out_as_long_as_it_says(client: Any, proxy: FaultyProxy) -> None:
+def test_a_refusal_is_waited_out_for_its_retry_after(client: Any, proxy: FaultyProxy) -> None:
     proxy.faults += [Fault(429, {"Retry-After": "1"}, "rate_limited"), Fault(502), Fault()]
     started = time.monotonic()
     assert client.orgs.get()["object"] == "organisation"
@@ -81,7 +81,7 @@ def test_dry_runs_and_explanations_do_nothing(client: Any) -> None:
     assert list(client.sources.list()) == []
 
 
-def test_errors_tell_what_is_wrong(client: Any, proxy: FaultyProxy, stage: Stage) -> None:
+def test_errors_state_what_is_wrong(client: Any, proxy: FaultyProxy, stage: Stage) -> None:
     package = imported()
     with pytest.raises(package.InvalidRequest) as caught:
         client.sources.create({"name": "", "kind": "sofa"})
@@ -98,8 +98,8 @@ def test_errors_tell_what_is_wrong(client: Any, proxy: FaultyProxy, stage: Stage
     )
     with pytest.raises(package.NotFound):
         client.products.get(new_id("prod"))
-    with package.Joinery(proxy.url, "sk_wrong") as stranger, pytest.raises(package.AuthenticationRequired):
-        stranger.orgs.get()
+    with package.Joinery(proxy.url, "sk_wrong") as unauthorised, pytest.raises(package.AuthenticationRequired):
+        unauthorised.orgs.get()
     with package.Joinery("http://127.0.0.1:9", "k", retries=0) as nobody, pytest.raises(package.ConnectionFailed):
         nobody.orgs.get()
 
@@ -195,9 +195,9 @@ def test_a_webhook_of_ours_is_verified_and_others_are_not() -> None:
         (body, headers(old) | {"webhook-signature": "v2,abc v1,"}, old), (body, headers(old) | {"webhook-timestamp": "soon"}, old),
         (body, {"webhook-id": "evt_1"}, old), (body, headers(old), []),
     ]  # fmt: skip
-    for content, told, secret in wrong:
+    for content, received_headers, secret in wrong:
         with pytest.raises(package.WebhookVerificationError):
-            package.verify_webhook(content, told, secret)
+            package.verify_webhook(content, received_headers, secret)
     assert package.verify_webhook(body, headers(old, at=now - timedelta(seconds=301)), old, tolerance=600)
     with pytest.raises(ValueError, match="whsec_"):
         package.verify_webhook(body, headers(old), "no base64!")

@@ -73,7 +73,7 @@ def test_filters(shop: tuple[Tenancy, str]) -> None:
     assert count(q="SKU-0007-1") == count(q="sku00071") == 1
     assert count(q="oak", brand="Lindgren") == len([n for n in range(PRODUCTS) if n % 4 == 0 and n % 3 == 0])
     assert count(catalogue="cat_" + "0" * 22) == 0
-    assert count(catalogue=shop[0].organisation.catalogue(True)) == PRODUCTS
+    assert count(catalogue=shop[0].organisation.get_catalogue_id(True)) == PRODUCTS
     assert count(updated_since="2026-01-01T00:00:00Z") == PRODUCTS and count(updated_since="2126-01-01T00:00:00Z") == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from domain.catalogue import categories
 from entrypoints.settings import Settings
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import catalogue, record, stock, table
 
@@ -21,12 +21,12 @@ async def _explained(desk: Bench, path: str, body: Any) -> Any:
 
 
 async def _completing(desk: Bench, source: str, content: bytes) -> str:
-    told = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
-    upload = (await desk.client.post(f"/v1/sources/{source}/uploads", told)).json()
+    announcement = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
+    upload = (await desk.client.post(f"/v1/sources/{source}/uploads", announcement)).json()
     row = await desk.rows("SELECT key FROM uploads WHERE id = %s", upload["id"])
     path = Path(desk.world.dependencies[Settings].objects_url.removeprefix("file://")).parent / "handed-in"
     path.write_bytes(content)
-    await desk.world.dependencies[Objects].put_file(row[0][0], path)
+    await desk.world.dependencies[ObjectStore].put_file(row[0][0], path)
     return f"/v1/uploads/{upload['id']}/complete"
 
 
@@ -91,7 +91,7 @@ async def test_uploads(tmp_path: Path) -> None:
 
 async def test_products_are_filed_by_the_rules_of_their_source(tmp_path: Path) -> None:
     async with bench(tmp_path) as desk:
-        chairs = next(one.id for one in categories.everything().values() if one.slug == "chairs")
+        chairs = next(one.id for one in categories.category_by_id().values() if one.slug == "chairs")
         source = await desk.source("push", config={"currency": "usd"})
         path = f"/v1/sources/{source}/records"
         item = record("A")
@@ -114,19 +114,19 @@ async def test_what_was_handed_in_is_tested(tmp_path: Path) -> None:
         rows = [("T-1", "Table", "12", "ca. 95 cm", "x"), ("T-2", "Chair", "about ten", "40 cm", "y")]
         await desk.read(table(("SKU", "Title", "Price", "Width", "Zorbs"), list(rows)), files)
         before = await desk.kept()
-        told = (await desk.client.post(f"/v1/sources/{files}/test")).json()
-        assert (told["ok"], len(told["sample"])) == (True, 2)
-        assert {"column": "Zorbs", "reason": "unknown"} in told["mapping"]["unmapped"]
-        assert {"sku", "title", "price"} <= {column["field"] for column in told["mapping"]["columns"]}
-        assert [(problem["external_id"], problem["line"]) for problem in told["problems"]] == [("T-2", 3)]
+        report = (await desk.client.post(f"/v1/sources/{files}/test")).json()
+        assert (report["ok"], len(report["sample"])) == (True, 2)
+        assert {"column": "Zorbs", "reason": "unknown"} in report["mapping"]["unmapped"]
+        assert {"sku", "title", "price"} <= {column["field"] for column in report["mapping"]["columns"]}
+        assert [(problem["external_id"], problem["line"]) for problem in report["problems"]] == [("T-2", 3)]
         pushes = await desk.source("push", config={"currency": "usd"})
         await desk.client.post(f"/v1/sources/{pushes}/records", {"records": [record("A", price="many"), record("B")]})
         for _ in range(2):
-            told = (await desk.client.post(f"/v1/sources/{pushes}/test")).json()
-            assert (told["ok"], [one["product"]["external_id"] for one in told["sample"]]) == (True, ["A", "B"])
-            assert [(problem["external_id"], problem["problem"]) for problem in told["problems"]] == [
+            report = (await desk.client.post(f"/v1/sources/{pushes}/test")).json()
+            assert (report["ok"], [one["product"]["external_id"] for one in report["sample"]]) == (True, ["A", "B"])
+            assert [(problem["external_id"], problem["problem"]) for problem in report["problems"]] == [
                 ("A", "unreadable")
             ]
             await desk.worked(pushes)
-        assert "mapping" not in told
+        assert "mapping" not in report
         assert [row for row in before if row not in await desk.kept()] == []

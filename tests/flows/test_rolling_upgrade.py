@@ -33,10 +33,10 @@ class Release:
     def command(self, *argv: str, **env: str) -> "subprocess.Popen[bytes]":
         """Start `joinery …` of this release."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
-        told = {**kept, **self._stage.env, "PYTHONPATH": str(self._tree), **env}
+        environment = {**kept, **self._stage.env, "PYTHONPATH": str(self._tree), **env}
         with self._stage.log(argv[0]).open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "entrypoints.cli.main", *argv], env=told, cwd=self._stage.home,
+                [sys.executable, "-P", "-m", "entrypoints.cli.main", *argv], env=environment, cwd=self._stage.home,
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
         self._stage.running.append(process)
@@ -86,7 +86,7 @@ class Load:
         kind = ("GET products", "push", "GET source", "PATCH")[turn % 4]
         for api in (self._apis if turn % 2 else self._apis[::-1]) * 2:
             try:
-                answer = self._asked(api, kind, turn)
+                answer = self._send_request(api, kind, turn)
             except ConnectionRefusedError:
                 time.sleep(0.02)
                 continue
@@ -102,7 +102,7 @@ class Load:
             return
         self.outcomes[f"{kind}: nobody listens"] += 1
 
-    def _asked(self, api: Api, kind: str, turn: int) -> int:
+    def _send_request(self, api: Api, kind: str, turn: int) -> int:
         path = f"/v1/sources/{self._source}"
         if kind == "push":
             answer = api.call("POST", f"{path}/records", {"records": [record(f"A{turn % 40}")]})

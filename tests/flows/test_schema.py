@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from adapters.postgres.migrate import available, migrate
+from adapters.postgres.schema_migrations import load_migrations, migrate
 from tests.flows.api import Api
 from tests.flows.feeds import record
 from tests.flows.stage import ROOT, Stage, eventually
@@ -63,8 +63,8 @@ def test_an_empty_database_makes_no_process_ready(empty: Stage) -> None:
 
     eventually(status, "the API listens", within=40)
     assert _readyz(api) == (503, {"database": "up", "schema": "down", "keys": "down", "accepting": "up"})
-    asked = Api(empty.port, "svc_live_0123456789abcdefghijABCDEFGHIJ01234567").call("GET", "/v1/products")
-    assert (asked.status, asked.code) == (503, "unavailable") and asked.headers["retry-after"]
+    response = Api(empty.port, "svc_live_0123456789abcdefghijABCDEFGHIJ01234567").call("GET", "/v1/products")
+    assert (response.status, response.code) == (503, "unavailable") and response.headers["retry-after"]
     worker = empty.start("worker")
     eventually(lambda: "joinery migrate" in empty.log("worker").read_text(), "the worker says what it waits for")
     assert worker.poll() is None
@@ -133,7 +133,7 @@ def test_a_worker_stops_its_work_on_a_contracted_schema(migrated: Stage) -> None
     eventually(lambda: "newer release" in migrated.log("worker").read_text(), "the worker says why it waits")
     assert worker.poll() is None
     _later(migrated, 40)
-    eventually(lambda: "fits this release" in migrated.log("worker").read_text(), "it goes on")
+    eventually(lambda: "compatible with this release" in migrated.log("worker").read_text(), "it goes on")
     assert worker.poll() is None
 
 
@@ -151,8 +151,8 @@ def test_readiness_fails_before_requests_are_refused(migrated: Stage) -> None:
 def test_migrating_waits_for_no_lock_for_long(empty: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that holds a table delays the migration, and other readers of that table are not held up behind it."""
     asyncio.run(migrate(empty.database_url))
-    later = [*available(), ("9001_next", "ALTER TABLE schema_migrations ADD COLUMN next text")]
-    monkeypatch.setattr("adapters.postgres.migrate.available", lambda: later)
+    later = [*load_migrations(), ("9001_next", "ALTER TABLE schema_migrations ADD COLUMN next text")]
+    monkeypatch.setattr("adapters.postgres.schema_migrations.load_migrations", lambda: later)
     with psycopg.connect(empty.database_url) as holder:
         holder.execute("SELECT count(*) FROM schema_migrations")
 

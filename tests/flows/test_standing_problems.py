@@ -1,4 +1,4 @@
-"""What is wrong with a row stays told, with the line where it stands now, for as long as the row comes as it is."""
+"""A problem of a row stays reported, with its current line, as long as the row is unchanged."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.asyncio
 HEADERS = ("SKU", "Title", "Price", "Qty")
 
 
-def _told(run: Any) -> list[tuple[Any, ...]]:
+def _problems(run: Any) -> list[tuple[Any, ...]]:
     return [(problem["external_id"], problem["line"], problem["column"]) for problem in run["problems"]]
 
 
@@ -26,15 +26,15 @@ async def test_problems_of_rows_that_did_not_change(tmp_path: Path) -> None:
         first = await desk.read(table(HEADERS, list(rows)))
         source = first["source"]
         expected = [("A-2", 3, "Price"), ("A-3", 4, "Qty")]
-        assert sorted(_told(first)) == expected
+        assert sorted(_problems(first)) == expected
         again = await desk.read(table(HEADERS, list(rows)), source)
         assert (again["stats"]["unchanged_feed"], again["stats"]["problems"]) == (1, 2)
-        assert sorted(_told(again)) == expected
+        assert sorted(_problems(again)) == expected
         moved = await desk.read(table(HEADERS, [("A-0", "Teak chair", "7.00", 1), *rows]), source)
         assert (moved["stats"]["unchanged"], moved["stats"]["problems"]) == (3, 2)
-        assert sorted(_told(moved)) == [("A-2", 4, "Price"), ("A-3", 5, "Qty")]
+        assert sorted(_problems(moved)) == [("A-2", 4, "Price"), ("A-3", 5, "Qty")]
         mended = await desk.read(table(HEADERS, [rows[0], ("A-2", "Ash chair", "5.00", 4), rows[2]]), source)
-        assert _told(mended) == [("A-3", 4, "Qty")]
+        assert _problems(mended) == [("A-3", 4, "Qty")]
 
 
 async def test_problems_of_a_stock_sheet(tmp_path: Path) -> None:

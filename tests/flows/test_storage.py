@@ -15,7 +15,7 @@ import pytest_asyncio
 from domain.storage.ports import StorageUpkeep
 from domain.storage.usecases import StorageSweeper
 from ports.clock import Clock
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import FeedServer, catalogue, feed_server, record
@@ -73,7 +73,7 @@ class Store:
     async def sweep(self) -> None:
         """What the scheduler does."""
         parts = self.desk.world.dependencies
-        await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[Objects], parts[Clock]).free()
+        await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[ObjectStore], parts[Clock]).free_due()
 
 
 @pytest_asyncio.fixture
@@ -101,7 +101,7 @@ async def test_a_feed_that_does_not_fit(store: Store, feeds: FeedServer) -> None
     for _ in range(4):
         run = await pulled()
         assert (run["status"], run["error"]["code"]) == ("failed", "quota_exceeded")
-        assert "larger plan" in run["error"]["message"]
+        assert "change the plan" in run["error"]["message"]
     assert await desk.kept() == before and (await store.used(), store.files()) == (len(small), files)
     assert (await desk.client.get(f"/v1/sources/{source}")).json()["status"] == "active", "it is not the source's fault"
     feeds.serve("/feed.csv", small)
@@ -141,8 +141,8 @@ async def test_a_file_as_large_as_the_plan(store: Store) -> None:
     await store.sweep()
     assert store.files() == [len(content)], "the snapshot; what was handed in is gone"
     source = await store.desk.source("file", config={"currency": "usd"})
-    told = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
-    assert (await store.desk.client.post(f"/v1/sources/{source}/uploads", told)).code == "quota_exceeded"
+    announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
+    assert (await store.desk.client.post(f"/v1/sources/{source}/uploads", announcement)).code == "quota_exceeded"
 
 
 @pytest.mark.asyncio
@@ -178,12 +178,12 @@ def test_sources_of_a_plan_over_processes(stage: Stage) -> None:
     assert len(tenancy.api.whole("/v1/sources")) == 2
 
 
-def test_the_doctor_tells_what_lies_about_and_sweeps(stage: Stage) -> None:
+def test_the_doctor_lists_orphaned_files_and_deletes_them(stage: Stage) -> None:
     tenancy = stage.organisation()
     org = tenancy.tenant.org
     source = tenancy.api.source("file", config={"currency": "usd"})
-    told = {"filename": "a.csv", "content_type": "text/csv", "bytes": 10}
-    upload = tenancy.api.post(f"/v1/sources/{source}/uploads", told)
+    announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 10}
+    upload = tenancy.api.post(f"/v1/sources/{source}/uploads", announcement)
     assert tenancy.api.put(upload["target"], b"0123456789").status == 200
     tenancy.api.push(tenancy.api.source("push"), [record("A")], batch="b", more=True)
     orphan = stage.home / "objects" / "snapshots" / org / "live" / "gone-0~"

@@ -64,7 +64,7 @@ def trickle(lines: list[socket.socket]) -> None:
             line.send(b" ")
 
 
-def test_trickled_bodies_of_one_tenant_shed_nobody(stage: Stage, lines: list[socket.socket]) -> None:
+def test_slow_bodies_of_one_tenant_shed_no_other(stage: Stage, lines: list[socket.socket]) -> None:
     slow, reader, writer = stage.organisation(), stage.organisation(plan="standard"), stage.organisation()
     for number in range(500):
         lines.append(dial(stage, posting(slow, "/v1/sources", 1000, number)))
@@ -111,12 +111,12 @@ def test_connections_without_a_credential(stage: Stage, fjord: Tenancy, lines: l
 
 
 def test_uploads_that_stop_leave_no_file(stage: Stage, fjord: Tenancy, lines: list[socket.socket]) -> None:
-    """A sender that is gone, or says nothing: the file in hand is removed, and a slow one goes on meanwhile."""
+    """A sender that is gone, or sends nothing: the file in hand is removed, and a slow one goes on meanwhile."""
     source = fjord.api.source("file", config={"format": "csv", "currency": "usd"})
     heads = []
     for name in ("gone", "slow"):
-        told = {"filename": f"{name}.csv", "content_type": "text/csv", "bytes": 2 << 30}
-        target = fjord.api.post(f"/v1/sources/{source}/uploads", told)["target"]
+        announcement = {"filename": f"{name}.csv", "content_type": "text/csv", "bytes": 2 << 30}
+        target = fjord.api.post(f"/v1/sources/{source}/uploads", announcement)["target"]
         path = target["url"].partition("/objects/")[2]
         heads.append(f"PUT /objects/{path} HTTP/1.1\nHost: x\nContent-Type: text/csv\nContent-Length: {2 << 30}\n\n")
     lines += [dial(stage, head) for head in heads]
@@ -138,8 +138,8 @@ def test_uploads_that_stop_leave_no_file(stage: Stage, fjord: Tenancy, lines: li
 
 def test_uploads_of_one_organisation_are_bounded(stage: Stage, fjord: Tenancy, lines: list[socket.socket]) -> None:
     source = fjord.api.source("file", config={"format": "csv", "currency": "usd"})
-    told = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1000}
-    target = fjord.api.post(f"/v1/sources/{source}/uploads", told)["target"]
+    announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1000}
+    target = fjord.api.post(f"/v1/sources/{source}/uploads", announcement)["target"]
     path = target["url"].partition("/objects/")[2]
     head = f"PUT /objects/{path} HTTP/1.1\nHost: x\nContent-Type: text/csv\nContent-Length: 1000\n\n"
     lines += [dial(stage, head) for _ in range(70)]

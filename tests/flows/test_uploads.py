@@ -11,8 +11,8 @@ USD = {"currency": "usd"}
 def test_from_the_announcement_to_readable_products(fjord: Tenancy) -> None:
     api, content = fjord.api, catalogue(12)
     source = api.source("file", config=USD)
-    told = {"filename": "prices.csv", "content_type": "text/csv", "bytes": len(content)}
-    upload = api.post(f"/v1/sources/{source}/uploads", told, 201)
+    announcement = {"filename": "prices.csv", "content_type": "text/csv", "bytes": len(content)}
+    upload = api.post(f"/v1/sources/{source}/uploads", announcement, 201)
     assert (upload["object"], upload["status"], upload["target"]["method"]) == ("upload", "pending", "PUT")
     early = api.call("POST", f"/v1/uploads/{upload['id']}/complete")
     assert (early.status, early.code) == (409, "conflict")
@@ -34,8 +34,8 @@ def test_from_the_announcement_to_readable_products(fjord: Tenancy) -> None:
 def test_the_target_takes_what_was_announced_and_nothing_else(fjord: Tenancy) -> None:
     api = fjord.api
     source = api.source("file", config=USD)
-    told = {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10}
-    upload = api.post(f"/v1/sources/{source}/uploads", told)
+    announcement = {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10}
+    upload = api.post(f"/v1/sources/{source}/uploads", announcement)
     target = upload["target"]
     assert api.put(target, b"x" * 11).status == 413
     assert api.put(target | {"headers": {"Content-Type": "image/png"}}, b"x" * 10).status in (403, 415)
@@ -54,8 +54,8 @@ def test_completing_again_starts_nothing_again(fjord: Tenancy) -> None:
     run = api.upload(source, catalogue(2))
     upload = fjord.api.whole(f"/v1/sources/{source}/runs")[0]
     assert upload["id"] == run["id"]
-    told = {"filename": "a.csv", "content_type": "text/csv", "bytes": len(catalogue(3))}
-    second = api.post(f"/v1/sources/{source}/uploads", told)
+    announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": len(catalogue(3))}
+    second = api.post(f"/v1/sources/{source}/uploads", announcement)
     api.put(second["target"], catalogue(3))
     runs = {api.post(f"/v1/uploads/{second['id']}/complete")["run"] for _ in range(3)}
     assert len(runs) == 1
@@ -75,7 +75,7 @@ def test_the_same_file_again_changes_nothing(stage: Stage, fjord: Tenancy) -> No
     assert _events(stage, fjord) == events
 
 
-def test_a_stock_sheet_is_told_from_an_item_master(fjord: Tenancy) -> None:
+def test_a_stock_sheet_is_distinguished_from_an_item_master(fjord: Tenancy) -> None:
     api = fjord.api
     source = api.source("file", config=USD)
     api.upload(source, catalogue(6))
@@ -101,12 +101,12 @@ def test_what_was_handed_in_is_kept_as_it_came(stage: Stage, fjord: Tenancy) -> 
 
 
 def test_kinds_that_take_no_files(fjord: Tenancy) -> None:
-    told = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
+    announcement = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
     push = fjord.api.source("push")
-    assert fjord.api.call("POST", f"/v1/sources/{push}/uploads", told).status == 422
+    assert fjord.api.call("POST", f"/v1/sources/{push}/uploads", announcement).status == 422
     paused = fjord.api.source("file")
     fjord.api.patch(paused, status="paused")
-    assert fjord.api.call("POST", f"/v1/sources/{paused}/uploads", told).status == 409
+    assert fjord.api.call("POST", f"/v1/sources/{paused}/uploads", announcement).status == 409
 
 
 def _events(stage: Stage, tenancy: Tenancy) -> int:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from adapters.wire.usage import described
+from adapters.api_json.usage import render_usage
 from domain.usage.ports import UsageUpkeep
-from domain.usage.usecases.folding import UsageFolding
-from domain.webhooks.usecases.service import wake_endpoints
+from domain.usage.usecases.aggregation import UsageAggregator
+from domain.webhooks.usecases.service import request_endpoint_reload
 from entrypoints.areas.usage import SERVICE
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
@@ -28,7 +28,9 @@ def test_a_run_counts_what_it_made_or_changed(stage: Stage, fjord: Tenancy) -> N
     api.upload(source, catalogue(6))
     assert used(fjord) == 7, "what a feed stops listing is free"
     stage.within(
-        lambda at: UsageFolding(at[UnitOfWork], at[UsageUpkeep], at[Clock], described, SERVICE, wake_endpoints).tick()
+        lambda at: UsageAggregator(
+            at[UnitOfWork], at[UsageUpkeep], at[Clock], render_usage, SERVICE, request_endpoint_reload
+        ).aggregate_usage()
     )
     assert not stage.rows("SELECT 1 FROM usage_entries WHERE org = %(org)s", org=fjord.tenant.org)
     assert used(fjord) == 7
@@ -36,13 +38,15 @@ def test_a_run_counts_what_it_made_or_changed(stage: Stage, fjord: Tenancy) -> N
     assert len(series["days"]) == 30 and series["days"][-1]["used"] == 7
 
 
-def test_a_run_over_the_quota_stores_nothing_and_says_why(stage: Stage, fjord: Tenancy) -> None:
+def test_a_run_over_the_quota_stores_nothing_and_states_the_reason(stage: Stage, fjord: Tenancy) -> None:
     api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
     api.upload(source, catalogue(4))
     stage.change_plan(fjord, records=10)
     run = api.upload(source, catalogue(11))
     assert (run["status"], run["error"]["code"]) == ("failed", "quota_exceeded"), run
-    assert "would make or change 7 items" in run["error"]["message"] and "10 records a month" in run["error"]["message"]
+    assert (
+        "would create or change 7 items" in run["error"]["message"] and "10 records a month" in run["error"]["message"]
+    )
     assert len(api.whole("/v1/products")) == 4 and used(fjord) == 4
     assert api.get(f"/v1/sources/{source}")["status"] == "active", "that is no failure of the source"
     run = api.upload(source, catalogue(10))

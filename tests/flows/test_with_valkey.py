@@ -22,7 +22,7 @@ def whole() -> Iterator[Stage]:
     home = Path(tempfile.mkdtemp(prefix="jv", dir="/tmp"))
     server = Valkey(home)
     asyncio.run(server.start())
-    stage = Stage(asyncio.run(fresh_database("whole")), home, {"JOINERY_REDIS_URL": server.url()})
+    stage = Stage(asyncio.run(fresh_database("whole")), home, {"JOINERY_REDIS_URL": server.build_url()})
     try:
         for name in ("scheduler", "worker"):
             stage.start(name)
@@ -65,7 +65,7 @@ def test_budgets_are_shared(whole: Stage) -> None:
     assert answers[0].headers["ratelimit-policy"] == '"standard.expensive";q=5;w=3'
 
 
-def test_slow_servers_of_one_stop_nobody_else(whole: Stage, feeds: FeedServer) -> None:
+def test_slow_servers_of_one_organisation_delay_no_other(whole: Stage, feeds: FeedServer) -> None:
     """More sources than a worker has lanes, of several organisations, all waiting for servers that do not answer."""
     over = threading.Event()
 

@@ -80,7 +80,7 @@ def test_a_warehouse_with_most_of_the_stock_is_not_lost_unseen(fjord: Tenancy) -
     assert _withdrawn(fjord) == 0
 
 
-def test_too_much_gone_at_once_is_refused_until_seen_twice(fjord: Tenancy, feeds: FeedServer) -> None:
+def test_too_many_removals_are_refused_until_a_second_run_confirms_them(fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
     url = feeds.serve("/shrink.csv", catalogue(60))
     source = api.source("url", config={"url": url, "currency": "usd"})
@@ -98,7 +98,7 @@ def test_too_much_gone_at_once_is_refused_until_seen_twice(fjord: Tenancy, feeds
     assert _withdrawn(fjord) == 80
 
 
-def test_a_second_sight_that_sees_more_gone_is_no_second_sight(fjord: Tenancy, feeds: FeedServer) -> None:
+def test_a_second_run_that_removes_more_is_no_confirmation(fjord: Tenancy, feeds: FeedServer) -> None:
     api = fjord.api
     source = api.source("url", config={"url": feeds.serve("/less.csv", catalogue(60)), "currency": "usd"})
     api.pull(source)
@@ -142,7 +142,7 @@ def test_a_refused_upload_is_accepted_by_reading_it_again(fjord: Tenancy) -> Non
     assert {offer["price"] for offer in api.whole("/v1/offers") if "withdrawn_at" not in offer} == {30050, 30150}
 
 
-def test_reading_again_without_a_word_accepts_nothing(fjord: Tenancy) -> None:
+def test_reading_again_without_confirmation_accepts_nothing(fjord: Tenancy) -> None:
     api = fjord.api
     source, _ = _refused_upload(api)
     run = api.ended(api.post(f"/v1/sources/{source}/replay")["id"])
@@ -153,14 +153,14 @@ def test_an_upload_is_completed_with_the_shrink_accepted(fjord: Tenancy) -> None
     api = fjord.api
     source, _ = _refused_upload(api)
     content = catalogue(1)
-    told = {"filename": "prices.csv", "content_type": "text/csv", "bytes": len(content)}
-    upload = api.post(f"/v1/sources/{source}/uploads", told)
+    announcement = {"filename": "prices.csv", "content_type": "text/csv", "bytes": len(content)}
+    upload = api.post(f"/v1/sources/{source}/uploads", announcement)
     api.put(upload["target"], content)
     run = api.ended(api.post(f"/v1/uploads/{upload['id']}/complete", {"accept_shrink": True})["run"])
     assert (run["status"], run["stats"]["withdrawn"]) == ("succeeded", 118)
 
 
-def test_few_may_go_without_asking(fjord: Tenancy) -> None:
+def test_few_removals_need_no_confirmation(fjord: Tenancy) -> None:
     api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
     api.upload(source, catalogue(30))
     assert api.upload(source, catalogue(5))["stats"]["withdrawn"] == 50

@@ -1,4 +1,4 @@
-"""How much is tried: a few fixed examples in `make test`, other ones for as long as is asked in `make fuzz`."""
+"""How much is tried: a few fixed examples in `make test`, other ones for the configured time in `make fuzz`."""
 
 import os
 import random
@@ -36,7 +36,7 @@ def efforts(examples: int, parts: int) -> pytest.MarkDecorator:
 
 
 def explore(effort: Effort, check: Callable[..., None], *strategies: SearchStrategy[Any]) -> None:
-    """Have `check` see examples of the strategies; what fails is made small and told with a seed to repeat it by."""
+    """Have `check` see examples of the strategies; a failure is minimised and reported with a seed to repeat it."""
     if effort.seconds is None:
         _tried(effort, check, strategies, fixed=True)
         return

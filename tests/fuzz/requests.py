@@ -45,7 +45,7 @@ class Sent:
     query: bytes
     headers: Sequence[tuple[bytes, bytes]]
     body: bytes | None
-    told: int = 0
+    surplus: int = 0
     """How many bytes more than there are Content-Length claims."""
 
     def raw(self, secret: str) -> bytes:
@@ -55,7 +55,7 @@ class Sent:
         lines.append(b"Authorization: Bearer " + secret.encode())
         lines += [name + b": " + (b"k%d" % next(_KEYS) if value == FRESH else value) for name, value in self.headers]
         if self.body is not None:
-            lines.append(b"Content-Length: %d" % max(0, len(self.body) + self.told))
+            lines.append(b"Content-Length: %d" % max(0, len(self.body) + self.surplus))
         return (
             b"\r\n".join(line.replace(b"\r", b"").replace(b"\n", b"") for line in lines)
             + b"\r\n\r\n"
@@ -81,7 +81,7 @@ def exchange(port: int, sent: Sent, secret: str) -> Got | None:
     with socket.create_connection(("127.0.0.1", port), timeout=40) as line:
         try:
             line.sendall(sent.raw(secret))
-            line.shutdown(socket.SHUT_WR) if sent.told > 0 else None
+            line.shutdown(socket.SHUT_WR) if sent.surplus > 0 else None
         except OSError:
             pass  # it was answered, and closed, before all was sent
         answer = http.client.HTTPResponse(line, method=sent.method)
@@ -119,8 +119,8 @@ class Described:
         parameters = [self._resolved(parameter) for parameter in row["parameters"]]
         of = {where: [one for one in parameters if one["in"] == where] for where in ("path", "query", "header")}
         return st.builds(
-            lambda made, query, headers, content, told: Sent(
-                row["operationId"], method, made, query, [*headers, *content[0]], content[1], told
+            lambda made, query, headers, content, surplus: Sent(
+                row["operationId"], method, made, query, [*headers, *content[0]], content[1], surplus
             ),
             self._path(path, of["path"], "path" in wild),
             self._query(of["query"]) if "query" in wild else self._good_query(of["query"]),
@@ -157,7 +157,7 @@ class Described:
         return parameter
 
     def _known(self, schema: Json) -> st.SearchStrategy[str]:
-        """Ids of the kind that the schema asks for, or another value that it allows."""
+        """Return IDs of the kind that the schema requires, or another value that it allows."""
         prefix = str(schema.get("pattern", "")).lstrip("^").partition("_")[0]
         known = self._ids.get(prefix)
         return st.sampled_from([*known, *known, f"{prefix}_{DIGITS}"]) if known else of_schema(schema).map(_as_text)

@@ -16,33 +16,33 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from adapters.http.resolver import Vetting
+from adapters.http.resolver import AddressVetting
 from adapters.llm import json_text
 from adapters.markup import documents, page
 from adapters.mime import reader
+from adapters.oidc.discovery import decode_json_object
 from adapters.oidc.keys import import_public_keys
-from adapters.oidc.metadata import decoded
-from adapters.senders.checks import verify
+from adapters.senders.checks import verify_sender
 from adapters.webauthn import WebauthnCeremonies
 from connectors.sdk.readers import json_ld
 from domain.kernel import addresses, charsets, names
-from domain.kernel.closeness import Closeness
+from domain.kernel.suggestions import WordSuggester
 from domain.mail.model import Envelope
 from domain.people.factors import Passkey
-from domain.people.passwords import normalised
+from domain.people.passwords import normalise_password
 from domain.probes import files
-from domain.probes.facts import Response
-from domain.sources.senders import address_of
-from domain.sso.ports import NameRecord, RecordKind
-from domain.webhooks.model import asked_pause
-from entrypoints import oauth as endpoints
-from entrypoints.console.products import marked
+from domain.probes.facts import ProbeResponse
+from domain.sources.senders import normalise_address
+from domain.sso.ports import DnsRecord, RecordKind
+from domain.webhooks.model import parse_retry_after
+from entrypoints import oauth_endpoints as endpoints
+from entrypoints.console.products import mark_differences
 from entrypoints.console.request import parse_cookies, parse_query
 from entrypoints.http import body as json_body
 from entrypoints.http import fast_path
 from entrypoints.http import representations as content_coding
-from entrypoints.http.addresses import Proxies
-from entrypoints.http.checks import versions_of
+from entrypoints.http.addresses import TrustedProxies
+from entrypoints.http.checks import parse_if_match
 from tests.fuzz.exploring import Effort, efforts
 
 FLOOR = 0.005
@@ -53,7 +53,7 @@ KIB = 1024
 ORIGIN = "https://joinery.example"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CEREMONIES = WebauthnCeremonies(ORIGIN)
-PROXIES = Proxies(["192.0.2.0/24"])
+PROXIES = TrustedProxies(["192.0.2.0/24"])
 PASSKEY = Passkey("pky_1", "usr_1", b"x", b"\xa0", 0, "Key", False, NOW)
 UNITS = (
     b"a", b"1", b" ", b"\t", b"\n", b"\r\n ", b"\0", b"\xff", b"\xc3\xa9", b"\xcc\x81", b"a\xcc\x81\xcc\xa3", b"\\", b'"', b'\\"', b"'", b";", b"=", b",",
@@ -80,12 +80,12 @@ def _text(data: bytes) -> str:
 
 
 def _passkey(data: bytes) -> object:
-    told = urlsafe_b64encode(data).decode()
-    answer = {"clientDataJSON": told, "attestationObject": told, "authenticatorData": told, "signature": ""}
+    encoded = urlsafe_b64encode(data).decode()
+    answer = {"clientDataJSON": encoded, "attestationObject": encoded, "authenticatorData": encoded, "signature": ""}
     whole = json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": answer})
     with suppress(Exception):
-        CEREMONIES.registered(whole, b"c")
-    return CEREMONIES.signed(whole, b"c", PASSKEY)
+        CEREMONIES.verify_registration(whole, b"c")
+    return CEREMONIES.verify_signature(whole, b"c", PASSKEY)
 
 
 def _keys(data: bytes) -> object:
@@ -93,18 +93,18 @@ def _keys(data: bytes) -> object:
     every = [{"kty": "RSA", "kid": str(at), "n": number, "e": "AQAB"} for at in range(min(50, len(data) // 200))]
     with suppress(ValueError):
         import_public_keys({"keys": every})
-    return import_public_keys(decoded(data, "keys"))
+    return import_public_keys(decode_json_object(data, "keys"))
 
 
 def _checked(data: bytes) -> object:
-    """The bytes as a message's signature and as what name servers say."""
+    """Check the bytes as a message's signature and as records of name servers."""
 
-    def look_up(name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...]:
-        return (NameRecord(b"v=spf1 " + data[:4096]), NameRecord(b"v=DKIM1; p=" + data[:2048])) if kind == "TXT" else ()
+    def look_up(name: str, kind: RecordKind, seconds: float) -> tuple[DnsRecord, ...]:
+        return (DnsRecord(b"v=spf1 " + data[:4096]), DnsRecord(b"v=DKIM1; p=" + data[:2048])) if kind == "TXT" else ()
 
     signature = b"DKIM-Signature: v=1; a=rsa-sha256; d=a.example; s=s; h=from; bh=YQ==; b=" + data[:8192] + b"\r\n"
     raw = signature + b"From: a@a.example\r\nSubject: " + data[8192:60_000] + b"\r\n\r\n" + data
-    return verify(look_up, raw, "a@a.example", Envelope("a@a.example", "192.0.2.1", "a.example"))
+    return verify_sender(look_up, raw, "a@a.example", Envelope("a@a.example", "192.0.2.1", "a.example"))
 
 
 def _every_charset(data: bytes) -> object:
@@ -124,43 +124,43 @@ def _mail(data: bytes) -> object:
         + data[:60_000]
         + b"\r\n\r\n"
     )
-    return reader.read(head + b"\r\n\r\n" + parts + data + b"\r\n--x--\r\n")
+    return reader.parse_message(head + b"\r\n\r\n" + parts + data + b"\r\n--x--\r\n")
 
 
 TARGETS: dict[str, Target] = {
     "cookies": Target(8 * KIB, (), lambda data: parse_cookies(_text(data)), (b'a="', b'"')),
     "query": Target(8 * KIB, ("urllib.parse",), lambda data: parse_query(_text(data))),
-    "oauth form": Target(64 * KIB, ("urllib.parse",), lambda data: endpoints.pairs_of(_text(data))),
+    "oauth form": Target(64 * KIB, ("urllib.parse",), lambda data: endpoints.parse_parameters(_text(data))),
     "host": Target(64 * KIB, ("werkzeug", "h11", "hypercorn"), fast_path._HOST.fullmatch),
-    "json body": Target(512 * KIB, ("json", "mcp"), lambda data: json_body.decode(data, 400_000)),
-    "json text": Target(512 * KIB, ("json",), lambda data: json_body.decode(data, 400_000), (b'{"a":"', b'"}')),
+    "json body": Target(512 * KIB, ("json", "mcp"), lambda data: json_body.decode_body(data, 400_000)),
+    "json text": Target(512 * KIB, ("json",), lambda data: json_body.decode_body(data, 400_000), (b'{"a":"', b'"}')),
     "passkey": Target(8 * KIB, ("cbor2", "webauthn"), _passkey),
     "passkey key": Target(8 * KIB, ("cbor2", "webauthn"), _passkey, (bytes(32) + b"\x45" + bytes(22), b"")),
     "provider's keys": Target(64 * KIB, ("joserfc", "authlib"), _keys),
-    "page": Target(1024 * KIB, ("lxml",), lambda data: page.facts_of(data, ORIGIN, "text/html"), (b"<html><body>", b"")),
-    "page of another encoding": Target(1024 * KIB, ("lxml", "bytes.decode (named)"), lambda data: page.facts_of(data, ORIGIN, "text/html; charset=punycode")),
+    "page": Target(1024 * KIB, ("lxml",), lambda data: page.parse_page(data, ORIGIN, "text/html"), (b"<html><body>", b"")),
+    "page of another encoding": Target(1024 * KIB, ("lxml", "bytes.decode (named)"), lambda data: page.parse_page(data, ORIGIN, "text/html; charset=punycode")),
     "encodings": Target(256 * KIB, ("bytes.decode (named)",), _every_charset),
-    "scripts of a page": Target(1024 * KIB, ("html.parser",), lambda data: list(json_ld.blocks(_text(data))), (b'<script type="application/ld+json">', b"")),
-    "sitemap": Target(1024 * KIB, ("xml", "zlib"), lambda data: documents.sitemap_facts(Response(ORIGIN, 200, body=data)), (b"<urlset>", b"")),
+    "scripts of a page": Target(1024 * KIB, ("html.parser",), lambda data: list(json_ld.extract_scripts(_text(data))), (b'<script type="application/ld+json">', b"")),
+    "sitemap": Target(1024 * KIB, ("xml", "zlib"), lambda data: documents.parse_probe_sitemap(ProbeResponse(ORIGIN, 200, body=data)), (b"<urlset>", b"")),
     "robots.txt": Target(500 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 500), (b"User-agent: *\n", b"")),
     "pattern of robots.txt": Target(4 * KIB, ("protego",), lambda data: documents.is_allowed(data, ORIGIN + "/a" * 1000), (b"User-agent: *\nDisallow: /", b"$\n")),
-    "JSON document": Target(1024 * KIB, ("json",), documents.json_value),
-    "file of a website": Target(256 * KIB, ("csv", "json"), lambda data: files.recognised(Response(ORIGIN, 200, {}, body=data))),
+    "JSON document": Target(1024 * KIB, ("json",), documents.decode_json_or_none),
+    "file of a website": Target(256 * KIB, ("csv", "json"), lambda data: files.detect_file(ProbeResponse(ORIGIN, 200, {}, body=data))),
     "mail": Target(256 * KIB, ("email", "re (composed)", "zipfile"), _mail),
     "sender": Target(64 * KIB, ("dkim", "spf", "dns", "cryptography.hazmat.primitives.serialization"), _checked),
-    "mail address": Target(4 * KIB, ("idna (codec)",), lambda data: address_of("a@" + _text(data))),
+    "mail address": Target(4 * KIB, ("idna (codec)",), lambda data: normalise_address("a@" + _text(data))),
     "name": Target(4 * KIB, ("unicodedata",), lambda data: names.displayable_name(_text(data))),
-    "agent": Target(8 * KIB, (), lambda data: names.plain_agent(_text(data))),
-    "password": Target(4 * KIB, ("unicodedata",), lambda data: normalised(_text(data))),
-    "wrong name": Target(4 * KIB, ("difflib",), lambda data: Closeness().nearest(_text(data[:40]), [_text(data[at : at + 40]) for at in range(0, len(data), 7)])),
-    "pair": Target(4 * KIB, (), lambda data: marked(_text(data), _text(data[::-1]))),
-    "forwarded addresses": Target(64 * KIB, ("ipaddress",), lambda data: PROXIES.client("192.0.2.1", {"x-forwarded-for": _text(data)})),
-    "accepted codings": Target(64 * KIB, (), lambda data: content_coding.least_size(_text(data))),
-    "preconditions": Target(64 * KIB, (), lambda data: versions_of(_text(data))),
-    "date of a header": Target(8 * KIB, ("email",), lambda data: asked_pause(_text(data), NOW), (b"Fri, ", b" GMT")),
-    "model's answer": Target(1024 * KIB, ("json",), json_text.value_of),
-    "address": Target(8 * KIB, ("ipaddress",), lambda data: addresses.refusal("https://" + _text(data), frozenset())),
-    "URL": Target(2 * KIB, ("yarl",), lambda data: Vetting().vet(URL("https://" + _text(data)))),
+    "agent": Target(8 * KIB, (), lambda data: names.extract_product_names(_text(data))),
+    "password": Target(4 * KIB, ("unicodedata",), lambda data: normalise_password(_text(data))),
+    "wrong name": Target(4 * KIB, ("difflib",), lambda data: WordSuggester().find_similar(_text(data[:40]), [_text(data[at : at + 40]) for at in range(0, len(data), 7)])),
+    "pair": Target(4 * KIB, (), lambda data: mark_differences(_text(data), _text(data[::-1]))),
+    "forwarded addresses": Target(64 * KIB, ("ipaddress",), lambda data: PROXIES.find_client("192.0.2.1", {"x-forwarded-for": _text(data)})),
+    "accepted codings": Target(64 * KIB, (), lambda data: content_coding.find_compression_threshold(_text(data))),
+    "preconditions": Target(64 * KIB, (), lambda data: parse_if_match(_text(data))),
+    "date of a header": Target(8 * KIB, ("email",), lambda data: parse_retry_after(_text(data), NOW), (b"Fri, ", b" GMT")),
+    "model's answer": Target(1024 * KIB, ("json",), json_text.parse_json),
+    "address": Target(8 * KIB, ("ipaddress",), lambda data: addresses.describe_url_refusal("https://" + _text(data), frozenset())),
+    "URL": Target(2 * KIB, ("yarl",), lambda data: AddressVetting().vet(URL("https://" + _text(data)))),
 }  # fmt: skip
 ELSEWHERE = {
     "PIL": "tests/processes/test_images.py", "aiosmtpd": "tests/mail/test_receiving.py", "argon2": "tests/unit/people/test_argon2.py",

@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 
 from entrypoints.api.app import create_app
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.pressure import CALM
-from entrypoints.operations.openapi import document
+from entrypoints.http.pressure import NEVER_SHED
+from entrypoints.operations.openapi import build_document
 from tests.flows.stage import FEEDS, Stage, Tenancy
 from tests.fuzz.exploring import Effort, efforts, explore
 from tests.fuzz.requests import Described, Got, Sent, exchange
@@ -69,7 +69,7 @@ class Target:
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """A real API with two tenants that have one of everything; watched while it is asked, beside an idle one."""
+    """A real API with two tenants that have one of everything; watched under requests, together with an idle one."""
     home = tmp_path_factory.mktemp("fuzz")
     stage = Stage(asyncio.run(fresh_database("fuzz")), home)
     (home / "idle").mkdir()
@@ -85,7 +85,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         _marked(theirs, ids[1])
         known = {prefix: [ids[0][prefix], ids[1][prefix]] for prefix in ids[0]}
         known["src"] += [mine.api.source("url", config={"url": f"http://{FEEDS}:1/feed.csv"}), mine.api.source("file")]
-        described = Described(document(whole(), "https://api.example", "https://docs.example"), known)
+        described = Described(build_document(whole(), "https://api.example", "https://docs.example"), known)
         with watching(stage.port, idle.port, every=0.05) as pulse:
             yield Target(stage, process.pid, mine, frozenset(ids[1].values()) - frozenset(ids[0].values()), described)
             longest = pulse.longest()
@@ -96,7 +96,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 async def _furnished(container: Dependencies, tenancy: Tenancy) -> Mapping[str, str]:
-    app = create_app(container, thresholds=CALM)
+    app = create_app(container, thresholds=NEVER_SHED)
     async with app.test_app():
         return (await World(app, container).furnished(tenancy.organisation, tenancy.tenant.livemode)).ids
 
@@ -120,7 +120,7 @@ def test_requests(target: Target, name: str, method: str, path: str, effort: Eff
         began = time.monotonic()
         got = exchange(target.stage.port, sent, str(target.mine.api.secret))
         assert time.monotonic() - began < SLOWEST
-        assert got is not None or sent.told, "no answer"
+        assert got is not None or sent.surplus, "no answer"
         if got is not None:
             _answered(target, sent, got)
         _within_memory(target)
@@ -131,7 +131,7 @@ def test_requests(target: Target, name: str, method: str, path: str, effort: Eff
 def _answered(target: Target, sent: Sent, got: Got) -> None:
     assert got.status < 500, got.body
     assert MARKER.encode() not in got.body
-    if got.status < 300 and not sent.operation.startswith("request_logs."):  # they tell what was asked for
+    if got.status < 300 and not sent.operation.startswith("request_logs."):  # they contain the request
         assert not [id_ for id_ in target.foreign if id_.encode() in got.body], got.body
     media = got.headers.get("content-type", "").partition(";")[0]
     if got.status in EDGE and media != "application/problem+json":

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from adapters.processes.feed_readers import ProcessFeedReaders
-from adapters.wire import records as wire_records
-from adapters.wire.codec import JsonCodec
+from adapters.api_json import pushed_records as wire_records
+from adapters.api_json.codec import JsonCodec
+from adapters.processes.feed_readers import ProcessFeedReader, ProcessFeedReaders
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.ports import ParseFailed, ReadingOrder
-from domain.ingestion.reading import NeedsMapping, StockSheet
-from domain.ingestion.records import from_record
+from domain.ingestion.ports import ParseFailed, ReadRequest
+from domain.ingestion.records import parse_record
+from domain.ingestion.snapshot_results import MappingRequired, StockOnlySnapshot
 from domain.kernel.errors import InvalidRequest
-from entrypoints.factories import feed_readers_of
+from entrypoints.factories import create_feed_readers
 from entrypoints.http import body as json_body
 from entrypoints.operations.validation import Validator
-from entrypoints.settings import from_environment
+from entrypoints.settings import read_settings
 from tests.contract.test_feed_readers import ENV
 from tests.fuzz.exploring import Effort, efforts, explore
 from tests.fuzz.feeds import FORMATS, TOKENS, Broken, broken
@@ -58,37 +58,39 @@ class Reading:
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
-        self.readers: ProcessFeedReaders = feed_readers_of(from_environment(ENV), JsonCodec())
+        self.readers: ProcessFeedReaders = create_feed_readers(read_settings(ENV), JsonCodec())
 
-    def read(self, folder: Path, order: ReadingOrder, sampled: bool) -> None:
+    def read(self, folder: Path, order: ReadRequest, sampled: bool) -> None:
         """Read a snapshot to its statements, or its first records."""
         self.runner.run(self._read(folder, order, sampled))
 
-    async def _read(self, folder: Path, order: ReadingOrder, sampled: bool) -> None:
+    async def _read(self, folder: Path, order: ReadRequest, sampled: bool) -> None:
         before = self._used()
         async with self.readers.open(order) as reader:
-            with suppress(NeedsMapping, StockSheet):
+            with suppress(MappingRequired, StockOnlySnapshot):
                 try:
                     await self._whole(reader, sampled)
                 except ParseFailed as failed:
-                    told = str(failed)
-                    assert told.strip() and "MiB of memory" not in told and "of computing" not in told, told
+                    message = str(failed)
+                    assert message.strip() and "MiB of memory" not in message and "of CPU time" not in message, message
             after = self._used()
         assert max((peak for peak, _ in after.values()), default=0) < MEMORY, after
         assert all(used - before.get(pid, (0, 0.0))[1] < COMPUTING for pid, (_, used) in after.items()), after
 
-    async def _whole(self, reader: Any, sampled: bool) -> None:
+    async def _whole(self, reader: ProcessFeedReader, sampled: bool) -> None:
         if sampled:
-            sample = await reader.sample(5)
+            sample = await reader.read_sample(5)
             assert len(sample.records) <= 5
             return
         spooled = await reader.spool(_nobody)
-        assert len(spooled.held) == BUCKETS
-        assert not spooled.rows or sum(spooled.held) or spooled.problem_count, "rows are lost without a word"
-        gathered = await reader.gather(range(BUCKETS))
+        assert len(spooled.bucket_sizes) == BUCKETS
+        assert not spooled.row_count or sum(spooled.bucket_sizes) or spooled.problem_count, (
+            "rows are lost without a word"
+        )
+        gathered = await reader.load_keys(range(BUCKETS))
         keys = [one.key for one in gathered.fingerprints]
         assert len(set(keys)) == len(keys)
-        stated = await reader.states(range(BUCKETS), keys[:500])
+        stated = await reader.load_statements(range(BUCKETS), keys[:500])
         assert {statement.key for statement in stated.statements} <= set(keys)
 
     def _used(self) -> dict[int, tuple[int, float]]:
@@ -129,7 +131,7 @@ def test_files(reading: Reading, format: str, effort: Effort) -> None:
                 stream=stream,
                 media_base_url=config.get("media_base_url"),
             )
-            order = ReadingOrder(str(path), folder, connector, config, stream, settings, BUCKETS, may_be_stock=True)
+            order = ReadRequest(str(path), folder, connector, config, stream, settings, BUCKETS, may_be_stock=True)
             reading.read(Path(folder), order, sampled)
 
     streams = st.sampled_from(["catalogue", "stock"])
@@ -164,11 +166,11 @@ def test_pushed_records(effort: Effort) -> None:
 
     def check(record: Any, given: FeedSettings) -> None:
         with suppress(InvalidRequest):
-            value = json_body.decode(json.dumps(record).encode(), 400_000)
-            faults = validator.faults(value)
+            value = json_body.decode_body(json.dumps(record).encode(), 400_000)
+            faults = validator.find_field_errors(value)
             if not faults:
-                (kept,) = codec.decode(wire_records.encode([value]))
-                statement, problems = from_record(kept, given)
+                (kept,) = codec.decode(wire_records.encode_records([value]))
+                statement, problems = parse_record(kept, given)
                 assert statement is not None or problems
 
     given = st.builds(FeedSettings, st.sampled_from([None, "usd", "jpy", "kwd"]))

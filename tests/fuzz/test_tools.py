@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from domain.agents.model import AgentTool
-from entrypoints.operations.tools import KEY, manifest_of
+from entrypoints.operations.tools import KEY, build_manifest
 from tests.flows.stage import Stage, Tenancy
 from tests.fuzz.exploring import Effort, efforts, explore
 from tests.fuzz.values import HOSTILE, JSON, mutated, of_schema
@@ -21,7 +21,7 @@ from tests.postgres.databases import fresh_database
 from tests.support.processes import memory
 from tests.support.table import whole
 
-TOOLS = {tool.name: tool for tool in manifest_of(whole())}
+TOOLS = {tool.name: tool for tool in build_manifest(whole())}
 MEMORY = 400
 """MiB that the API may come to hold."""
 SLOWEST = 30.0
@@ -43,13 +43,13 @@ VERSIONS = ("2026-07-28", "2025-11-25", "2025-03-26", "1999-01-01", "")
 
 @dataclass
 class Edge:
-    """A real /mcp, asked on one connection a message."""
+    """A real /mcp, with one connection per message."""
 
     stage: Stage
     pid: int
     tenancy: Tenancy
 
-    def ask(self, message: bytes, **headers: str) -> tuple[int, bytes]:
+    def post(self, message: bytes, **headers: str) -> tuple[int, bytes]:
         """Status and body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.stage.port, timeout=SLOWEST + 10)
         own = {"Authorization": f"Bearer {self.tenancy.api.secret}", "Content-Type": "application/json"}
@@ -65,7 +65,7 @@ class Edge:
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    """One API with one organisation in test mode, whose log tells of no fault in the end."""
+    """One API with one organisation in test mode, whose log contains no fault at the end."""
     stage = Stage(asyncio.run(fresh_database("tools")), tmp_path_factory.mktemp("tools"))
     try:
         process = stage.api()
@@ -100,7 +100,7 @@ def test_calls(edge: Edge, name: str, effort: Effort) -> None:
     def check(arguments: Any, id_: Any) -> None:
         params = {"name": name, "arguments": arguments}
         message = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
-        status, body = edge.ask(json.dumps(message).encode())
+        status, body = edge.post(json.dumps(message).encode())
         _answered(status, body, id_, described)
         assert memory(edge.pid) < MEMORY
 
@@ -123,7 +123,7 @@ def test_messages(edge: Edge, effort: Effort) -> None:
 
     def check(message: Any, version: str, named: bool) -> None:
         headers = {"Mcp-Protocol-Version": version} | ({"Mcp-Method": "tools/call", "Mcp-Name": "x"} if named else {})
-        status, body = edge.ask(json.dumps(message).encode(), **headers)
+        status, body = edge.post(json.dumps(message).encode(), **headers)
         _answered(status, body, None, Draft202012Validator(True))
 
     messages = st.one_of(whole_ones, whole_ones.flatmap(mutated), JSON)
@@ -131,7 +131,7 @@ def test_messages(edge: Edge, effort: Effort) -> None:
 
 
 def _answered(status: int, body: bytes, id_: Any, described: Draft202012Validator) -> None:
-    """What is a result is structured, and as the tool says; what is none is a refusal in words."""
+    """A result is structured as the tool declares; anything else is a refusal in words."""
     assert status < 500, body
     assert b"Traceback" not in body and b'File \\"' not in body, body
     if status == 202 and not body:
@@ -147,9 +147,9 @@ def _answered(status: int, body: bytes, id_: Any, described: Draft202012Validato
     if id_ is None:
         return
     assert value["id"] == id_
-    told = result["structuredContent"]
-    assert json.loads(result["content"][0]["text"]) == told if result["content"][0]["text"] != "Done." else told
+    content = result["structuredContent"]
+    assert json.loads(result["content"][0]["text"]) == content if result["content"][0]["text"] != "Done." else content
     assert result.get("isError", False) is (result["_meta"]["joinery/status"] >= 400)
-    assert result["_meta"]["joinery/status"] < 500 or told["code"] in ("unavailable", "overloaded"), body
-    faults = [fault.message for fault in described.iter_errors(told)]
+    assert result["_meta"]["joinery/status"] < 500 or content["code"] in ("unavailable", "overloaded"), body
+    faults = [fault.message for fault in described.iter_errors(content)]
     assert not faults, (faults[:3], body)

@@ -9,25 +9,25 @@ from time import process_time
 from typing import Any
 
 from entrypoints.http.checks import RequestState
-from entrypoints.http.exchange import from_scope, no_body
+from entrypoints.http.exchange import build_request, read_no_body
 from entrypoints.http.fast_path import FastPathMiddleware
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.operations.operation import Operation, Reply, RequestContext
-from entrypoints.operations.table import Table
-from ports.limits import Budget, Take
+from entrypoints.operations.table import OperationTable
+from ports.limits import RateLimitBucket, TakeResult
 from tests.http import toys
 from tests.http.fakes import World, running
 from tests.support.memory.clock import SystemClock
 
 ROUNDS, TIMES = 9, 4000
-TAKE = Take(True, 3999, 0.4, 0.0)
+TAKE = TakeResult(True, 3999, 0.4, 0.0)
 BODY = b'{"object":"list","data":[' + b",".join([b'{"object":"product"}'] * 20) + b'],"has_more":true,"next_cursor":"'
 
 
 class FreeLimits:
     """Limits that cost nothing themselves."""
 
-    async def take(self, budget: Budget) -> Take:
+    async def take_token(self, limit: RateLimitBucket) -> TakeResult:
         return TAKE
 
 
@@ -48,7 +48,7 @@ class BareUnitOfWork:
 
 async def hot(call: RequestContext) -> Reply:
     """A handler as the catalogue's: bytes, a cursor, a known ETag."""
-    cursor = call.cursor("prod_01J8ZQ5T3V7XK2M9RB4CDW") or ""
+    cursor = call.sign_cursor("prod_01J8ZQ5T3V7XK2M9RB4CDW") or ""
     return Reply(BODY + cursor.encode() + b'"}', etag="0123456789abcdef01234567")
 
 
@@ -91,7 +91,7 @@ async def timed(work: Callable[[], Awaitable[Any] | Any]) -> float:
 
 async def whole(pipeline: Pipeline, secret: str, query: bytes) -> float:
     """The lane from scope to sent response."""
-    lane = FastPathMiddleware(pipeline.answer, pipeline)  # type: ignore[arg-type]
+    lane = FastPathMiddleware(pipeline.process_request, pipeline)  # type: ignore[arg-type]
     scope = scope_of(secret, query)
 
     async def send(_: Any) -> None:
@@ -101,33 +101,35 @@ async def whole(pipeline: Pipeline, secret: str, query: bytes) -> float:
 
 
 async def steps(pipeline: Pipeline, world: World, secret: str, query: bytes) -> None:
-    """Each step by itself, on a visit that has passed the earlier ones."""
-    request = from_scope(scope_of(secret, query), no_body)
-    match = pipeline.table.find("GET", "/v1/hot")
+    """Each step by itself, on a request that has passed the earlier ones."""
+    request = build_request(scope_of(secret, query), read_no_body)
+    match = pipeline.table.match_request("GET", "/v1/hot")
     now = world.clock.now()
-    print(f"{await timed(lambda: from_scope(scope_of(secret, query), no_body)):7.2f}  request from scope (and scope)")
-    print(f"{await timed(lambda: pipeline.table.find('GET', '/v1/hot')):7.2f}  routing")
+    print(
+        f"{await timed(lambda: build_request(scope_of(secret, query), read_no_body)):7.2f}  request from scope (and scope)"
+    )
+    print(f"{await timed(lambda: pipeline.table.match_request('GET', '/v1/hot')):7.2f}  routing")
     print(f"{await timed(lambda: RequestState(request, match, now)):7.2f}  visit")
-    visit = RequestState(request, match, now)
+    state = RequestState(request, match, now)
     for step in pipeline._checks:
         name = getattr(step, "__name__", type(step).__name__)
 
         async def once(step: Any = step) -> None:
-            pending = step(visit)
+            pending = step(state)
             if pending is not None:
                 await pending
 
         print(f"{await timed(once):7.2f}  {name} (0.2 of it for measuring)")
-    print(f"{await timed(lambda: pipeline._execute(visit)):7.2f}  perform: unit of work, handler, cursor, answer, ETag")
-    response = await pipeline._execute(visit)
+    print(f"{await timed(lambda: pipeline._execute(state)):7.2f}  perform: unit of work, handler, cursor, answer, ETag")
+    response = await pipeline._execute(state)
     plain = list(response.headers)
 
     def finish() -> None:
         response.headers = list(plain)
-        pipeline._finish(visit, response)
+        pipeline._complete_response(state, response)
 
     print(f"{await timed(finish):7.2f}  finish: headers, metrics")
-    print(f"{await timed(lambda: pipeline._log(visit, response)):7.2f}  request log")
+    print(f"{await timed(lambda: pipeline._request_logger(state, response)):7.2f}  request log")
 
 
 async def main() -> None:
@@ -136,7 +138,7 @@ async def main() -> None:
         "limits": FreeLimits(),
         "request_logs": NoSink(),
         "uow": BareUnitOfWork(),
-        "table": Table([ROW]),
+        "table": OperationTable([ROW]),
         "clock": SystemClock(),
     }
     async with running(**parts) as world:
@@ -154,7 +156,7 @@ async def main() -> None:
 
 async def _context(pipeline: Pipeline, secret: str, query: bytes) -> str:
     """A valid cursor."""
-    answer = await pipeline.answer(from_scope(scope_of(secret, query), no_body))
+    answer = await pipeline.process_request(build_request(scope_of(secret, query), read_no_body))
     return answer.body.decode().rsplit('"', 2)[1]
 
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from adapters.argon2 import Argon2Passwords, Cost
+from adapters.argon2 import Argon2Passwords, HashCost
 from adapters.http.client import GuardedClient
 from adapters.oidc.provider import OidcProviders
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresCredentials
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from domain.access.model import ApiKey, Principal
-from domain.access.ports import Credentials
+from domain.access.ports import CredentialLookup
 from domain.access.usecases import AccessService, KeyRequest
 from domain.audit.model import AuditEntry, AuditFilter
 from domain.audit.ports import AuditLog
 from domain.changes.ports import NetworkLog
-from domain.ingestion.ports import Connectors, FeedReaders
-from domain.jobs.ports import Dispatch
+from domain.ingestion.ports import Connectors, FeedReaderFactory
+from domain.jobs.ports import JobDispatcher
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
@@ -28,32 +28,32 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.kernel.versions import SUPPORTED, Versions
 from domain.media.ports import ImageConverter
 from domain.oauth.ports import TokenStore
-from domain.orgs.model import Member, Meter, Organisation, Plan
+from domain.orgs.model import Member, MeterAllowance, Organisation, Plan
 from domain.orgs.ports import OrgStore
-from domain.people.model import Method, User
-from domain.people.ports import Passwords, People
-from domain.people.usecases.sessions import LinkService, SessionService, Visitor
+from domain.people.model import AuthMethod, User
+from domain.people.ports import PasswordHasher, People
+from domain.people.usecases.sessions import ClientInfo, LinkService, SessionService
 from domain.platform.ports import Incidents, PlatformChecks, SchemaCheck
-from domain.probes.ports import Web
+from domain.probes.ports import WebClient
 from domain.request_logs.model import RequestLog
 from domain.request_logs.ports import RequestLogSink
-from domain.secrets.keys import WorkingKeys, hash_key
+from domain.secrets.keys import ActiveKeys, derive_hash_key
 from domain.secrets.model import KeyRing
-from domain.sso.ports import IdentityProviders, NameRecords
+from domain.sso.ports import DnsResolver, IdentityProviders
 from domain.sso.usecases.rules import SsoRules
 from domain.webhooks.ports import Sender
 from entrypoints.api.app import create_app
 from entrypoints.areas.registry import AREAS
-from entrypoints.container import dependencies_of
-from entrypoints.dependencies import Dependencies, Readiness, Waiting
+from entrypoints.container import create_dependencies
+from entrypoints.dependencies import Dependencies, ReadinessChecks, WaitingRequestCounter
 from entrypoints.factories import ModelClient
-from entrypoints.http.pressure import CALM, Thresholds
+from entrypoints.http.pressure import NEVER_SHED, LoadThresholds
 from entrypoints.operations.operation import Area
 from entrypoints.settings import Settings
 from ports.clock import Clock
-from ports.limits import Budget, Limits, Take
-from ports.models import Models
-from ports.objects import Objects
+from ports.language_models import LanguageModels
+from ports.limits import RateLimitBucket, RateLimits, TakeResult
+from ports.objects import ObjectStore
 from ports.parsing import ParserRunner
 from ports.telemetry import Tracing
 from ports.unit_of_work import UnitOfWork
@@ -70,9 +70,9 @@ SECRET = b"a secret of at least thirty-two characters"
 BASE = "https://api.joinery.test"
 DOCS = "https://docs.joinery.test"
 _ABSENT = (
-    Objects,
+    ObjectStore,
     Connectors,
-    FeedReaders,
+    FeedReaderFactory,
     Workspaces,
     GuardedClient,
     Sender,
@@ -83,33 +83,33 @@ _ABSENT = (
 _NAMED: Mapping[str, Any] = {
     "clock": Clock,
     "connectors": Connectors,
-    "dispatch": Dispatch,
-    "feed_readers": FeedReaders,
-    "limits": Limits,
-    "models": Models | None,
-    "objects": Objects,
+    "dispatch": JobDispatcher,
+    "feed_readers": FeedReaderFactory,
+    "limits": RateLimits,
+    "models": LanguageModels | None,
+    "objects": ObjectStore,
     "parsers": ParserRunner,
-    "readiness": Readiness,
+    "readiness": ReadinessChecks,
     "request_logs": RequestLogSink,
     "schema": SchemaCheck,
     "tracing": Tracing | None,
     "uow": UnitOfWork,
-    "web": Web,
+    "web": WebClient,
     "workspaces": Workspaces,
 }
 OPERATOR = AuditContext(Actor("service", "operator"), "tests")
 
 
-def working_keys() -> WorkingKeys:
+def working_keys() -> ActiveKeys:
     """The keys of a process that knows the one secret."""
-    keys = WorkingKeys([SECRET.decode()])
-    keys.use(KeyRing(hash_key(SECRET.decode())), SECRET.decode(), datetime.now(UTC))
+    keys = ActiveKeys([SECRET.decode()])
+    keys.use_key_ring(KeyRing(derive_hash_key(SECRET.decode())), SECRET.decode(), datetime.now(UTC))
     return keys
 
 
 def plan_of(code: str, tier: str, *features: str) -> Plan:
     """A plan."""
-    return Plan(code, code.title(), tier, "usd", 9900, frozenset(features), {"sources": Meter(10, 1, 500)})
+    return Plan(code, code.title(), tier, "usd", 9900, frozenset(features), {"sources": MeterAllowance(10, 1, 500)})
 
 
 class BucketLimits:
@@ -119,14 +119,14 @@ class BucketLimits:
         self._clock = clock
         self._levels: dict[str, tuple[float, datetime]] = {}
 
-    async def take(self, budget: Budget) -> Take:
+    async def take_token(self, limit: RateLimitBucket) -> TakeResult:
         now = self._clock.now()
-        level, then = self._levels.get(budget.key, (float(budget.burst), now))
-        level = min(float(budget.burst), level + (now - then).total_seconds() * budget.rate)
+        level, then = self._levels.get(limit.key, (float(limit.burst), now))
+        level = min(float(limit.burst), level + (now - then).total_seconds() * limit.rate)
         allowed = level >= 1
         level -= 1 if allowed else 0
-        self._levels[budget.key] = (level, now)
-        return Take(allowed, int(level), (budget.burst - level) / budget.rate, max(0.0, (1 - level) / budget.rate))
+        self._levels[limit.key] = (level, now)
+        return TakeResult(allowed, int(level), (limit.burst - level) / limit.rate, max(0.0, (1 - level) / limit.rate))
 
 
 class CountingCredentials(PostgresCredentials):
@@ -141,14 +141,14 @@ class CountingCredentials(PostgresCredentials):
         self.lost: set[str] = set()
         """Keys that may do nothing any more, by id."""
 
-    async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
+    async def find_keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
         self.looked += 1
         if self.down:
             raise Unavailable
-        found = await super().keys(digests)
-        return {digest: (key, self._as_told(key, principal)) for digest, (key, principal) in found.items()}
+        found = await super().find_keys(digests)
+        return {digest: (key, self._apply_changes(key, principal)) for digest, (key, principal) in found.items()}
 
-    def _as_told(self, key: ApiKey, principal: Principal) -> Principal:
+    def _apply_changes(self, key: ApiKey, principal: Principal) -> Principal:
         lost: dict[str, Any] = {"scopes": frozenset()} if key.id in self.lost else {}
         return replace(principal, **self.changed.get(key.id, {}), **lost)
 
@@ -170,7 +170,7 @@ class SwitchableSink(PostgresRequestLogSink):
 
 async def audited(world: "World", tenant: Tenant, id: str) -> list[AuditEntry]:
     """What the audit log says of a resource, oldest first."""
-    async with world.uow.read(tenant) as tx:
+    async with world.uow.begin_reading(tenant) as tx:
         page = await tx[AuditLog].page(PageRequest(100), AuditFilter(target=id))
     return list(page.items[::-1])
 
@@ -215,15 +215,15 @@ class World:
         self.orgs[name] = made
         return made
 
-    async def key(self, org: Organisation, *, livemode: bool = True, **asked: Any) -> tuple[ApiKey, str]:
+    async def key(self, org: Organisation, *, livemode: bool = True, **fields: Any) -> tuple[ApiKey, str]:
         """A new API key and its secret."""
         async with self.uow.begin(Tenant(org.id, livemode), OPERATOR) as tx:
-            made: tuple[ApiKey, str] = await self.access.issue_key(tx, KeyRequest("tests", **asked))
+            made: tuple[ApiKey, str] = await self.access.create_key(tx, KeyRequest("tests", **fields))
         return made
 
-    async def client(self, name: str = "Fjord", *, livemode: bool = True, **asked: Any) -> Client:
+    async def client(self, name: str = "Fjord", *, livemode: bool = True, **fields: Any) -> Client:
         """A client with a fresh key of that organisation."""
-        _, secret = await self.key(self.orgs[name], livemode=livemode, **asked)
+        _, secret = await self.key(self.orgs[name], livemode=livemode, **fields)
         return Client(self.app, secret)
 
     async def browser(self, name: str | None = "Fjord", role: str = "owner", person: str = "Ada Moreau") -> Browser:
@@ -232,7 +232,7 @@ class World:
         user = await self.people.add(User(new_id("usr"), email, person, self.clock.now(), self.clock.now()))
         if name is not None:
             await self.join(user, name, role)
-        _, cookie = await self.sessions.begin(user, [Method.PASSWORD], Visitor("203.0.113.7"))
+        _, cookie = await self.sessions.start(user, [AuthMethod.PASSWORD], ClientInfo("203.0.113.7"))
         return Browser(self.app, cookie, user)
 
     async def join(self, user: User, name: str, role: str = "owner") -> None:
@@ -241,14 +241,14 @@ class World:
         async with self.uow.begin(Tenant(org, True), OPERATOR) as tx:
             await tx[OrgStore].add_member(Member(user.id, org, user.email, role, self.clock.now()))
 
-    def stranger(self, secret: str | None = None) -> Client:
+    def bare_client(self, secret: str | None = None) -> Client:
         """A client without a credential, or with that one."""
         return Client(self.app, secret)
 
 
 def settings(**changes: Any) -> Settings:
-    """What the process is told from outside; `files.internal` and `receiver.internal` may be private hosts."""
-    told: dict[str, Any] = {
+    """Return settings for tests; `files.internal` and `receiver.internal` may be private hosts."""
+    values: dict[str, Any] = {
         "database_url": "",
         "redis_url": None,
         "objects_url": "",
@@ -258,25 +258,25 @@ def settings(**changes: Any) -> Settings:
         "mail_domain": "in.joinery.test",
         "allow_private_hosts": frozenset({"files.internal", "receiver.internal", "127.0.0.1:9000"}),
     }
-    return Settings(**told | changes)
+    return Settings(**values | changes)
 
 
 def _container(world: World, settings: Settings) -> Dependencies:
     """What the API process is made of, on the test's database and clock, without what reaches other hosts or processes."""
-    made = dependencies_of(settings)
+    made = create_dependencies(settings)
     given = {
         Clock: world.clock,
-        WorkingKeys: working_keys(),
-        Limits: BucketLimits(world.clock),
-        Passwords: world.passwords or Argon2Passwords(Cost(1, 8)),
-        NameRecords: world.names,
+        ActiveKeys: working_keys(),
+        RateLimits: BucketLimits(world.clock),
+        PasswordHasher: world.passwords or Argon2Passwords(HashCost(1, 8)),
+        DnsResolver: world.names,
         IdentityProviders: OidcProviders(world.provider, now=lambda: world.clock.now().timestamp()),
-        Waiting: lambda: world.waiting,
+        WaitingRequestCounter: lambda: world.waiting,
     } | dict.fromkeys(_ABSENT)
-    given |= {ParserRunner: asyncio.to_thread, Readiness: {}}
+    given |= {ParserRunner: asyncio.to_thread, ReadinessChecks: {}}
     for kind, part in given.items():
         made[kind] = part
-    made[Credentials], made[RequestLogSink] = CountingCredentials(made[Pool]), SwitchableSink(made[Pool])
+    made[CredentialLookup], made[RequestLogSink] = CountingCredentials(made[Pool]), SwitchableSink(made[Pool])
     return made
 
 
@@ -285,7 +285,7 @@ async def running(
     *,
     areas: Sequence[Area] = (*AREAS, toys.AREA),
     versions: Versions = SUPPORTED,
-    thresholds: Thresholds = Thresholds(lag=CALM.lag),
+    thresholds: LoadThresholds = LoadThresholds(lag=NEVER_SHED.lag),
     passwords: Any = None,
     settings: Settings = settings(),
     **changes: Any,
@@ -298,10 +298,10 @@ async def running(
     for name, part in changes.items():
         container[_NAMED[name]] = part
     world.uow, world.access, world.people = container[UnitOfWork], container[AccessService], container[People]
-    world.sessions, world.links, world.keys = container[SessionService], container[LinkService], container[WorkingKeys]
-    world.limits, world.token_store, world.network = container[Limits], container[TokenStore], container[NetworkLog]
+    world.sessions, world.links, world.keys = container[SessionService], container[LinkService], container[ActiveKeys]
+    world.limits, world.token_store, world.network = container[RateLimits], container[TokenStore], container[NetworkLog]
     world.credentials, world.sink, world.sso_rules = (
-        container[Credentials],
+        container[CredentialLookup],
         container[RequestLogSink],
         container[SsoRules],
     )

@@ -14,8 +14,8 @@ from domain.oauth.model import App, AppKind
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Member, Organisation
 from domain.orgs.ports import OrgStore
-from domain.people.model import Method, User
-from domain.people.usecases.sessions import SessionService, Visitor
+from domain.people.model import AuthMethod, User
+from domain.people.usecases.sessions import ClientInfo, SessionService
 from tests.http.browser import Browser, Page
 from tests.http.client import Answer, Client
 from tests.http.fakes import BASE, OPERATOR, World
@@ -27,7 +27,7 @@ CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest())
 
 def owner_of(org: Organisation, role: str = "owner", **changes: Any) -> Principal:
     """A member who is signed in to the console."""
-    fields: dict[str, Any] = {"person": True, "session": True, "mode_fixed": False} | changes
+    fields: dict[str, Any] = {"is_personal_token": True, "is_console_session": True, "has_fixed_mode": False} | changes
     return Principal(Tenant(org.id, True), Actor("user", new_id("usr")), "console", role, ROLES[role], org, **fields)
 
 
@@ -54,7 +54,7 @@ class Stage:
         uris = () if kind is AppKind.MACHINE else uris or (CALLBACK,)
         async with self.world.uow.begin(Tenant(own.id, True), OPERATOR) as tx:
             wanted = NewApp("Price <b>sync</b>", kind, uris, scopes)
-            app, secret = await AppService(self.world.access.digest).create_app(tx, owner_of(own), wanted)
+            app, secret = await AppService(self.world.access.compute_digest).create_app(tx, owner_of(own), wanted)
         self.secrets[app.client_id] = secret or ""
         return app
 
@@ -65,7 +65,9 @@ class Stage:
         )
         for org in orgs or ("Fjord",):
             await self.role(user, org, role)
-        _, cookie = await self.world.dependencies[SessionService].begin(user, [Method.PASSWORD], Visitor("203.0.113.7"))
+        _, cookie = await self.world.dependencies[SessionService].start(
+            user, [AuthMethod.PASSWORD], ClientInfo("203.0.113.7")
+        )
         return Person(user, Browser(self.world.app, cookie))
 
     async def role(self, user: User, org: str, role: str) -> None:
@@ -84,14 +86,14 @@ class Stage:
 
     def place(self, app: App, **changes: str | None) -> str:
         """The address of an authorization request; None leaves a parameter out."""
-        asked = {
+        parameters = {
             "response_type": "code", "client_id": app.client_id, "redirect_uri": app.redirect_uris[0] if app.redirect_uris else None,
             "code_challenge": CHALLENGE, "code_challenge_method": "S256", "scope": "products:read", "state": "s t&ä",
         } | changes  # fmt: skip
-        return "/oauth/authorize?" + urlencode({name: value for name, value in asked.items() if value is not None})
+        return "/oauth/authorize?" + urlencode({name: value for name, value in parameters.items() if value is not None})
 
-    async def ask(self, person: Person, app: App, **changes: str | None) -> Page:
-        """The page that asks for consent, or where it leads."""
+    async def request_consent(self, person: Person, app: App, **changes: str | None) -> Page:
+        """Request the consent page, or its redirect."""
         return await person.browser.get(self.place(app, **changes))
 
     async def allow(
@@ -103,7 +105,7 @@ class Stage:
 
     async def code(self, person: Person, app: App, org: str = "Fjord", **changes: str | None) -> str:
         """A code, by way of the consent page."""
-        page = await self.ask(person, app, **changes)
+        page = await self.request_consent(person, app, **changes)
         done = await self.allow(person, page, org) if page.status == 200 else page
         return led(done)["code"]
 
@@ -142,10 +144,10 @@ class Stage:
         found: dict[str, Any] = answer.json()
         return found
 
-    async def register(self, **said: Any) -> Answer:
+    async def register(self, **metadata: Any) -> Answer:
         """Dynamic registration."""
         body = json.dumps(
-            {"redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"} | said
+            {"redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "none"} | metadata
         ).encode()
         return await Client(self.world.app, None).send(
             "POST", "/oauth/register", body=body, headers={"content-type": "application/json"}

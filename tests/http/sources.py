@@ -7,7 +7,7 @@ from typing import Any
 
 from adapters.files.workspaces import FileWorkspaces
 from domain.audit.model import AuditEntry
-from domain.kernel.resource import changed
+from domain.kernel.resource import with_changes
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
@@ -51,7 +51,7 @@ class Shop:
 
     async def stored(self, id: str) -> Source:
         """The source as it is stored."""
-        async with self.world.uow.read(self.tenant) as tx:
+        async with self.world.uow.begin_reading(self.tenant) as tx:
             found: Source | None = await tx[SourceStore].get(id)
         assert found is not None
         return found
@@ -60,7 +60,7 @@ class Shop:
         """Change the stored source, as the service itself would."""
         async with self.world.uow.begin(self.tenant, OPERATOR) as tx:
             found = await tx[SourceStore].get(id, lock=True)
-            await tx[SourceStore].save(changed(found, tx.now, **changes))
+            await tx[SourceStore].save(with_changes(found, tx.now, **changes))
 
     def jobs(self) -> list[Any]:
         """The open jobs, oldest first."""

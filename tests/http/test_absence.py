@@ -1,9 +1,9 @@
-"""What a 404 and a 405 say, and that they say the same of what is another's (docs/conventions.md#errors)."""
+"""Messages of 404 and 405, which are the same for resources of others (docs/conventions.md#errors)."""
 
 import pytest
 
 from domain.kernel.ids import new_id
-from entrypoints.http.problems import Absence
+from entrypoints.http.problems import NotFoundMessages
 from tests.http.client import Client
 from tests.http.fakes import World
 from tests.http.sources import shop
@@ -34,11 +34,11 @@ async def _detail(client: Client, target: str) -> str:
     ],
 )
 async def test_an_unknown_path_names_the_nearest(path: str, nearest: str) -> None:
-    said = Absence(whole()).of_path(path)
-    assert said == f"This path does not exist. {nearest}See /docs or /openapi.json for all paths."
+    message = NotFoundMessages(whole()).describe_path(path)
+    assert message == f"This path does not exist. {nearest}See /docs or /openapi.json for all paths."
 
 
-async def test_a_missing_row_tells_what_the_credential_sees(world: World) -> None:
+async def test_a_missing_row_states_what_the_credential_can_read(world: World) -> None:
     path = f"/v1/things/{new_id('src')}"
     live, test = await _detail(await world.client(), path), await _detail(await world.client(livemode=False), path)
     assert live == (
@@ -52,7 +52,7 @@ async def test_a_missing_row_tells_what_the_credential_sees(world: World) -> Non
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         (
             "/v1/sources/prod_0000000000000000000000",
@@ -71,17 +71,17 @@ async def test_a_missing_row_tells_what_the_credential_sees(world: World) -> Non
         ),
         (
             "/v1/sources/src_short",
-            "This path takes the ID of a source (src_ and 22 letters and digits). The value is not one. Check that you "
+            "This path takes the ID of a source (src_ and 22 letters and digits). The value in the path is not such an ID. Check that you "
             "copied the whole ID.",
         ),
     ],
 )
-async def test_an_id_of_another_kind_says_so_and_where_to_give_it(target: str, said: str) -> None:
+async def test_an_id_of_another_kind_is_named_with_the_path_that_takes_it(target: str, message: str) -> None:
     async with shop() as made:
-        assert await _detail(made.client, target) == said
+        assert await _detail(made.client, target) == message
 
 
-async def test_an_answer_kept_for_repeating_says_the_same() -> None:
+async def test_a_replayed_response_has_the_same_message() -> None:
     async with shop() as made:
         path = f"/v1/sources/{new_id('src')}/runs"
         first, again = [await made.client.send_json("POST", path, {}, idempotency_key="k") for _ in range(2)]

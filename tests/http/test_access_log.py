@@ -38,12 +38,12 @@ async def test_a_line_for_each_request(capsys: pytest.CaptureFixture[str]) -> No
 class LateSchema:
     """A schema that lacks a migration."""
 
-    fault = "The database lacks migrations."
+    incompatibility = "The database lacks migrations."
 
     async def check(self) -> str | None:
-        return self.fault
+        return self.incompatibility
 
-    async def require(self) -> None:
+    async def require_compatible(self) -> None:
         raise AssertionError("no credential is looked at")
 
 

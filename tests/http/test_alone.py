@@ -9,7 +9,7 @@ import pytest
 
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.kernel.tenancy import Tenant
-from ports.parsing import ParserEnded, ParserFailed
+from ports.parsing import ParserFailed, ParserTerminated
 from ports.unit_of_work import Tx
 from tests.http.sources import FILE_SOURCE, shop
 
@@ -31,7 +31,7 @@ class _Parsers:
 
 
 async def test_categories_are_listed_one_after_the_other_without_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsers, reading, open_ = _Parsers(), PostgresUnitOfWork.read, 0
+    parsers, reading, open_ = _Parsers(), PostgresUnitOfWork.begin_reading, 0
 
     @asynccontextmanager
     async def counted(self: PostgresUnitOfWork, tenant: Tenant) -> AsyncIterator[Tx]:
@@ -43,7 +43,7 @@ async def test_categories_are_listed_one_after_the_other_without_a_connection(mo
 
     async with shop(parsers=parsers) as made:
         path = f"/v1/sources/{(await made.create(**FILE_SOURCE))['id']}"
-        monkeypatch.setattr(PostgresUnitOfWork, "read", counted)
+        monkeypatch.setattr(PostgresUnitOfWork, "begin_reading", counted)
         listings = [asyncio.create_task(made.client.get(f"{path}/categories")) for _ in range(4)]
         async with asyncio.timeout(10):
             while not parsers.inside:
@@ -55,7 +55,7 @@ async def test_categories_are_listed_one_after_the_other_without_a_connection(mo
     assert parsers.most == 1
 
 
-@pytest.mark.parametrize("error", [ParserEnded("it takes too long"), ParserFailed("the fork server is gone")])
+@pytest.mark.parametrize("error", [ParserTerminated("it takes too long"), ParserFailed("the fork server is gone")])
 async def test_a_listing_that_is_ended_can_be_repeated(error: Exception) -> None:
     async def ending(function: Callable[..., Any], /, *args: Any) -> Any:
         raise error

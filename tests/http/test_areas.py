@@ -11,7 +11,7 @@ from domain.kernel.tenancy import Actor
 from domain.orgs.model import Member
 from domain.orgs.ports import OrgStore
 from domain.platform.model import ComponentState
-from domain.platform.ports import Check
+from domain.platform.ports import ComponentCheck
 from domain.platform.usecases import PlatformService
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World
@@ -51,7 +51,7 @@ async def test_my_organisations_for_a_person(world: World) -> None:
         async with world.uow.begin(tenant, OPERATOR) as tx:
             await tx[OrgStore].add_member(Member(user, org.id, f"{name}@example.org", "owner", world.clock.now()))
     key, secret = await world.key(world.orgs["Oak"])
-    world.credentials.changed[key.id] = {"person": True, "actor": Actor("user", user)}
+    world.credentials.changed[key.id] = {"is_personal_token": True, "actor": Actor("user", user)}
     client = Client(world.app, secret)
     page = (await client.get("/v1/me/orgs?limit=2")).json()
     rest = (await client.get(f"/v1/me/orgs?starting_after={page['next_cursor']}")).json()
@@ -85,10 +85,10 @@ async def test_status(world: World, client: Client) -> None:
     for day, state in enumerate(("operational", "raises", "operational", "down")):
         states["feed"] = state
         world.clock.advance(timedelta(hours=12) if day else timedelta())
-        await service.tick()
-    told = _fits(await client.get("/v1/status"), "platform.status")
-    assert told["state"] == "down"
-    feed = next(component for component in told["components"] if component["name"] == "feed")
+        await service.check_components()
+    status = _fits(await client.get("/v1/status"), "platform.status")
+    assert status["state"] == "down"
+    feed = next(component for component in status["components"] if component["name"] == "feed")
     assert feed["state"] == "down"
     assert feed["days"] == [
         {"day": "2026-11-20", "uptime": 1.0},
@@ -96,15 +96,15 @@ async def test_status(world: World, client: Client) -> None:
         {"day": "2026-11-22", "uptime": 0.0},
     ]
     states["feed"] = "degraded"
-    await service.tick()
+    await service.check_components()
     assert (await client.get("/v1/status")).json()["state"] == "degraded"
     states["feed"] = "operational"
     world.clock.advance(timedelta(minutes=1))
-    await service.tick()
+    await service.check_components()
     assert (await client.get("/v1/status")).json()["state"] == "operational"
     world.clock.advance(timedelta(minutes=6))
     assert (await client.get("/v1/status")).json()["state"] == "degraded", "stale checks claim nothing"
     world.clock.advance(timedelta(days=200))
-    assert await service.purge_old() == len(states) * len(feed["days"])
-    await world.checks.record([Check("api", world.clock.now(), ComponentState.OPERATIONAL)])
+    assert await service.purge_old_checks() == len(states) * len(feed["days"])
+    await world.checks.record([ComponentCheck("api", world.clock.now(), ComponentState.OPERATIONAL)])
     assert (await (await world.client()).get("/v1/status")).json()["state"] == "operational"

@@ -40,7 +40,7 @@ def seen(resource: Any) -> Any:
     return {name: value for name, value in resource.items() if name not in ("version", "updated_at", "created_at")}
 
 
-async def test_an_entry_tells_who_did_what() -> None:
+async def test_an_entry_states_actor_and_action() -> None:
     async with shop() as here:
         source = await here.create()
         answer = await here.patch(source, name="Renamed")
@@ -92,7 +92,7 @@ async def test_undoing_is_an_entry_and_can_be_undone() -> None:
         assert [one["undo"]["available"] for one in await listed(here.client)] == [True, False, False, False]
 
 
-async def test_what_a_later_change_stands_on_stays() -> None:
+async def test_what_a_later_change_depends_on_stays() -> None:
     async with shop() as here:
         source = await here.create()
         await here.patch(source, name="B")
@@ -113,7 +113,7 @@ async def test_what_a_later_change_stands_on_stays() -> None:
         assert (found["name"], found["licence_basis"]) == ("Lindgren", "own_data")
 
 
-async def test_what_cannot_be_undone_says_why() -> None:
+async def test_what_cannot_be_undone_states_the_reason() -> None:
     async with shop() as here:
         await here.create()
         refused = await undone(here.client, (await newest(here.client))["id"])
@@ -147,16 +147,20 @@ async def test_credentials_come_back_and_are_never_shown() -> None:
         undoings = await listed(here.client, "action=audit.undo")
         assert (await undone(here.client, undoings[0]["id"])).status == 200
         assert await opened(here, source["id"]) == {"token": "the-first-token"}
-        told = (await here.client.get(EVENTS)).body
-        assert b"token" not in told
+        log = (await here.client.get(EVENTS)).body
+        assert b"token" not in log
 
 
 async def opened(here: Shop, source: str) -> Any:
     """The credentials as a run would get them."""
-    async with here.world.uow.read(here.tenant) as tx:
-        sealed, found = await tx[SourceStore].sealed(source), await tx[SourceStore].get(source)
-    info = here.services.connectors.info(found.connector)
-    return here.world.dependencies[Vault].open(sealed, source, info.destination(found.config)) if sealed else None
+    async with here.world.uow.begin_reading(here.tenant) as tx:
+        sealed, found = await tx[SourceStore].load_encrypted_credentials(source), await tx[SourceStore].get(source)
+    info = here.services.connectors.find_connector(found.connector)
+    return (
+        here.world.dependencies[Vault].decrypt(sealed, source, info.describe_credential_destination(found.config))
+        if sealed
+        else None
+    )
 
 
 async def test_credentials_that_a_new_address_forgot_come_back_with_the_old_one() -> None:
@@ -198,8 +202,8 @@ async def test_an_endpoint_comes_back_under_its_id() -> None:
         for entry, expected in ((deletion, both), (rotation, endpoint)):
             assert (await undone(here.client, entry["id"])).status == 200
             assert seen((await here.client.get(place)).json()) == seen(expected)
-        told = (await here.client.get(EVENTS)).body
-        assert made["secret"].encode() not in told and rotated.json()["secret"].encode() not in told
+        log = (await here.client.get(EVENTS)).body
+        assert made["secret"].encode() not in log and rotated.json()["secret"].encode() not in log
         assert (await undone(here.client, creation["id"])).status == 200
         assert (await here.client.get(place)).status == 404
         assert (await undone(here.client, (await newest(here.client))["id"])).status == 200
@@ -227,9 +231,9 @@ async def test_undoing_takes_the_permission_of_what_is_undone() -> None:
         assert "audit:read" not in ROLES["viewer"]
         viewer = await here.world.client(role="viewer", scopes=SCOPES)
         assert (await viewer.get(EVENTS)).status == 403
-        stranger = await here.world.client("Oak")
-        assert (await undone(stranger, entry["id"])).status == 404
-        assert (await stranger.get(EVENTS)).json()["data"] == []
+        outsider = await here.world.client("Oak")
+        assert (await undone(outsider, entry["id"])).status == 404
+        assert (await outsider.get(EVENTS)).json()["data"] == []
         assert (await undone(here.client, entry["id"])).status == 200
 
 

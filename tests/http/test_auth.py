@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from domain.access.model import KEY_PREFIXES, SCOPES, checksum, is_secret
+from domain.access.model import KEY_PREFIXES, SCOPES, compute_checksum, is_well_formed_secret
 from domain.access.ports import KeyStore
-from domain.access.usecases import new_secret, scopes_of
+from domain.access.usecases import generate_api_key, parse_scopes
 from domain.kernel.errors import InvalidRequest, Unavailable
-from entrypoints.http.credentials import Strangers
+from entrypoints.http.credentials import CredentialBatchLoader
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import BASE, World, running, settings
@@ -34,7 +34,7 @@ async def test_every_401_is_alike(world: World) -> None:
     _, expired = await world.key(fjord, expires_at=world.clock.now() - timedelta(seconds=1))
     _, elsewhere = await world.key(fjord, networks=("192.0.2.0/24",))
     _, good = await world.key(fjord)
-    unknown = new_secret(True, False)
+    unknown = generate_api_key(True, False)
     secrets = {
         "unknown": unknown,
         "malformed": "nonsense",
@@ -47,12 +47,12 @@ async def test_every_401_is_alike(world: World) -> None:
     seen = set()
     same = {"request-id": "req_0000000000000000000001"}
     for secret in secrets.values():
-        answer = await world.stranger(secret).send("GET", "/v1/things", headers=same)
+        answer = await world.bare_client(secret).send("GET", "/v1/things", headers=same)
         seen.add((answer.status, answer.body, tuple(sorted(answer.headers.items()))))
     for header in ("", "Bearer", "Bearer ", f"Basic {good}", good, f"Bearer {good}, Bearer {good}"):
-        answer = await world.stranger().send("GET", "/v1/things", headers=same | {"authorization": header})
+        answer = await world.bare_client().send("GET", "/v1/things", headers=same | {"authorization": header})
         seen.add((answer.status, answer.body, tuple(sorted(answer.headers.items()))))
-    none = await world.stranger().send("GET", "/v1/things", headers=same)
+    none = await world.bare_client().send("GET", "/v1/things", headers=same)
     seen.add((none.status, none.body, tuple(sorted(none.headers.items()))))
     assert len(seen) == 1
     assert none.status == 401
@@ -61,15 +61,15 @@ async def test_every_401_is_alike(world: World) -> None:
     assert "ratelimit" not in none.headers
 
 
-async def test_a_401_says_how_to_send_a_credential(world: World) -> None:
-    said = (await world.stranger().get("/v1/things")).json()["detail"]
-    assert "Authorization: Bearer <credential>" in said and "svc_test_" in said
+async def test_a_401_explains_how_to_send_a_credential(world: World) -> None:
+    detail = (await world.bare_client().get("/v1/things")).json()["detail"]
+    assert "Authorization: Bearer <credential>" in detail and "svc_test_" in detail
 
 
 async def test_the_challenge_points_at_what_is_there(world: World) -> None:
-    challenge = (await world.stranger().get("/v1/things")).headers["www-authenticate"]
+    challenge = (await world.bare_client().get("/v1/things")).headers["www-authenticate"]
     address = challenge.partition('resource_metadata="')[2].rstrip('"')
-    answer = await world.stranger().get(address.removeprefix(BASE))
+    answer = await world.bare_client().get(address.removeprefix(BASE))
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     assert answer.json() == {
         "resource": BASE,
@@ -79,13 +79,13 @@ async def test_the_challenge_points_at_what_is_there(world: World) -> None:
         "bearer_methods_supported": ["header"],
         "resource_documentation": f"{BASE}/docs/guides/oauth",
     }
-    assert (await world.stranger().send("HEAD", address.removeprefix(BASE))).body == b""
-    assert (await world.stranger().send("POST", address.removeprefix(BASE), body=b"")).status == 405
+    assert (await world.bare_client().send("HEAD", address.removeprefix(BASE))).body == b""
+    assert (await world.bare_client().send("POST", address.removeprefix(BASE), body=b"")).status == 405
 
 
 async def test_the_scheme_ignores_case(world: World) -> None:
     _, secret = await world.key(world.orgs["Fjord"])
-    assert (await world.stranger().get("/v1/things", authorization=f"bearer {secret}")).status == 200
+    assert (await world.bare_client().get("/v1/things", authorization=f"bearer {secret}")).status == 200
 
 
 async def test_address_policies(world: World) -> None:
@@ -112,40 +112,40 @@ async def test_trusted_proxies() -> None:
         assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9, unknown")).status == 401
 
 
-async def test_asked_once_in_half_a_second(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_credentials_are_looked_up_once_in_half_a_second(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     client = await world.client()
     for _ in range(5):
         assert (await client.get("/v1/things")).status == 200
     assert world.credentials.looked == 1
-    stranger = world.stranger(new_secret(True, False))
+    unknown = world.bare_client(generate_api_key(True, False))
     for _ in range(5):
-        assert (await stranger.get("/v1/things")).status == 401
+        assert (await unknown.get("/v1/things")).status == 401
     assert world.credentials.looked == 2
 
 
-async def test_what_is_remembered_is_bounded_and_asked_for_once() -> None:
+async def test_the_cache_is_bounded_and_loads_each_key_once() -> None:
     import asyncio
 
     from entrypoints.http import credentials as remembered
     from entrypoints.http.credentials import TtlCache
 
-    now, asked = [0.0], []
+    now, lookups = [0.0], []
 
     async def find(answer: str | None) -> str | None:
-        asked.append(answer)
+        lookups.append(answer)
         await asyncio.sleep(0)
         return answer
 
     known: TtlCache[str] = TtlCache(lambda: now[0])
-    assert await asyncio.gather(*(known.ask(b"a", lambda: find("x")) for _ in range(9))) == ["x"] * 9
-    assert asked == ["x"]
-    assert known.get(b"a") == ("x", remembered.LIFETIME)
-    for number in range(remembered.MOST_MISSING + 50):
-        await known.ask(str(number).encode(), lambda: find(None))
-    assert known.get(b"a") is not None, "guesses do not push out what is known"
-    assert len(known._missing_entries) == remembered.MOST_MISSING
-    now[0] = remembered.LIFETIME
-    assert known.get(b"a") is None
+    assert await asyncio.gather(*(known.get_or_find(b"a", lambda: find("x")) for _ in range(9))) == ["x"] * 9
+    assert lookups == ["x"]
+    assert known.find_entry(b"a") == ("x", remembered.CACHE_SECONDS)
+    for number in range(remembered.MAX_CACHED_MISSING + 50):
+        await known.get_or_find(str(number).encode(), lambda: find(None))
+    assert known.find_entry(b"a") is not None, "guesses do not push out what is known"
+    assert len(known._missing_entries) == remembered.MAX_CACHED_MISSING
+    now[0] = remembered.CACHE_SECONDS
+    assert known.find_entry(b"a") is None
 
 
 async def test_failures_are_not_remembered() -> None:
@@ -161,8 +161,8 @@ async def test_failures_are_not_remembered() -> None:
         return "x"
 
     with pytest.raises(Unavailable):
-        await known.ask(b"a", fail)
-    assert await known.ask(b"a", find) == "x"
+        await known.get_or_find(b"a", fail)
+    assert await known.get_or_find(b"a", find) == "x"
 
 
 async def test_revocation_acts_within_a_second(world: World) -> None:
@@ -191,11 +191,11 @@ async def test_keys(world: World) -> None:
         world.orgs["Fjord"], livemode=False, restricted=True, scopes=frozenset({"products:read"})
     )
     assert secret.startswith("svc_rk_test_")
-    assert is_secret(secret, KEY_PREFIXES.values())
-    assert secret.endswith(checksum(secret[:-6]))
+    assert is_well_formed_secret(secret, KEY_PREFIXES.values())
+    assert secret.endswith(compute_checksum(secret[:-6]))
     assert secret not in repr(world.database.contents())
     assert key.last4 == secret[-4:]
-    assert scopes_of(["all"]) >= {"products:read", "billing:write"}
+    assert parse_scopes(["all"]) >= {"products:read", "billing:write"}
     with pytest.raises(InvalidRequest):
         await world.key(world.orgs["Fjord"], scopes=frozenset({"nonsense:read"}))
 
@@ -226,14 +226,14 @@ async def test_modes_of_keys(world: World, livemode: bool, named: str, status: i
 
 async def test_a_token_chooses_its_mode(world: World) -> None:
     key, secret = await world.key(world.orgs["Fjord"])
-    world.credentials.changed[key.id] = {"mode_fixed": False}
+    world.credentials.changed[key.id] = {"has_fixed_mode": False}
     client, thing = Client(world.app, secret), toys.keep(world.orgs["Fjord"].id, livemode=False)
     assert (await client.get(f"/v1/things/{thing.id}")).status == 404
     assert (await client.get(f"/v1/things/{thing.id}", service_mode="test")).status == 200
 
 
 async def test_the_mode_is_read_only_after_the_credential(world: World) -> None:
-    assert (await world.stranger("nonsense").get("/v1/things", service_mode="nonsense")).status == 401
+    assert (await world.bare_client("nonsense").get("/v1/things", service_mode="nonsense")).status == 401
 
 
 async def test_versions(world: World) -> None:
@@ -255,15 +255,15 @@ async def test_who_scope_feature(world: World) -> None:
     client = Client(world.app, secret)
     for path in ("owner", "person", "session"):
         assert (await client.post(f"/v1/{path}")).code == "permission_denied"
-    world.credentials.changed[key.id] = {"person": True}
+    world.credentials.changed[key.id] = {"is_personal_token": True}
     again = await world.key(world.orgs["Fjord"])
-    world.credentials.changed[again[0].id] = {"person": True}
+    world.credentials.changed[again[0].id] = {"is_personal_token": True}
     person = Client(world.app, again[1])
     assert (await person.post("/v1/owner")).status == 200
     assert (await person.post("/v1/person")).status == 200
     assert (await person.post("/v1/session")).status == 403
     admin = await world.key(world.orgs["Fjord"], role="admin")
-    world.credentials.changed[admin[0].id] = {"person": True, "role": "admin"}
+    world.credentials.changed[admin[0].id] = {"is_personal_token": True, "role": "admin"}
     assert (await Client(world.app, admin[1]).post("/v1/owner")).status == 403
 
 
@@ -275,7 +275,7 @@ async def test_feature_follows_scope(world: World) -> None:
 
 def _guessed(count: int) -> list[str]:
     """Keys of the right form that nobody has."""
-    return [new_secret(True, False) for _ in range(count)]
+    return [generate_api_key(True, False) for _ in range(count)]
 
 
 async def test_guessed_keys_are_looked_up_together(world: World) -> None:
@@ -302,27 +302,27 @@ async def test_a_key_just_made_works_while_others_are_guessed(world: World) -> N
 
 
 async def test_guesses_one_after_the_other_have_a_pace() -> None:
-    asked: list[int] = []
+    lookups: list[int] = []
 
     async def find(digest: bytes) -> None:
-        asked.append(1)
+        lookups.append(1)
 
     async def find_all(digests: Collection[bytes]) -> dict[bytes, None]:
-        asked.append(len(digests))
+        lookups.append(len(digests))
         return {}
 
-    strangers: Strangers[None] = Strangers(find, find_all)
+    loader: CredentialBatchLoader[None] = CredentialBatchLoader(find, find_all)
     loop = asyncio.get_running_loop()
     began = loop.time()
     for number in range(75):
-        await strangers.ask(str(number).encode())
-    assert len(asked) == 75 and loop.time() - began > 0.4, "25 more than there are at a stretch"
+        await loader.load(str(number).encode())
+    assert len(lookups) == 75 and loop.time() - began > 0.4, "25 more than there are at a stretch"
 
 
-async def test_a_lookup_that_fails_is_told_to_all_who_wait() -> None:
+async def test_a_failed_lookup_raises_for_every_waiter() -> None:
     async def find(_: Any) -> Any:
         raise Unavailable
 
-    strangers: Strangers[Any] = Strangers(find, find)
-    told = await asyncio.gather(*[strangers.ask(name) for name in (b"a", b"b", b"c")], return_exceptions=True)
-    assert [type(error) for error in told] == [Unavailable] * 3
+    loader: CredentialBatchLoader[Any] = CredentialBatchLoader(find, find)
+    results = await asyncio.gather(*[loader.load(name) for name in (b"a", b"b", b"c")], return_exceptions=True)
+    assert [type(error) for error in results] == [Unavailable] * 3

@@ -15,7 +15,8 @@ from tests.support.catalogues import add
 
 pytestmark = pytest.mark.asyncio
 CHAIRS, SOFAS = (
-    next(entry.id for entry in categories.everything().values() if entry.slug == slug) for slug in ("chairs", "sofas")
+    next(entry.id for entry in categories.category_by_id().values() if entry.slug == slug)
+    for slug in ("chairs", "sofas")
 )
 
 
@@ -57,7 +58,7 @@ async def _get(shop: Shop, source: Any) -> Any:
 async def _end(shop: Shop, id: str) -> None:
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
         run = await tx[RunStore].get(id)
-        await tx[RunStore].save(run.ended("succeeded", tx.now))
+        await tx[RunStore].save(run.with_end("succeeded", tx.now))
 
 
 async def test_paths_with_suggestions(shop: Shop) -> None:
@@ -153,7 +154,7 @@ async def test_a_dry_run_keeps_nothing(shop: Shop) -> None:
 
 
 async def test_a_source_has_a_bounded_number_of_rules(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("domain.runs.usecases.category_rules.MOST_RULES", 1)
+    monkeypatch.setattr("domain.runs.usecases.category_rules.MAX_RULES", 1)
     source = await _source(shop)
     await _post(shop, source, _rule(CHAIRS, "A"), _rule(SOFAS, "B"), status=422)
     await _post(shop, source, _rule(CHAIRS, "A"), _rule(None, "B"))

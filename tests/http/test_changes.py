@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
 
+from adapters.api_json import changes as wire
+from adapters.api_json.cursors import CursorSigner, FeedCursorSigner, build_cursor_context
 from adapters.postgres.nodes.pool import Pool
-from adapters.wire import changes as wire
-from adapters.wire.cursors import Cursors, FeedCursors, context_of
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -53,7 +53,7 @@ def ids(answer: Answer) -> list[str]:
 
 def place(world: World, log: Log, cursor: str) -> tuple[int, int]:
     """Where in its own log and in the network's a cursor stands."""
-    opened = world.dependencies[FeedCursors].open(log.tenant, cursor)
+    opened = world.dependencies[FeedCursorSigner].verify(log.tenant, cursor)
     return opened.own.position, opened.network.position
 
 
@@ -122,7 +122,7 @@ async def test_filters(client: Client, log: Log) -> None:
         assert ids(recent) == expected[::-1], query
 
 
-async def test_what_only_webhooks_tell_is_not_on_the_feed(client: Client, log: Log) -> None:
+async def test_webhook_only_events_are_not_on_the_feed(client: Client, log: Log) -> None:
     await log.write(type="credits.low")
     written = await log.write()
     assert ids(await client.get("/v1/changes")) == written
@@ -156,14 +156,14 @@ async def test_wrong_parameters(client: Client, query: str, fault: tuple[str, st
 
 async def test_cursors_do_not_travel_between_tenants(world: World, client: Client) -> None:
     cursor = (await client.get("/v1/changes")).json()["next_cursor"]
-    for stranger in (await world.client("Oak"), await world.client(livemode=False)):
+    for outsider in (await world.client("Oak"), await world.client(livemode=False)):
         for target in (f"/v1/changes?cursor={cursor}", f"/v1/changes?cursor={cursor}&wait=1"):
-            assert (await stranger.get(target)).faults == {("query.cursor", "invalid_cursor")}
+            assert (await outsider.get(target)).faults == {("query.cursor", "invalid_cursor")}
     listed = await client.get(f"/v1/changes/recent?starting_after={cursor}")
     assert listed.faults == {("query.starting_after", "invalid_cursor")}
 
 
-async def test_nobody_hears_of_another_tenant(world: World, client: Client, log: Log) -> None:
+async def test_no_tenant_receives_events_of_another(world: World, client: Client, log: Log) -> None:
     await Log(world, "Oak").write(3)
     await Log(world, livemode=False).write(3)
     written = await log.write(2)
@@ -175,7 +175,7 @@ async def test_a_cursor_older_than_what_is_kept(world: World, client: Client, lo
     old = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
     await log.write(3)
     await raise_low_watermark(world.dependencies[Pool], log.tenant, 2)
-    await world.app.asgi_app._pipeline.services["changes"].changes.now(log.tenant)
+    await world.app.asgi_app._pipeline.services["changes"].changes.find_end(log.tenant)
     for target in ("/v1/changes", "/v1/changes?wait=1"):
         answer = await client.get(f"{target}{'&' if '?' in target else '?'}cursor={old}")
         assert (answer.status, answer.code) == (410, "cursor_expired")
@@ -208,7 +208,7 @@ async def test_a_cursor_of_a_log_that_went_back_in_time(world: World, client: Cl
 async def test_a_cursor_that_holds_a_position_alone_goes_on(world: World, client: Client, log: Log) -> None:
     """As the first ones did."""
     written = await log.write(3)
-    old = Cursors(world.keys.cursors).sign(context_of("changes", log.tenant, {}, {}), "2")
+    old = CursorSigner(world.keys.cursor_keys).sign(build_cursor_context("changes", log.tenant, {}, {}), "2")
     answer = await client.get(f"/v1/changes?cursor={old}")
     assert ids(answer) == written[2:]
     assert ids(await client.get(f"/v1/changes?cursor={answer.json()['next_cursor']}")) == []
@@ -234,8 +234,8 @@ async def test_licensed_events_are_paged_with_ones_own(world: World, client: Cli
         assert seen == written
     recent = await client.get("/v1/changes/recent")
     assert ids(recent) == written[::-1]
-    told = recent.json()["data"][1]
-    assert (told["tenant_id"], told["livemode"]) == (oak.tenant.org, True)
+    licensed = recent.json()["data"][1]
+    assert (licensed["tenant_id"], licensed["livemode"]) == (oak.tenant.org, True)
 
 
 async def test_conditional(client: Client, log: Log) -> None:
@@ -258,7 +258,7 @@ async def test_waiting_is_over_as_soon_as_there_is_anything(client: Client, log:
     assert ids(await client.get(f"/v1/changes?cursor={answer.json()['next_cursor']}")) == []
 
 
-async def test_waiting_for_nothing_moves_the_cursor_past_what_was_not_asked_for(
+async def test_waiting_moves_the_cursor_past_events_that_the_filter_excludes(
     world: World, client: Client, log: Log
 ) -> None:
     cursor = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
@@ -271,7 +271,7 @@ async def test_waiting_for_nothing_moves_the_cursor_past_what_was_not_asked_for(
     assert place(world, log, page["next_cursor"]) == place(world, log, end) != place(world, log, cursor)
 
 
-async def test_who_waits_presses_nobody(world: World, client: Client, log: Log) -> None:
+async def test_waiting_requests_shed_no_other(world: World, client: Client, log: Log) -> None:
     pressure = world.app.asgi_app._pipeline.pressure
     waiting = [asyncio.create_task(client.get("/v1/changes?cursor=now&wait=30")) for _ in range(20)]
     await asyncio.sleep(0.2)
@@ -283,7 +283,7 @@ async def test_who_waits_presses_nobody(world: World, client: Client, log: Log) 
     assert pressure.in_flight == 0
 
 
-async def test_stopping_answers_who_waits_at_once(world: World, client: Client) -> None:
+async def test_stopping_answers_waiting_requests_at_once(world: World, client: Client) -> None:
     waiting = asyncio.create_task(client.get("/v1/changes?cursor=now&wait=30"))
     await asyncio.sleep(0.1)
     world.app.asgi_app._pipeline.services["changes"].changes.tailer.close()

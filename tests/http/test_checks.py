@@ -1,4 +1,4 @@
-"""Stock checks over HTTP: what is answered while a worker asks, and what a repetition, a dry run and a stranger get."""
+"""Stock checks over HTTP: responses during a check, and to a repetition, a dry run and another organisation."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,10 +13,10 @@ import pytest_asyncio
 from adapters.files.workspaces import FileWorkspaces
 from domain.checks.model import PAUSES
 from domain.checks.usecases.execution import CheckExecution
-from domain.jobs.ports import Dispatch
-from domain.jobs.usecases.draining import Drain
+from domain.jobs.ports import JobDispatcher
+from domain.jobs.usecases.lane_processing import LaneProcessor
 from domain.kernel.ids import new_id
-from domain.runs.queueing import CHECK, lane
+from domain.runs.queueing import CHECK_STOCK, build_source_lane
 from domain.secrets.ports import Vault
 from entrypoints.areas import checks
 from tests.http.client import Answer
@@ -53,8 +53,8 @@ class Stand:
         handler = CheckExecution(
             world.uow, connectors, world.dependencies[Vault], in_process(connectors), FileWorkspaces()
         )
-        drain = Drain(world.dependencies[Dispatch], {CHECK: handler})
-        await drain.drain(f"{self.shop.tenant.org}/{lane(self.source['id'])}")
+        drain = LaneProcessor(world.dependencies[JobDispatcher], {CHECK_STOCK: handler})
+        await drain.process_lane(f"{self.shop.tenant.org}/{build_source_lane(self.source['id'])}")
 
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[None]:
@@ -149,7 +149,7 @@ async def test_no_transaction_is_open_while_it_waits(stand: Stand) -> None:
     assert (await first).json()["status"] == "succeeded"
 
 
-async def test_a_dry_run_asks_nobody(stand: Stand) -> None:
+async def test_a_dry_run_sends_no_request(stand: Stand) -> None:
     for mode in ("true", "explain"):
         answer = await stand.post(service_dry_run=mode)
         assert answer.status == 200
@@ -167,7 +167,7 @@ async def test_others_variants_are_unknown(stand: Stand) -> None:
     assert (await stand.shop.client.post("/v1/variants/var_1/checks", None)).status == 404
 
 
-async def test_a_source_that_cannot_be_asked(stand: Stand) -> None:
+async def test_a_source_that_cannot_be_checked(stand: Stand) -> None:
     await stand.shop.change(stand.source["id"], connector="csv")
     found = (await stand.post()).json()
     assert (found["status"], found["results"][0]["failure"]["code"]) == ("failed", "not_checkable")

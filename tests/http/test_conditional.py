@@ -3,7 +3,7 @@
 import pytest
 
 from domain.kernel.errors import InvalidRequest
-from entrypoints.http.checks import NONE_MATCHES, versions_of
+from entrypoints.http.checks import UNMATCHABLE_VERSIONS, parse_if_match
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import World
@@ -101,10 +101,10 @@ async def test_the_etag_of_a_change_serves_for_the_next(world: World, client: Cl
 
 
 async def test_versions_of() -> None:
-    assert versions_of("*") is None
-    assert versions_of('"3-a","5-b", W/"9-c"') == (5, 3)
-    assert versions_of('W/"9-c"') == NONE_MATCHES
-    assert versions_of("") == NONE_MATCHES
-    assert versions_of('"99999999999999999999-x"') == NONE_MATCHES
+    assert parse_if_match("*") is None
+    assert parse_if_match('"3-a","5-b", W/"9-c"') == (5, 3)
+    assert parse_if_match('W/"9-c"') == UNMATCHABLE_VERSIONS
+    assert parse_if_match("") == UNMATCHABLE_VERSIONS
+    assert parse_if_match('"99999999999999999999-x"') == UNMATCHABLE_VERSIONS
     with pytest.raises(InvalidRequest):
-        versions_of("nonsense")
+        parse_if_match("nonsense")

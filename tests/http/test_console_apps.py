@@ -9,7 +9,7 @@ import pytest_asyncio
 from domain.access.model import SCOPES
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth.ports import AppStore
-from domain.oauth.usecases.grants import GrantService
+from domain.oauth.usecases.oauth_consents import OAuthConsentService
 from entrypoints.console.rendering import LABELS
 from tests.http.browser import Browser, Page
 from tests.http.fakes import World, running
@@ -53,10 +53,10 @@ async def test_an_app_is_made_changed_and_deleted(world: World) -> None:
     rotated = await browser.submit(await browser.get(f"{place}/rotate"), f"{place}/rotate")
     assert "svc_client_" in rotated.text and secret not in rotated.text
     assert (await browser.post(f"{place}/delete")).status == 403, "without the form's token"
-    stranger = await world.browser("Oak")
+    outsider = await world.browser("Oak")
     for below in ("", "/rotate", "/delete"):
-        assert (await stranger.get(place + below)).status == 404
-        assert (await stranger.submit(await stranger.get("/console"), place + below, **sent)).status == 404
+        assert (await outsider.get(place + below)).status == 404
+        assert (await outsider.submit(await outsider.get("/console"), place + below, **sent)).status == 404
     gone = await browser.follow(await browser.submit(await browser.get(f"{place}/delete"), f"{place}/delete"))
     assert "App Other deleted" in gone.text and id_ not in gone.text
 
@@ -84,13 +84,13 @@ async def test_only_managers_make_apps(world: World) -> None:
     assert (await (await world.browser(role="billing")).get(APPS)).status == 403
 
 
-async def test_grants_are_listed_and_taken_back(world: World) -> None:
+async def test_grants_are_listed_and_revoked(world: World) -> None:
     owner, viewer, other = await world.browser(), await world.browser(role="viewer"), await world.browser(role="viewer")
     _, id_, _ = await _made(owner)
     user, org = viewer.user.id, world.orgs["Fjord"].id
     async with world.uow.begin(Tenant(org, True), AuditContext(Actor("user", user), "tests")) as tx:
         app = await tx[AppStore].get(id_)
-        grant = await GrantService.agree(tx, app, user, frozenset({"products:read"}))
+        grant = await OAuthConsentService.ensure_consent(tx, app, user, frozenset({"products:read"}))
     place = f"{APPS}/grants/{grant.id}/revoke"
     assert place in (await owner.get(APPS)).text and place not in (await other.get(APPS)).text
     assert (await other.submit(await other.get(APPS), place)).status == 404

@@ -71,12 +71,12 @@ async def test_a_keys_secret_is_shown_once_and_works(world: World) -> None:
     assert ">never</span>" not in (await browser.get(f"{HERE}/keys")).text
 
 
-async def test_a_key_is_made_as_it_was_asked_for(world: World) -> None:
+async def test_a_key_is_created_as_requested(world: World) -> None:
     browser = await world.browser(role="developer")
     _, secret = await _made(browser, mode="test", restricted="true", what="some", scopes="products:read")
     assert secret.startswith("svc_rk_test_")
-    asked = Client(world.app, secret)
-    assert (await asked.get("/v1/products")).status == 200 and (await asked.get("/v1/sources")).status == 403
+    restricted = Client(world.app, secret)
+    assert (await restricted.get("/v1/products")).status == 200 and (await restricted.get("/v1/sources")).status == 403
     _, reads = await _made(browser, name="Reads", what="read")
     assert (await Client(world.app, reads).post("/v1/sources", {"name": "x", "kind": "push"})).status == 403
     page, none = await _made(browser, what="some", scopes="billing:write")
@@ -158,9 +158,9 @@ async def test_an_endpoint_is_made_changed_and_deleted(world: World) -> None:
     rotated = await browser.submit(await browser.get(f"{place}/rotate"), f"{place}/rotate", overlap_hours="24")
     [other] = re.findall(r"whsec_[^<]+(?=</code>)", rotated.text)
     assert other != secret and secret[-4:] in rotated.text
-    stranger = await world.browser("Oak")
+    outsider = await world.browser("Oak")
     for below in ("", "/edit", "/rotate", "/recover", "/delete"):
-        assert (await stranger.get(place + below)).status == 404, below
+        assert (await outsider.get(place + below)).status == 404, below
     viewer = await world.browser(role="viewer")
     assert (await viewer.get(place)).status == 200 and (await viewer.get(f"{place}/edit")).status == 403
     assert "/rotate" not in (await viewer.get(place)).text
@@ -174,8 +174,8 @@ async def test_deliveries_are_shown_filtered_and_sent_again(world: World) -> Non
     place = f"{HERE}/webhooks/{id_}"
     tested = await browser.follow(await browser.submit(await browser.get(place), f"{place}/test"))
     assert "webhook.test" in tested.text and "Resend" not in tested.text
-    async with world.uow.read(Tenant(world.orgs["Fjord"].id, True)) as tx:
-        [kept] = (await tx[WebhookStore].deliveries(DeliveryFilter(), PageRequest(2))).items
+    async with world.uow.begin_reading(Tenant(world.orgs["Fjord"].id, True)) as tx:
+        [kept] = (await tx[WebhookStore].list_deliveries(DeliveryFilter(), PageRequest(2))).items
     attempt = builders.attempt(failure="http_status", response_status=503, response_body=SPITE)
     failed = replace(kept, status="failed", next_attempt_at=None, attempts=(attempt,), body=SPITE.encode())
     world.database.execute("DELETE FROM webhook_deliveries")
@@ -191,8 +191,8 @@ async def test_deliveries_are_shown_filtered_and_sent_again(world: World) -> Non
     assert wrong.status == 200 and "notice bad" in wrong.text
     again = await browser.submit(shown, f"{place}/deliveries/{kept.id}/resend")
     assert "Resending the delivery" in (await browser.follow(again)).text
-    stranger = await world.browser("Oak")
-    assert (await stranger.get(f"{place}/deliveries/{kept.id}")).status == 404
+    outsider = await world.browser("Oak")
+    assert (await outsider.get(f"{place}/deliveries/{kept.id}")).status == 404
     form = await browser.get(f"{place}/recover")
     since = await browser.submit(form, f"{place}/recover", since="2026-11-01T10:00", until="")
     assert "Resending " in (await browser.follow(since)).text
@@ -240,7 +240,7 @@ async def test_events_are_listed_by_type(world: World) -> None:
 
 
 async def test_events_come_live_until_the_session_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "WAIT", 0.5)
+    monkeypatch.setattr(logs, "HEARTBEAT_SECONDS", 0.5)
     browser = await _in_test_mode(world)
     following = asyncio.create_task(browser.get(f"{HERE}/events/stream/all"))
     await asyncio.sleep(0.1)
@@ -260,7 +260,7 @@ async def test_every_operation_has_its_page(world: World) -> None:
     for row in OPERATIONS:
         assert f'href="{HERE}/reference/{row.id}"' in listed.text
         page = await browser.get(f"{HERE}/reference/{row.id}")
-        assert page.status == 200 and ("<form" in page.text.split("<main")[1]) is not row.streams, row.id
+        assert page.status == 200 and ("<form" in page.text.split("<main")[1]) is not row.is_stream, row.id
         assert not re.search(r"<[^>]*\s(style|on[a-z]+)\s*=", page.text), row.id
     assert "/v1/offers" in (await browser.get(f"{HERE}/reference?q=List+OFFERS")).text
     assert "No operations found" in (await browser.get(f"{HERE}/reference?q=zzz")).text

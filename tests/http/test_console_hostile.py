@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 
 from domain.access.model import ROLES
-from entrypoints.console.context import Page as ConsolePage
+from entrypoints.console.context import ConsolePage
 from entrypoints.console.pages import PAGES
-from entrypoints.console.request import FormData, moment_of, whole_number
-from entrypoints.console.source_forms import settings_given
+from entrypoints.console.request import FormData, convert_to_utc, parse_whole_number
+from entrypoints.console.source_forms import read_settings_form
 from tests.http.browser import Browser, Page
 from tests.http.fakes import World, running
 from tests.http.sources import shop
@@ -34,7 +34,7 @@ async def _send(browser: Browser, target: str, **fields: str) -> Page:
     return await browser.submit(await browser.get("/console/account"), target, **fields)
 
 
-async def test_numbers_that_are_none_are_no_fault_of_ours() -> None:
+async def test_invalid_numbers_are_no_server_error() -> None:
     async with shop() as made:
         await _try_numbers(await made.world.browser(role="owner"))
 
@@ -55,39 +55,39 @@ async def _try_numbers(browser: Browser) -> None:
             assert sent.status < 500, (target, text[:10], sent.text)
         for place in (f"/console/sources/{source}/categories?from=", "/console/organisation/audit?limit="):
             assert (await browser.get(place + text[:4000])).status < 500, (place, text[:10])
-    assert [whole_number(text) for text in ("0", "123456789", "1234567890", "³", "-1", "")] == [
+    assert [parse_whole_number(text) for text in ("0", "123456789", "1234567890", "³", "-1", "")] == [
         0,
         123456789,
         *[None] * 4,
     ]
 
 
-async def test_a_number_of_settings_is_one_or_goes_on_as_text() -> None:
+async def test_a_numeric_setting_is_parsed_or_kept_as_text() -> None:
     schema = {"properties": {"page_size": {"type": "integer"}}}
     for text, value in (("12", 12), ("-3", -3), ("--3", "--3"), (LONG, LONG)):
-        assert settings_given(schema, FormData([("config.page_size", text)]), {}) == {"page_size": value}
+        assert read_settings_form(schema, FormData([("config.page_size", text)]), {}) == {"page_size": value}
 
 
 async def test_the_last_day_there_is_has_no_day_after(world: World) -> None:
     browser = await world.browser(role="owner")
     for place in ("/console/organisation/audit?until=9999-12-31", "/console/organisation/audit?since=0001-01-01"):
         assert (await browser.get(place)).status < 500
-    assert moment_of("0001-01-01T00:00:00+14:00") == "0001-01-01T00:00:00+14:00"
+    assert convert_to_utc("0001-01-01T00:00:00+14:00") == "0001-01-01T00:00:00+14:00"
 
 
-async def test_a_key_without_an_end_is_asked_for_as_such(world: World) -> None:
+async def test_a_key_without_expiry_is_requested_explicitly(world: World) -> None:
     browser = await world.browser(role="owner")
     for text in (LONG, "-1", "soon", "³"):
         sent = await _send(browser, "/console/developers/keys/new", name="k", what="all", expires=text)
         assert sent.status not in (201, 500), text[:5]
 
 
-async def test_a_stranger_s_passkey_is_no_fault_of_ours(world: World) -> None:
-    stranger = Browser(world.app)
-    page = await stranger.get("/console/sign-in")
+async def test_an_unknown_passkey_is_no_server_error(world: World) -> None:
+    anonymous = Browser(world.app)
+    page = await anonymous.get("/console/sign-in")
     async with asyncio.timeout(20):
         for answer in ("[" * 15_000, "{}", "null", '{"a":' * 3000):
-            sent: Any = await stranger.submit(page, "/console/sign-in/passkey", answer=answer, challenge="x")
+            sent: Any = await anonymous.submit(page, "/console/sign-in/passkey", answer=answer, challenge="x")
             assert sent.status < 500, answer[:5]
 
 
@@ -95,9 +95,9 @@ def _targets() -> list[tuple[str, str, ConsolePage]]:
     """Every page with each of its methods, ids filled in: one that is not ours, of the right form."""
     found = []
     for page in PAGES:
-        if "/stream/" in page.rule:
+        if "/stream/" in page.path_pattern:
             continue  # it would never end
-        target = re.sub(r"<any\((\w+)[^>]*>", r"\1", page.rule)
+        target = re.sub(r"<any\((\w+)[^>]*>", r"\1", page.path_pattern)
         target = re.sub(r"<(\w+)>", lambda name: _FOREIGN.get(name[1], "x_0352TOjGr8iGF1dXj5Qwyc"), target)
         found += [(method, target, page) for method in page.methods]
     return found
@@ -118,7 +118,7 @@ async def test_every_form_needs_its_token_and_its_place(world: World) -> None:
             await browser.submit(own, target, {"content-type": "text/plain"}),
         ]
         assert {one.status for one in refused} <= {400, 403}, (target, [one.status for one in refused])
-        if page.who != "anybody":
+        if page.audience != "anybody":
             assert (await Browser(world.app).post(target)).status == 303, target
 
 
@@ -137,20 +137,20 @@ async def test_a_viewer_is_shown_no_form_that_changes_anything(world: World) -> 
     browser = await world.browser(role="viewer")
     own = await browser.get("/console/account")
     for method, target, page in _targets():
-        if method == "GET" and page.who == "member" and "<" not in page.rule and "stream" not in target:
+        if method == "GET" and page.audience == "member" and "<" not in page.path_pattern and "stream" not in target:
             shown = await browser.get(target)
             places = re.findall(r'<form[^>]*method="post"[^>]*action="([^"]*)"', shown.text)
             assert set(places) <= _ANYBODYS, (target, places)
-        if method == "POST" and page.who == "member" and not target.startswith("/console/developers/reference"):
+        if method == "POST" and page.audience == "member" and not target.startswith("/console/developers/reference"):
             sent = await browser.submit(own, target, email="a@b.test", role="viewer")
             assert sent.status in (403, 404, 422), (target, sent.status)
 
 
-async def test_no_page_breaks_at_an_id_of_nobody(world: World) -> None:
+async def test_no_page_fails_for_an_unknown_id(world: World) -> None:
     browser = await world.browser(role="owner")
     own = await browser.get("/console/account")
     for method, target, page in _targets():
-        if "<" not in page.rule.replace("<any(", "") or page.who != "member" or "reference/" in target:
+        if "<" not in page.path_pattern.replace("<any(", "") or page.audience != "member" or "reference/" in target:
             continue
         found = await (browser.get(target) if method == "GET" else browser.submit(own, target))
         assert found.status in (303, 400, 404, 422), (method, target, found.status)
@@ -161,7 +161,7 @@ async def test_ids_put_nothing_into_headers_and_lead_nowhere_else(world: World) 
     own = await browser.get("/console/account")
     for text in ("x\r\nSet-Cookie: a=b", "..", "?x=1", "#", "%2e%2e", "\\evil.test", '"><svg onload=x>'):
         for method, target, page in _targets():
-            if "<" not in page.rule.replace("<any(", ""):
+            if "<" not in page.path_pattern.replace("<any(", ""):
                 continue
             place = (
                 re.sub(r"x_0352TOjGr8iGF1dXj5Qwyc", lambda _: text, target).replace("?", "\x01").replace("\x01", "%3F")

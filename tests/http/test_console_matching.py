@@ -1,4 +1,4 @@
-"""The console's pairs and merges: decided one after the other, taken back, told with what undoing would do."""
+"""The console's pairs and merges: decided one after the other, undone, shown with the effects of undoing."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import MatchPair, PairEvidence
-from entrypoints.console.products import marked
+from entrypoints.console.products import mark_differences
 from tests.http.browser import Browser
 from tests.http.fakes import World, running
 from tests.support.merged_catalogues import Shop
@@ -35,7 +35,7 @@ async def desk() -> AsyncIterator[Desk]:
         tenant = Tenant(org.id, True)
         shop = Shop(world.uow, tenant)
         first, second = (
-            await shop.source(catalogue=org.catalogue(True)),
+            await shop.source(catalogue=org.get_catalogue_id(True)),
             await shop.source(),
         )
         pairs = []
@@ -56,7 +56,7 @@ async def desk() -> AsyncIterator[Desk]:
         yield Desk(world, await world.browser(), sorted(pairs, key=lambda pair: pair.id, reverse=True))
 
 
-async def test_pairs_are_reviewed_one_after_the_other_and_taken_back(desk: Desk) -> None:
+async def test_pairs_are_reviewed_one_after_the_other_and_undone(desk: Desk) -> None:
     owner, (first, second, third) = desk.owner, desk.pairs
     start = await owner.get("/console/matching/review")
     assert start.header("location") == f"/console/matching/pairs/{first.id}"
@@ -71,7 +71,7 @@ async def test_pairs_are_reviewed_one_after_the_other_and_taken_back(desk: Desk)
     again = await owner.submit(page, f"/console/matching/pairs/{first.id}/merge")
     assert again.status == 409 and 'role="alert"' in again.text
     undone = await owner.follow(await owner.submit(page, f"/console/matching/pairs/{first.id}/undo"))
-    assert "Decision undone" in undone.text and "needs a decision" in undone.text
+    assert "Decision undone" in undone.text and "a person must decide" in undone.text
     dismissed = await owner.submit(undone, f"/console/matching/pairs/{second.id}/dismiss")
     assert (dismissed.header("location") or "").startswith(f"/console/matching/pairs/{third.id}")
     reopened = await owner.follow(
@@ -91,11 +91,11 @@ async def test_both_sides_are_shown_with_differences_evidence_and_conflicts(desk
     assert "The colours differ." in page.text and "far apart" in page.text and "<mark>" in page.text
     assert "<script>alert" not in page.text and "&lt;script&gt;" in page.text and "javascript:" not in page.text
     assert " https://pictures.example;" in (page.header("content-security-policy") or "")
-    left, right = marked("Oak bench red", "oak bench blue")
+    left, right = mark_differences("Oak bench red", "oak bench blue")
     assert list(left) == [("Oak bench", False), ("red", True)] and list(right) == [("oak bench", False), ("blue", True)]
 
 
-async def test_a_merge_tells_what_undoing_it_would_do(desk: Desk) -> None:
+async def test_a_merge_shows_what_undoing_it_would_do(desk: Desk) -> None:
     owner = desk.owner
     page = await owner.get(f"/console/matching/pairs/{desk.pairs[0].id}")
     await owner.submit(page, f"/console/matching/pairs/{desk.pairs[0].id}/merge")
@@ -130,7 +130,7 @@ async def test_others_see_nothing_and_viewers_decide_nothing(desk: Desk) -> None
 async def test_the_judge_is_set(desk: Desk) -> None:
     owner = desk.owner
     form = await owner.get("/console/judge")
-    assert "No model is configured" in form.text
+    assert "No language model is configured" in form.text
     fields = {"auto_merge_at": "97.5", "auto_dismiss_at": "90", "daily_budget": "2.50", "model": ""}
     saved = await owner.submit(form, "/console/judge", **fields)
     assert "Saved" in (await owner.follow(saved)).text

@@ -32,8 +32,8 @@ async def _invited(world: World, browser: Browser, email: str, role: str = "edit
 
 async def _mailed(world: World, email: str) -> str:
     mail = world.dependencies[OutgoingMail]
-    message = next(one for one in await mail.latest(50) if one.to == email)
-    [place] = re.findall(r"https://api\.joinery\.test(/console/invitations/\S+)", mail.text(message))
+    message = next(one for one in await mail.list_latest(50) if one.to == email)
+    [place] = re.findall(r"https://api\.joinery\.test(/console/invitations/\S+)", mail.decrypt_text(message))
     return str(place)
 
 
@@ -56,9 +56,9 @@ async def test_members_are_shown_to_all_and_changed_by_managers(world: World) ->
     assert 'value="owner"' not in form.text
     assert (await admin.submit(form, f"{MEMBERS}/{owner.user.id}/role", role="viewer")).status == 403
     assert (await admin.submit(form, f"{MEMBERS}/{viewer.user.id}/role", role="owner")).status == 403
-    stranger = await world.browser("Oak")
-    assert (await stranger.submit(await stranger.get(MEMBERS), place, role="viewer")).status == 404
-    assert (await stranger.get(f"{MEMBERS}/{viewer.user.id}/remove")).status == 404
+    outsider = await world.browser("Oak")
+    assert (await outsider.submit(await outsider.get(MEMBERS), place, role="viewer")).status == 404
+    assert (await outsider.get(f"{MEMBERS}/{viewer.user.id}/remove")).status == 404
     assert (await (await world.browser(role="billing")).get(MEMBERS)).status == 200
 
 
@@ -91,15 +91,15 @@ async def test_a_newcomer_sets_up_an_account_and_is_in(world: World) -> None:
         "bo@oak.test" in (await owner.get(MEMBERS)).text
         and place.rpartition("/")[2] not in (await owner.get(MEMBERS)).text
     )
-    stranger = Browser(world.app)
-    form = await stranger.get(place)
+    newcomer = Browser(world.app)
+    form = await newcomer.get(place)
     assert "Ada invited bo@oak.test to Fjord. Role: Editor." in form.text
-    weak = await stranger.submit(form, place, **NEW | {"password": "short"})
-    assert weak.status == 400 and "at least 10" in weak.text and COOKIE not in stranger.cookies
-    nameless = await stranger.submit(form, place, **NEW | {"name": " "})
-    assert nameless.status == 400 and COOKIE not in stranger.cookies
-    joined = await stranger.submit(form, place, **NEW)
-    home = await stranger.follow(joined)
+    weak = await newcomer.submit(form, place, **NEW | {"password": "short"})
+    assert weak.status == 400 and "at least 10" in weak.text and COOKIE not in newcomer.cookies
+    nameless = await newcomer.submit(form, place, **NEW | {"name": " "})
+    assert nameless.status == 400 and COOKIE not in newcomer.cookies
+    joined = await newcomer.submit(form, place, **NEW)
+    home = await newcomer.follow(joined)
     assert home.status == 200 and "Welcome to Fjord. Your role: Editor." in home.text and "<img" not in home.text
     user = await world.people.by_email("bo@oak.test")
     assert user is not None and user.verified_at is not None
@@ -110,8 +110,8 @@ async def test_a_newcomer_sets_up_an_account_and_is_in(world: World) -> None:
 async def test_an_account_is_signed_in_to_and_then_joins(world: World) -> None:
     owner, oak = await world.browser(), await world.browser("Oak")
     place = await _invited(world, owner, oak.user.email.upper(), "admin")
-    stranger = Browser(world.app)
-    shown = await stranger.get(place)
+    signed_out = Browser(world.app)
+    shown = await signed_out.get(place)
     assert "already has an account" in shown.text and "Password" not in shown.text.split("<main")[1]
     assert f"/console/sign-in?next={place}" in shown.text
     other = await world.browser("Elm")
@@ -125,7 +125,7 @@ async def test_an_account_is_signed_in_to_and_then_joins(world: World) -> None:
     assert again.status == 404
 
 
-async def test_an_invitation_is_taken_back(world: World) -> None:
+async def test_an_invitation_is_revoked(world: World) -> None:
     owner = await world.browser()
     place = await _invited(world, owner, "bo@oak.test")
     shown = await owner.get(MEMBERS)

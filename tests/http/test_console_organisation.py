@@ -10,8 +10,8 @@ import pytest_asyncio
 from domain.exports.ports import ExportStore
 from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
-from entrypoints.console.pages.audit import differences
-from entrypoints.console.rendering import environment
+from entrypoints.console.pages.audit import list_differences
+from entrypoints.console.rendering import get_environment
 from tests.http.fakes import OPERATOR, World, running
 from tests.support import builders
 
@@ -25,7 +25,7 @@ async def world() -> AsyncIterator[World]:
         yield made
 
 
-async def test_the_audit_log_tells_who_did_what_and_takes_it_back(world: World) -> None:
+async def test_the_audit_log_shows_actors_and_undoes_actions(world: World) -> None:
     browser, client = await world.browser(person="Ada <b>Moreau"), await world.client()
     empty = await browser.get(AUDIT)
     assert empty.status == 200 and "No entries yet" in empty.text
@@ -111,19 +111,19 @@ async def test_settings_are_changed_by_managers_and_audited(world: World) -> Non
         assert refused.status == 400 and field in refused.text
     assert (await editor.get(place)).status == 200
     assert (await editor.submit(await editor.get("/console"), place, name="Mine", api_version="")).status == 403
-    async with world.uow.read(Tenant(world.orgs["Fjord"].id, True)) as tx:
-        own = await tx[OrgStore].own()
+    async with world.uow.begin_reading(Tenant(world.orgs["Fjord"].id, True)) as tx:
+        own = await tx[OrgStore].get_organisation()
     assert own.name == "Fjord & Søn" and own.api_version == "2026-10-01"
     entry = (await (await world.client()).get("/v1/audit-events?action=orgs.change")).json()["data"][0]
     assert entry["before"] == {"name": "Fjord"} and entry["after"]["name"] == "Fjord & Søn"
     assert not entry["undo"]["available"] and entry["undo"]["reason"]
 
 
-async def test_differences_are_told_field_by_field() -> None:
-    told = differences(
+async def test_differences_are_listed_field_by_field() -> None:
+    found = list_differences(
         {"a": {"b": {"c": 1}}, "s": "", "l": [1, 2]}, {"a": {"b": {"c": 2}}, "s": "x", "n": True, "l": [1, 2]}
     )
-    assert [(one.path, one.old, one.new) for one in told] == [
+    assert [(one.path, one.old, one.new) for one in found] == [
         ("a.b.c", "1", "2"),
         ("s", "(empty)", "x"),
         ("n", None, "yes"),
@@ -133,5 +133,5 @@ async def test_differences_are_told_field_by_field() -> None:
 async def test_bars_show_whatever_is_more_than_nothing(world: World) -> None:
     today = world.clock.now().date()
     days = [(today + timedelta(days=n), value) for n, value in enumerate((0, 1, 100_000))]
-    drawn = environment().globals["bars"](days, "Use", str)
+    drawn = get_environment().globals["bars"](days, "Use", str)
     assert re.findall(r'<rect[^>]* height="([^"]+)"', drawn) == ["1.5", "72.0"] and "Nov 21: 1<" in drawn

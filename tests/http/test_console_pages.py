@@ -11,7 +11,7 @@ from domain.catalogue.model import Stream
 from domain.media.ports import MediaStore
 from domain.runs.ports import RunStore
 from entrypoints.console.pages import PAGES
-from entrypoints.console.products import quantity_of
+from entrypoints.console.products import sum_quantities
 from tests.http.fakes import World, running
 from tests.http.sources import shop
 from tests.support import builders
@@ -71,9 +71,9 @@ async def world() -> AsyncIterator[World]:
 def pages_of(made: Seeded) -> list[str]:
     """Every address that is shown with that."""
     plain = [
-        page.rule
+        page.path_pattern
         for page in PAGES
-        if "GET" in page.methods and "<" not in page.rule and page.rule.startswith("/console/catalogue")
+        if "GET" in page.methods and "<" not in page.path_pattern and page.path_pattern.startswith("/console/catalogue")
     ]
     products = [f"/console/catalogue/{product.id}" for product in made.products]
     return ["/console", *plain, *products, *(f"{place}?part=history" for place in products[:3])]
@@ -99,7 +99,7 @@ async def test_no_text_breaks_out_of_any_page(world: World) -> None:
         well_formed(page.text)
 
 
-async def test_the_first_page_tells_what_needs_a_person(world: World) -> None:
+async def test_the_first_page_shows_what_needs_attention(world: World) -> None:
     made = await seeded(world)
     text = (await (await world.browser()).get("/console")).text
     assert ": Degraded" in text and f"/console/sources/{made.sources[1]}" in text and "It said Oak table" in text
@@ -136,7 +136,7 @@ async def test_products_are_found_with_and_without_a_script(world: World) -> Non
         assert (await browser.get(f"/console/catalogue?q={q.replace(' ', '+')}")).status == 200
 
 
-async def test_filters_tell_how_many_there_are_and_narrow(world: World) -> None:
+async def test_filters_show_counts_and_narrow_the_list(world: World) -> None:
     await seeded(world, ("Oak table", "Oak table", "Walnut chair"))
     browser = await world.browser()
     text = (await browser.get("/console/catalogue")).text
@@ -147,7 +147,7 @@ async def test_filters_tell_how_many_there_are_and_narrow(world: World) -> None:
     assert "Walnut chair" not in narrowed and 'aria-current="true"' in narrowed
 
 
-async def test_a_product_shows_offers_beside_each_other_and_what_became_of_them(world: World) -> None:
+async def test_a_product_shows_its_offers_and_their_history(world: World) -> None:
     made = await seeded(world)
     [product] = made.products
     browser = await world.browser()
@@ -156,14 +156,14 @@ async def test_a_product_shows_offers_beside_each_other_and_what_became_of_them(
     assert "€499.00" in page.text and "€459.00" in page.text and page.text.count("Lowest") == 1
     assert 'hx-trigger="load"' in page.text and "part=history" in page.text
     assert "https://cdn.example" in (page.header("content-security-policy") or "")
-    told = await browser.get(f"{place}?part=history")
-    assert "€529.00" in told.text and "<del>" in told.text and 'class="line s0"' in told.text
+    history = await browser.get(f"{place}?part=history")
+    assert "€529.00" in history.text and "<del>" in history.text and 'class="line s0"' in history.text
     part = await browser.get(f"{place}?variant={product.variants[0].id}", hx_request="true", hx_target="history")
     assert part.text.startswith('<section id="history"') and "<del>" in part.text
     other = (await browser.get(f"{place}?variant={product.variants[1].id}")).text
     assert "Offers of Walnut Oak table" in other
-    stranger = await world.browser("Oak")
-    assert (await stranger.get(place)).status == 404
+    outsider = await world.browser("Oak")
+    assert (await outsider.get(place)).status == 404
     assert (await (await world.browser(role="billing")).get(place)).status == 403
 
 
@@ -171,14 +171,14 @@ async def test_a_stored_picture_is_shown_from_here() -> None:
     async with shop() as at:
         product = builders.product(
             "src_" + "0" * 22,
-            at.world.orgs["Fjord"].catalogue(True),
+            at.world.orgs["Fjord"].get_catalogue_id(True),
             "k",
             data={"title": "Sofa", "media": [{"url": "https://a.example/1.jpg"}]},
         )
         await add(at.world.uow, at.tenant, product)
         image = await pictured(at.world.uow, at.tenant, product.id)
         async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
-            await tx[MediaStore].show(100)
+            await tx[MediaStore].rebuild_documents(100)
         browser = await at.world.browser()
         text = (await browser.get(f"/console/catalogue/{product.id}")).text
         assert f"/console/pictures/{image.id}?w=" in text and "a.example" not in text
@@ -199,12 +199,12 @@ async def test_the_row_that_a_product_came_from_is_found_in_what_its_source_sent
         await add(at.world.uow, at.tenant, product)
         place = f"/console/catalogue/{product.id}?part=origin&source={made['id']}"
         browser = await at.world.browser()
-        assert "Nothing of what the source last sent is kept." in (await browser.get(place)).text
+        assert "No data of the source is stored. Start a run first." in (await browser.get(place)).text
         key = "snapshots/x"
         run = builders.run(made["id"], status="succeeded", snapshot=key, stream=Stream.CATALOGUE)
         async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
             await tx[RunStore].add(run)
-        assert "kept no longer" in (await browser.get(place)).text
+        assert "no longer stored" in (await browser.get(place)).text
 
         async def sent() -> AsyncIterator[bytes]:
             yield b"SKU,Memo\nSOFA-2,other\nSOFA-1,<b>as sent</b>\n"
@@ -224,5 +224,7 @@ async def test_the_row_that_a_product_came_from_is_found_in_what_its_source_sent
         ([("in_stock", None)], None),
     ],
 )
-async def test_no_pieces_are_told_where_some_are_not(offers: list[tuple[str, int | None]], pieces: int | None) -> None:
-    assert quantity_of([{"availability": one, "quantity": known} for one, known in offers]) == pieces
+async def test_no_total_stock_is_shown_where_a_quantity_is_unknown(
+    offers: list[tuple[str, int | None]], pieces: int | None
+) -> None:
+    assert sum_quantities([{"availability": one, "quantity": known} for one, known in offers]) == pieces

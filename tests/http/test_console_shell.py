@@ -1,4 +1,4 @@
-"""The console's frame: who gets in, what a form has to carry, what every answer says, and where one is led."""
+"""The console's frame: who gets in, what a form needs, the headers of every response, and redirects."""
 
 import asyncio
 import gc
@@ -20,16 +20,16 @@ from entrypoints.areas.registry import AREAS
 from entrypoints.console.console import Console
 from entrypoints.console.pages import PAGES
 from entrypoints.console.request import ConsoleRequest, parse_query
-from entrypoints.console.security import safe_target
+from entrypoints.console.security import choose_safe_target
 from entrypoints.http.body import IncomingBody
 from entrypoints.http.exchange import Response
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.operations.table import Table
+from entrypoints.operations.table import OperationTable
 from tests.http.browser import COOKIE, HOST, Browser
 from tests.http.fakes import World, running
 
 pytestmark = pytest.mark.asyncio
-PLAIN = [page.rule for page in PAGES if "GET" in page.methods and "<" not in page.rule]
+PLAIN = [page.path_pattern for page in PAGES if "GET" in page.methods and "<" not in page.path_pattern]
 
 
 @pytest_asyncio.fixture
@@ -38,14 +38,14 @@ async def world() -> AsyncIterator[World]:
         yield made
 
 
-async def test_nobody_sees_a_page_without_signing_in_and_comes_back_to_it(world: World) -> None:
-    stranger = Browser(world.app)
+async def test_pages_require_a_sign_in_that_returns_to_them(world: World) -> None:
+    signed_out = Browser(world.app)
     for rule in PLAIN:
-        page = next(page for page in PAGES if page.rule == rule)
-        found = await stranger.get(rule)
-        if page.who != "anybody":
+        page = next(page for page in PAGES if page.path_pattern == rule)
+        found = await signed_out.get(rule)
+        if page.audience != "anybody":
             assert found.status == 303 and (found.header("location") or "").startswith("/console/sign-in"), rule
-    found = await stranger.get("/console/catalogue?q=oak%20table")
+    found = await signed_out.get("/console/catalogue?q=oak%20table")
     assert found.header("location") == "/console/sign-in?next=/console/catalogue%3Fq%3Doak%2520table"
     for cookie in ("svc_session_nonsense", "x" * 9000, 'a"; b'):
         assert (await Browser(world.app, cookie).get("/console")).status == 303
@@ -130,13 +130,13 @@ async def test_a_page_that_fails_names_its_request(world: World, monkeypatch: py
         raise ValueError("broken")
 
     browser = await world.browser()
-    monkeypatch.setattr(type(world.dependencies[Memberships]), "of_user", broken)
+    monkeypatch.setattr(type(world.dependencies[Memberships]), "list_organisations", broken)
     page = await browser.get("/console/organisations")
     assert page.status == 500 and "send the request ID below" in page.text
     assert (page.header("request-id") or "none") in page.text
 
 
-async def test_who_belongs_nowhere_is_told_so(world: World) -> None:
+async def test_a_person_without_an_organisation_sees_a_notice(world: World) -> None:
     browser = await world.browser(None)
     page = await browser.get("/console")
     assert page.status == 403 and "open any organisation" in page.text
@@ -152,12 +152,12 @@ async def test_the_menu_has_what_the_role_may_see(world: World) -> None:
     assert refused.status == 403 and "products:read" in refused.text
 
 
-async def test_what_there_is_not_is_told_on_a_page(world: World) -> None:
+async def test_a_missing_page_has_a_404_page(world: World) -> None:
     browser = await world.browser()
     lost = await browser.get("/console/nowhere/at/all")
     assert lost.status == 404 and "<nav" in lost.text
-    stranger = await Browser(world.app).get("/console/nowhere")
-    assert stranger.status == 404 and "<nav" not in stranger.text
+    signed_out = await Browser(world.app).get("/console/nowhere")
+    assert signed_out.status == 404 and "<nav" not in signed_out.text
     assert (await browser.send("DELETE", "/console", b"", {})).status == 405
     assert (await browser.send("HEAD", "/console", b"", {})).body == b""
 
@@ -194,13 +194,13 @@ async def test_one_is_led_to_our_own_pages_only() -> None:
         "",
         "/console/\x00",
     ):
-        assert safe_target(bad) == "/console"
+        assert choose_safe_target(bad) == "/console"
     for good in (
         "/console",
         "/console/catalogue?q=a%20b",
         "/oauth/authorize?client_id=x&redirect_uri=https://app.test/",
     ):
-        assert safe_target(good) == good
+        assert choose_safe_target(good) == good
 
 
 async def test_a_notice_is_shown_once_and_cannot_be_made_by_others(world: World) -> None:
@@ -237,26 +237,26 @@ HEAD = b'--edge\r\nContent-Disposition: form-data; name="csrf"\r\n\r\ntok\xc3\xa
 
 async def test_a_form_with_files_is_taken_within_its_bounds() -> None:
     body = b"sku,price\r\n" * 300_000
-    values, files = await _sent(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n").form(8 << 20)
+    values, files = await _sent(HEAD, body[:1_000_000], body[1_000_000:], b"\r\n--edge--\r\n").read_form(8 << 20)
     assert values["csrf"] == "tokën" and files["file"].name == "a.csv" and files["file"].size == len(body)
     assert files["file"].file.read() == body
     with pytest.raises(PayloadTooLarge):
-        await _sent(HEAD, body, b"\r\n--edge--\r\n").form(1 << 20)
+        await _sent(HEAD, body, b"\r\n--edge--\r\n").read_form(1 << 20)
     for broken in (
         [b"no form at all"],
         [HEAD],
         [b'--edge\r\nContent-Disposition: form-data; name="q"\r\n\r\n' + b"x" * (2 << 20), b"\r\n--edge--"],
     ):
         with pytest.raises((InvalidRequest, PayloadTooLarge)):
-            await _sent(*broken).form(8 << 20)
+            await _sent(*broken).read_form(8 << 20)
 
 
 def _form_of(kind: str, *parts: bytes) -> ConsoleRequest:
-    asked = _sent(*parts)
-    return replace(asked, headers={"content-type": kind})
+    request = _sent(*parts)
+    return replace(request, headers={"content-type": kind})
 
 
-async def test_no_form_holds_others_up() -> None:
+async def test_no_form_delays_others() -> None:
     plain, mixed = "application/x-www-form-urlencoded", "multipart/form-data; boundary=edge"
     disposition = b"--edge\r\nContent-Disposition: form-data"
     for refused in (
@@ -269,18 +269,18 @@ async def test_no_form_holds_others_up() -> None:
         _form_of(f"{mixed}{'; a=b' * 5000}".replace("=edge", "=" + "e" * 80)),
     ):
         with pytest.raises((InvalidRequest, PayloadTooLarge)):
-            await refused.form(64 << 20)
-    values, _ = await _form_of(plain, b"a=" + b"%41" * 85_000 + b"&b=%00").form(64 << 20)
+            await refused.read_form(64 << 20)
+    values, _ = await _form_of(plain, b"a=" + b"%41" * 85_000 + b"&b=%00").read_form(64 << 20)
     assert values["a"] == "A" * 85_000 and values["b"] == "\ufffd"
 
 
-async def test_a_stranger_sends_little(world: World) -> None:
-    stranger = Browser(world.app)
-    page = await stranger.get("/console/sign-in")
-    assert (await stranger.submit(page, "/console/sign-in", email="a@b.test", password="x" * 40_000)).status == 413
+async def test_an_anonymous_body_is_limited(world: World) -> None:
+    anonymous = Browser(world.app)
+    page = await anonymous.get("/console/sign-in")
+    assert (await anonymous.submit(page, "/console/sign-in", email="a@b.test", password="x" * 40_000)).status == 413
 
 
-async def test_nul_is_no_fault_of_ours(world: World) -> None:
+async def test_nul_is_no_server_error(world: World) -> None:
     browser = await world.browser(role="owner")
     for place in ("/console/catalogue?brand=%00&status=%00", "/console/organisation/members?cursor=%00"):
         assert (await browser.get(place)).status < 500, place
@@ -290,7 +290,7 @@ async def test_nul_is_no_fault_of_ours(world: World) -> None:
 
 async def test_a_file_that_breaks_off_leaves_nothing_on_the_disk(world: World) -> None:
     browser = await world.browser("Elm")
-    console = Console(world.dependencies, Pipeline(world.dependencies, Table(AREAS)), PAGES)
+    console = Console(world.dependencies, Pipeline(world.dependencies, OperationTable(AREAS)), PAGES)
     pieces, before = [HEAD, *[b"x" * 500_000] * 6], _unlinked_files()
     held: list[int] = []
 
@@ -301,7 +301,7 @@ async def test_a_file_that_breaks_off_leaves_nothing_on_the_disk(world: World) -
         return {"type": "http.disconnect"}
 
     headers = {"content-type": "multipart/form-data; boundary=edge", "origin": f"https://{HOST}", "host": HOST}
-    asked = ConsoleRequest(
+    request = ConsoleRequest(
         "POST",
         "/console/sources/new/file",
         "",
@@ -312,7 +312,7 @@ async def test_a_file_that_breaks_off_leaves_nothing_on_the_disk(world: World) -
     )
     gc.disable()  # it is let go of at once, whenever garbage is collected
     try:
-        assert (await console.answer(asked)).status == 400
+        assert (await console.respond(request)).status == 400
         assert held == [len(before) + 1] and _unlinked_files() == before
     finally:
         gc.enable()
@@ -330,10 +330,10 @@ async def test_streams_are_begun_by_get_alone_and_few_to_a_session(world: World)
     browser, place = await world.browser("Elm"), "/console/developers/events/stream/all"
     async with asyncio.timeout(5):
         assert (await browser.send("HEAD", place, b"", {})).body == b""
-    console = Console(world.dependencies, Pipeline(world.dependencies, Table(AREAS)), PAGES)
+    console = Console(world.dependencies, Pipeline(world.dependencies, OperationTable(AREAS)), PAGES)
 
     async def begun() -> Response:
-        return await console.answer(replace(_sent(b""), method="GET", path=place, headers={}, cookies=browser.cookies))
+        return await console.respond(replace(_sent(b""), method="GET", path=place, headers={}, cookies=browser.cookies))
 
     answers = [await begun() for _ in range(8)]  # all at once: none has been read from yet
     streams = [answer.stream for answer in answers if answer.stream is not None]

@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from domain.kernel.ids import new_id
 from domain.outbox.usecases import OutgoingMail
-from domain.people.model import Purpose, User
-from domain.people.usecases.accounts import Accounts
-from domain.people.usecases.sessions import LinkService, Visitor
+from domain.people.model import LinkPurpose, User
+from domain.people.usecases.auth_services import AuthServices
+from domain.people.usecases.sessions import ClientInfo, LinkService
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import World, running
 from tests.support.authenticator import SoftAuthenticator
@@ -35,7 +35,7 @@ async def ingrid(world: World) -> User:
     """An owner of Fjord with a password."""
     user: User = await world.people.add(User(new_id("usr"), "ingrid@fjord.example", "Ingrid", None, world.clock.now()))
     await world.join(user, "Fjord")
-    await world.dependencies[Accounts].passwords.change(user, PASSWORD, None, Visitor("203.0.113.7"))
+    await world.dependencies[AuthServices].passwords.change(user, PASSWORD, None, ClientInfo("203.0.113.7"))
     return user
 
 
@@ -57,21 +57,21 @@ def _next(page: Page) -> str:
 
 
 async def _mail(world: World) -> list[str]:
-    await world.dependencies[Accounts].notices.settled()
+    await world.dependencies[AuthServices].notices.wait_until_idle()
     outgoing = world.dependencies[OutgoingMail]
-    return [outgoing.text(one) for one in await outgoing.latest()]
+    return [outgoing.decrypt_text(one) for one in await outgoing.list_latest()]
 
 
 async def test_one_signs_in_and_is_led_back(world: World, ingrid: User) -> None:
     browser = Browser(world.app)
-    asked = await browser.get("/console/account")
-    page = await browser.follow(asked)
+    redirect = await browser.get("/console/account")
+    page = await browser.follow(redirect)
     sent = {"email": ingrid.email, "password": PASSWORD, "next": page.field("next")}
     entered = await browser.submit(page, "/console/sign-in", **sent)
     assert entered.status == 303 and entered.header("location") == "/console/account"
-    told = [value for name, value in entered.headers if name == "set-cookie" and value.startswith((COOKIE, DEVICE))]
-    assert len(told) == 2 and all(
-        {"HttpOnly", "SameSite=Lax", "Secure", "Path=/"} <= set(one.split("; ")) for one in told
+    cookies = [value for name, value in entered.headers if name == "set-cookie" and value.startswith((COOKIE, DEVICE))]
+    assert len(cookies) == 2 and all(
+        {"HttpOnly", "SameSite=Lax", "Secure", "Path=/"} <= set(one.split("; ")) for one in cookies
     )
     assert "Your account" in (await browser.follow(entered)).text
     assert (await browser.get("/console/sign-in?next=/console/catalogue")).header("location") == "/console/catalogue"
@@ -97,7 +97,7 @@ async def test_wrong_and_unknown_read_alike_and_lead_nowhere_else(world: World, 
     assert seen[0] == seen[1] and "Address or password is wrong" in seen[0]
 
 
-async def test_too_many_tries_are_told_with_the_way_out(world: World, ingrid: User) -> None:
+async def test_too_many_attempts_are_reported_with_the_alternative(world: World, ingrid: User) -> None:
     for _ in range(10):
         await _signed_in(world, password="wrong")
     page = await _signed_in(world)
@@ -155,14 +155,14 @@ async def test_one_time_codes_from_enrolment_to_sign_in_to_the_end(world: World,
     assert (await _signed_in(world)).status == 303
 
 
-async def test_what_touches_security_asks_again_after_a_while(world: World, ingrid: User) -> None:
+async def test_security_settings_require_recent_authentication(world: World, ingrid: User) -> None:
     browser = Browser(world.app)
     await _signed_in(world, browser)
     page = await browser.get("/console/account/password")
     world.clock.advance(timedelta(minutes=16))
     for rule in ("password", "codes", "passkeys"):
-        asked = await browser.get(f"/console/account/{rule}")
-        assert asked.header("location") == f"/console/confirm?next=/console/account/{rule}"
+        response = await browser.get(f"/console/account/{rule}")
+        assert response.header("location") == f"/console/confirm?next=/console/account/{rule}"
     late = await browser.submit(page, "/console/account/password", password=OTHER)
     assert late.header("location") == "/console/confirm?next=/console/account/password"
     for rule in (
@@ -175,10 +175,10 @@ async def test_what_touches_security_asks_again_after_a_while(world: World, ingr
     ):
         assert "/console/confirm" in ((await browser.submit(page, f"/console/account/{rule}")).header("location") or "")
     confirm = await browser.follow(late)
-    told = {"next": _next(confirm)}
-    assert (await browser.submit(confirm, "/console/confirm", password="wrong", **told)).status == 403
+    fields = {"next": _next(confirm)}
+    assert (await browser.submit(confirm, "/console/confirm", password="wrong", **fields)).status == 403
     before = browser.cookies[COOKIE]
-    proved = await browser.submit(confirm, "/console/confirm", password=PASSWORD, **told)
+    proved = await browser.submit(confirm, "/console/confirm", password=PASSWORD, **fields)
     assert browser.cookies[COOKIE] != before and await world.sessions.find(before) is None, "a new session's secret"
     assert "New password" in (await browser.follow(proved)).text
     confirm = await browser.get("/console/confirm")
@@ -187,7 +187,7 @@ async def test_what_touches_security_asks_again_after_a_while(world: World, ingr
     ) == "/console"
 
 
-async def test_another_password_ends_other_sessions_and_is_told_by_mail(world: World, ingrid: User) -> None:
+async def test_a_password_change_ends_other_sessions_and_is_reported_by_mail(world: World, ingrid: User) -> None:
     browser, other = Browser(world.app), Browser(world.app)
     await _signed_in(world, browser)
     await _signed_in(world, other)
@@ -223,7 +223,7 @@ async def test_a_forgotten_password_is_set_by_a_link(world: World, ingrid: User)
 
 async def test_a_link_is_used_by_its_button_alone(world: World, ingrid: User) -> None:
     org = world.orgs["Fjord"].id
-    _, secret = await world.dependencies[LinkService].make(ingrid, Purpose.SIGN_IN, org)
+    _, secret = await world.dependencies[LinkService].create(ingrid, LinkPurpose.SIGN_IN, org)
     scanner, browser = Browser(world.app), Browser(world.app)
     for method in ("GET", "HEAD"):
         await scanner.send(method, f"/console/link/{secret}", b"", {})
@@ -250,45 +250,45 @@ async def test_sessions_are_seen_and_ended(world: World, ingrid: User) -> None:
     for browser in browsers[1:]:
         assert await world.sessions.find(browser.cookies[COOKIE]) is None
     other = await world.browser("Oak")
-    own = (await world.sessions.list_of(ingrid.id))[0].id
+    own = (await world.sessions.list_active(ingrid.id))[0].id
     foreign = await other.submit(await other.get("/console/account"), f"/console/account/sessions/{own}/end")
     assert foreign.status == 404 and (await here.get("/console/account")).status == 200
 
 
 async def test_a_passkey_is_added_used_renamed_and_removed(world: World, ingrid: User) -> None:
-    device, browser, stranger = SoftAuthenticator("https://api.joinery.test"), Browser(world.app), Browser(world.app)
+    device, browser, signed_out = SoftAuthenticator("https://api.joinery.test"), Browser(world.app), Browser(world.app)
     await _signed_in(world, browser)
     page = await browser.get("/console/account/passkeys")
 
-    async def asked(browser: Browser, page: Page, place: str) -> tuple[str, str]:
+    async def request_options(browser: Browser, page: Page, place: str) -> tuple[str, str]:
         options = (await browser.submit(page, place)).text
         return options, json.loads(options)["challenge"]
 
-    options, challenge = await asked(browser, page, "/console/account/passkeys/options")
+    options, challenge = await request_options(browser, page, "/console/account/passkeys/options")
     made = {"answer": device.create(options), "challenge": challenge, "name": "<Laptop>"}
     added = await browser.follow(await browser.submit(page, "/console/account/passkeys", **made))
     assert "&lt;Laptop&gt;" in added.text
     assert (await browser.submit(page, "/console/account/passkeys", **made)).status == 403, "the challenge is used up"
 
-    form = await stranger.get("/console/sign-in")
-    options, challenge = await asked(stranger, form, "/console/sign-in/passkey/options")
+    form = await signed_out.get("/console/sign-in")
+    options, challenge = await request_options(signed_out, form, "/console/sign-in/passkey/options")
     signed = {"answer": device.get(options), "challenge": challenge, "next": "/console/account"}
-    entered = await stranger.submit(form, "/console/sign-in/passkey", **signed)
-    assert entered.header("location") == "/console/account" and stranger.cookies[COOKIE]
+    entered = await signed_out.submit(form, "/console/sign-in/passkey", **signed)
+    assert entered.header("location") == "/console/account" and signed_out.cookies[COOKIE]
     again = await Browser(world.app).submit(form, "/console/sign-in/passkey", **signed)
     assert again.status == 403 and "another way" in again.text
 
     world.clock.advance(timedelta(minutes=16))
-    confirm = await stranger.get("/console/confirm?next=/console/account/passkeys")
-    options, challenge = await asked(stranger, confirm, "/console/confirm/options")
+    confirm = await signed_out.get("/console/confirm?next=/console/account/passkeys")
+    options, challenge = await request_options(signed_out, confirm, "/console/confirm/options")
     proved = {"answer": device.get(options), "challenge": challenge, "next": _next(confirm)}
-    page = await stranger.follow(await stranger.submit(confirm, "/console/confirm", **proved))
+    page = await signed_out.follow(await signed_out.submit(confirm, "/console/confirm", **proved))
     (id_,) = set(re.findall(r"pky_\w+", page.text))
-    renamed = await stranger.submit(page, f"/console/account/passkeys/{id_}/rename", name="Phone")
-    assert "Phone" in (await stranger.follow(renamed)).text
-    assert (await stranger.submit(page, f"/console/account/passkeys/{id_}/remove")).status == 303
-    assert (await stranger.submit(page, f"/console/account/passkeys/{id_}/remove")).status == 404
-    events = unescape((await stranger.get("/console/account")).text)
+    renamed = await signed_out.submit(page, f"/console/account/passkeys/{id_}/rename", name="Phone")
+    assert "Phone" in (await signed_out.follow(renamed)).text
+    assert (await signed_out.submit(page, f"/console/account/passkeys/{id_}/remove")).status == 303
+    assert (await signed_out.submit(page, f"/console/account/passkeys/{id_}/remove")).status == 404
+    events = unescape((await signed_out.get("/console/account")).text)
     assert "Passkey added: <Laptop>" in events and "Passkey removed" in events
 
 
@@ -296,9 +296,9 @@ async def test_an_account_without_an_organisation_has_its_pages(world: World) ->
     browser = await world.browser(None)
     page = await browser.get("/console/account")
     assert page.status == 200 and "<nav" not in page.text
-    renamed = await browser.submit(page, "/console/account/name", name="  Ada   Lovelace ")
+    renamed = await browser.submit(page, "/console/account/profile", name="  Ada   Lovelace ")
     assert 'value="Ada Lovelace"' in (await browser.follow(renamed)).text
     world.clock.advance(timedelta(minutes=16))
-    assert "Set a password by email" in (await browser.get("/console/confirm")).text
+    assert "Email a link to set a password" in (await browser.get("/console/confirm")).text
     for place in ("/console/account/passkeys", "/console/account/codes"):
         assert "/console/confirm" in ((await browser.get(place)).header("location") or "")

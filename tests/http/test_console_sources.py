@@ -176,7 +176,7 @@ async def test_a_shop_is_tried_before_it_is_connected(desk: Desk) -> None:
     }
     looked = await owner.submit(form, "/console/sources/new/shop", do="look", **typed)
     assert "Oak chair" in looked.text and "tok-secret" not in looked.text and "<script>alert" not in looked.text
-    assert desk.shop.services.connectors.asked[-1].credentials == {"token": "tok-secret"}
+    assert desk.shop.services.connectors.tasks[-1].credentials == {"token": "tok-secret"}
     assert (await desk.shop.client.get("/v1/sources")).json()["data"] == []
     desk.shop.services.connectors.feed = FetchFailed("credentials_refused", "The shop refuses the token.")
     refused = await owner.submit(looked, "/console/sources/new/shop", do="connect", **typed)
@@ -210,11 +210,11 @@ async def test_mail_push_and_addresses(desk: Desk) -> None:
     assert pushed.status == 303
     probe = await owner.submit(form, "/console/sources/new/address", url="vendor.example")
     looking = await owner.follow(probe)
-    assert "Waiting for a worker" in looking.text and "/progress" in looking.text and "Refresh" in looking.text
+    assert "Waiting to start" in looking.text and "/progress" in looking.text and "Refresh" in looking.text
     assert (await owner.submit(form, "/console/sources/new/address", url="http://127.0.0.1/")).status == 422
 
 
-async def test_what_is_wrong_is_told_in_words_and_nothing_of_a_feed_is_markup(desk: Desk) -> None:
+async def test_errors_are_explained_and_feed_content_is_escaped(desk: Desk) -> None:
     source = await desk.shop.create(name=HOSTILE)
     await desk.shop.change(
         source["id"], status="blocked", status_reason=StatusReason("fetch_refused", f"403 {HOSTILE}")
@@ -240,7 +240,7 @@ async def test_what_is_wrong_is_told_in_words_and_nothing_of_a_feed_is_markup(de
         assert page.status == 200 and "<script>alert" not in page.text and "&lt;script&gt;" in page.text, path
 
 
-async def test_columns_are_reviewed_beside_their_cells(desk: Desk) -> None:
+async def test_columns_are_reviewed_with_their_cells(desk: Desk) -> None:
     source = await desk.shop.create(**FILE_SOURCE, config={"currency": "usd"})
     samples = (("A-1", "80 cm", HOSTILE),)
     mapping = builders.mapping(source["id"], "Item No.", "Breite", HOSTILE, samples=samples, stream=Stream.CATALOGUE)
@@ -263,8 +263,11 @@ async def test_columns_are_reviewed_beside_their_cells(desk: Desk) -> None:
         **{"field.0": "sku", "settings.0": "", "field.1": "dimensions.width", "settings.1": "unit=cm", "field.2": ""},
     )
     assert kept.status == 303, kept.text
-    told = (await desk.shop.client.get(f"/v1/mappings/{mapping.id}")).json()
-    assert told["status"] == "confirmed" and [one["field"] for one in told["columns"]] == ["sku", "dimensions.width"]
+    stored = (await desk.shop.client.get(f"/v1/mappings/{mapping.id}")).json()
+    assert stored["status"] == "confirmed" and [one["field"] for one in stored["columns"]] == [
+        "sku",
+        "dimensions.width",
+    ]
 
 
 async def test_a_run_that_is_over_ends_its_stream(desk: Desk) -> None:
@@ -272,7 +275,7 @@ async def test_a_run_that_is_over_ends_its_stream(desk: Desk) -> None:
     run = (await desk.shop.client.post(f"/v1/sources/{source['id']}/runs", {})).json()
     async with desk.shop.world.uow.begin(desk.shop.tenant, OPERATOR) as tx:
         stored: Any = await tx[RunStore].get(run["id"])
-        await tx[RunStore].save(stored.ended("succeeded", tx.now))
+        await tx[RunStore].save(stored.with_end("succeeded", tx.now))
     stream = await desk.owner.get(f"/console/runs/{run['id']}/progress")
     assert stream.header("content-type") == "text/event-stream; charset=utf-8"
     assert stream.text.startswith("event: show\ndata: ") and stream.text.endswith("event: end\ndata: reload\n\n")

@@ -9,8 +9,8 @@ from html import unescape
 import pytest
 import pytest_asyncio
 
-from domain.people.model import Method
-from domain.people.usecases.sessions import Visitor
+from domain.people.model import AuthMethod
+from domain.people.usecases.sessions import ClientInfo
 from tests.http.browser import Browser
 from tests.http.sources import Shop, shop
 from tests.http.test_console_pages import well_formed
@@ -46,7 +46,7 @@ class Desk:
 async def desk() -> AsyncIterator[Desk]:
     async with shop() as at:
         made = await large(at.world.dependencies, at.world.orgs["Fjord"], 1_500)
-        _, cookie = await at.world.sessions.begin(made.owner, [Method.PASSWORD], Visitor("203.0.113.7"))
+        _, cookie = await at.world.sessions.start(made.owner, [AuthMethod.PASSWORD], ClientInfo("203.0.113.7"))
         yield Desk(at, made, Browser(at.world.app, cookie, made.owner))
 
 
@@ -84,8 +84,8 @@ async def test_every_picture_is_reached(desk: Desk) -> None:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_every_problem_is_reached_word_by_word_and_in_the_sheet(desk: Desk) -> None:
     few = desk.made.runs[1]
-    told = await desk.walk(f"/console/runs/{few.id}", "from=")
-    assert len({key for text in told for key in re.findall(r'class="mono">(OAK-\d+)<', text)}) == len(few.problems)
+    shown = await desk.walk(f"/console/runs/{few.id}", "from=")
+    assert len({key for text in shown for key in re.findall(r'class="mono">(OAK-\d+)<', text)}) == len(few.problems)
     sheets = await desk.walk(f"/console/runs/{few.id}/sheet", "from=")
     lines = {line for text in sheets for line in re.findall(r"line=(\d+)", text)}
     assert {str(one.line) for one in few.problems} <= lines
@@ -100,8 +100,8 @@ async def test_a_line_of_the_sheet_is_shown_whole(desk: Desk) -> None:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_all_of_an_event_and_of_an_audit_entry_is_reached(desk: Desk) -> None:
     event, entry = desk.made.event, desk.made.audited[0]
-    told = "".join(await desk.walk(f"/console/developers/events/{event.subject}/{event.id}", "from="))
-    assert "attributes.field_39" in told
+    shown = "".join(await desk.walk(f"/console/developers/events/{event.subject}/{event.id}", "from="))
+    assert "attributes.field_39" in shown
     fields = "".join(await desk.walk(f"/console/organisation/audit/{entry}", "from="))
     assert len(set(re.findall(r"<code>(field_\d+)</code>", fields))) == 40
     other = await desk.shop.world.browser("Oak")
@@ -120,8 +120,8 @@ async def test_what_is_chosen_of_columns_goes_along_and_is_confirmed_together(de
     sent = {"from": "20", "field.1": "title", "settings.1": "", "field.21": "brand", "settings.21": ""}
     kept = await owner.submit(further, place, **sent)
     assert kept.status == 303, kept.text
-    told = (await desk.shop.client.get(f"/v1/mappings/{mapping.id}")).json()
-    fields = {column["position"]: column["field"] for column in told["columns"]}
+    stored = (await desk.shop.client.get(f"/v1/mappings/{mapping.id}")).json()
+    fields = {column["position"]: column["field"] for column in stored["columns"]}
     assert (fields[1], fields[21]) == ("title", "brand")
     whole = await owner.get(f"{place}?column=1")
     assert mapping.samples[0][1].rstrip() in unescape(whole.text)

@@ -9,7 +9,7 @@ import pytest
 
 from domain.kernel.ids import new_id
 from entrypoints.http import representations as content_coding
-from entrypoints.http.representations import INLINE, LEAST, is_packed, packed
+from entrypoints.http.representations import MAX_INLINE_BYTES, MIN_COMPRESSED_BYTES, compress, should_compress
 from tests.http import toys
 from tests.http.client import Answer, Client
 from tests.http.fakes import World
@@ -52,9 +52,9 @@ PAGE = "/v1/things?limit=100"
     ],
 )
 async def test_who_gets_it(accept: str | None, large: bool, small: bool) -> None:
-    assert is_packed(accept, LEAST) is large
-    assert is_packed(accept, LEAST - 1) is small
-    assert not is_packed(accept, 0)
+    assert should_compress(accept, MIN_COMPRESSED_BYTES) is large
+    assert should_compress(accept, MIN_COMPRESSED_BYTES - 1) is small
+    assert not should_compress(accept, 0)
 
 
 def _same(plain: Answer, packed: Answer) -> None:
@@ -126,16 +126,18 @@ async def test_repetitions(client: Client) -> None:
     assert len(toys.CALLS) == 1
 
 
-async def test_large_bodies_are_packed_beside_the_loop(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_bodies_are_compressed_outside_the_event_loop(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads: list[threading.Thread] = []
 
     def watched(body: bytes) -> bytes:
         threads.append(threading.current_thread())
-        return packed(body)
+        return compress(body)
 
-    monkeypatch.setattr(content_coding, "packed", watched)
+    monkeypatch.setattr(content_coding, "compress", watched)
     path = f"/v1/things/{new_id('src')}/poke"
-    for size in (INLINE // 2, INLINE):
+    for size in (MAX_INLINE_BYTES // 2, MAX_INLINE_BYTES):
         answer = await client.post(path, {"a": "a" * size}, accept_encoding="gzip")
         assert answer.headers["content-encoding"] == "gzip"
         assert gzip.decompress(answer.body).count(b"a") > size
@@ -157,13 +159,13 @@ def built() -> None:
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("path", ["/docs/", "/openapi.json", "/docs/errors"])
 async def test_pages(world: World, path: str) -> None:
-    stranger = world.stranger()
-    plain, small = await stranger.get(path), await stranger.get(path, accept_encoding="gzip")
+    anonymous = world.bare_client()
+    plain, small = await anonymous.get(path), await anonymous.get(path, accept_encoding="gzip")
     _same(plain, small)
     assert small.headers["etag"] == plain.headers["etag"][:-1] + '-gzip"'
-    assert (await stranger.get(path, accept_encoding="gzip;q=0")).body == plain.body
+    assert (await anonymous.get(path, accept_encoding="gzip;q=0")).body == plain.body
     for held in (plain.headers["etag"], small.headers["etag"]):
-        answer = await stranger.get(path, accept_encoding="gzip", if_none_match=held)
+        answer = await anonymous.get(path, accept_encoding="gzip", if_none_match=held)
         assert (answer.status, answer.headers["etag"]) == (304, small.headers["etag"])
 
 

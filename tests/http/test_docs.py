@@ -7,8 +7,8 @@ import pytest
 
 from domain.kernel.errors import DomainError
 from entrypoints.areas.registry import AREAS
-from entrypoints.clients.shipped import WHEEL
-from entrypoints.http.representations import OPEN, PublicFile
+from entrypoints.clients.distribution import WHEEL
+from entrypoints.http.representations import OPEN_CORS_HEADERS, PublicFile
 from entrypoints.operations.codes import CODES, FIELD_CODES
 from tests.http.client import Client
 from tests.http.fakes import World, running
@@ -27,40 +27,40 @@ async def test_every_error_code_has_a_page(world: World) -> None:
     overview = site().read("/docs/errors")[1].decode()  # type: ignore[index]
     for code in CODES:
         assert f"errors/{code}" in overview
-        led = await world.stranger().get(f"/errors/{code}")
+        led = await world.bare_client().get(f"/errors/{code}")
         assert (led.status, led.headers["location"]) == (302, f"/docs/errors/{code}")
-        assert (await world.stranger().get(led.headers["location"])).status == 200
-    assert (await world.stranger().get("/errors/no_such_code")).status == 404
+        assert (await world.bare_client().get(led.headers["location"])).status == 200
+    assert (await world.bare_client().get("/errors/no_such_code")).status == 404
 
 
 async def test_every_code_of_a_field_has_words(world: World) -> None:
-    overview = (await world.stranger().get("/docs/errors")).body.decode()
+    overview = (await world.bare_client().get("/docs/errors")).body.decode()
     for code in FIELD_CODES:
         assert f'<span class="pre">{code}</span>' in overview
 
 
 async def test_openapi(world: World) -> None:
-    answer = await world.stranger().get("/openapi.json")
+    answer = await world.bare_client().get("/openapi.json")
     assert answer.json()["openapi"] == "3.1.0"
     assert answer.headers["access-control-allow-origin"] == "*"
-    again = await world.stranger().get("/openapi.json", if_none_match=answer.headers["etag"])
+    again = await world.bare_client().get("/openapi.json", if_none_match=answer.headers["etag"])
     assert (again.status, again.body) == (304, b"")
-    packed = await world.stranger().get("/openapi.json", accept_encoding="gzip")
+    packed = await world.bare_client().get("/openapi.json", accept_encoding="gzip")
     assert gzip.decompress(packed.body) == answer.body
 
 
 async def test_home_and_lost_pages(world: World) -> None:
-    home = await world.stranger().get("/")
+    home = await world.bare_client().get("/")
     assert (home.status, home.headers["location"]) == (302, "/docs/")
     for path in ("/nothing", "/errors/nonsense", "/docs/x", "/v2/things"):
-        lost = await world.stranger().get(path)
+        lost = await world.bare_client().get(path)
         assert (lost.status, lost.code) == (404, "not_found")
         assert lost.headers["content-type"] == "application/problem+json"
         assert lost.headers["request-id"] == lost.json()["request_id"]
-    refused = await world.stranger().send("POST", "/docs")
+    refused = await world.bare_client().send("POST", "/docs")
     assert (refused.status, refused.code) == (405, "method_not_allowed")
     assert "GET" in refused.headers["allow"]
-    assert (await world.stranger().send("HEAD", "/docs")).body == b""
+    assert (await world.bare_client().send("HEAD", "/docs")).body == b""
 
 
 async def test_health() -> None:
@@ -72,14 +72,14 @@ async def test_health() -> None:
         return True
 
     async with running(readiness={"database": database}) as world:
-        visitor = world.stranger()
-        assert (await visitor.get("/healthz")).json() == {"status": "ok"}
-        assert (await visitor.get("/readyz")).json() == {"status": "ready", "down": [], "checks": {"database": "up"}}
+        anonymous = world.bare_client()
+        assert (await anonymous.get("/healthz")).json() == {"status": "ok"}
+        assert (await anonymous.get("/readyz")).json() == {"status": "ready", "down": [], "checks": {"database": "up"}}
         up["database"] = False
-        answer = await visitor.get("/readyz")
+        answer = await anonymous.get("/readyz")
         assert answer.status == 503
         assert answer.json() == {"status": "down", "down": ["database"], "checks": {"database": "down"}}
-        assert (await visitor.get("/healthz")).status == 200
+        assert (await anonymous.get("/healthz")).status == 200
 
 
 async def test_readiness_is_looked_at_a_few_times_a_second() -> None:
@@ -91,11 +91,11 @@ async def test_readiness_is_looked_at_a_few_times_a_second() -> None:
         return True
 
     async with running(readiness={"database": database}) as world:
-        visitor = world.stranger()
-        answers = await asyncio.gather(*[visitor.get("/readyz") for _ in range(100)])
+        anonymous = world.bare_client()
+        answers = await asyncio.gather(*[anonymous.get("/readyz") for _ in range(100)])
         assert {answer.status for answer in answers} == {200} and len(looks) == 1
         for _ in range(60):
-            await visitor.get("/readyz")
+            await anonymous.get("/readyz")
         assert len(looks) < 40
 
 
@@ -109,7 +109,7 @@ async def test_metrics(world: World, client: Client) -> None:
     assert 'joinery_http_request_seconds_bucket{le="+Inf",route="/v1/things"} 1.0' in text
     assert "joinery_http_in_flight 0.0" in text
     assert "joinery_match_queue_variants 0.0" in text and "joinery_match_queue_oldest_seconds 0.0" in text
-    assert (await world.stranger().get("/metrics")).status == 404
+    assert (await world.bare_client().get("/metrics")).status == 404
     assert (await local.get("/metrics", x_forwarded_for="127.0.0.1")).status == 404
 
 
@@ -120,25 +120,25 @@ async def test_methods_are_bounded_in_metrics(world: World, client: Client) -> N
     assert "BREW" not in text
 
 
-async def test_a_file_is_packed_for_those_who_ask() -> None:
-    file = PublicFile(b"text/plain", b"oak " * 1000, [], packs=True)
-    plain = file.answer()
-    assert plain.body == b"oak " * 1000 and "_small" not in vars(file), "nobody has asked"
-    small = file.answer("", "gzip")
-    assert gzip.decompress(small.body) == plain.body and small.header("content-length") == str(len(small.body))
+async def test_a_file_is_compressed_on_request() -> None:
+    file = PublicFile(b"text/plain", b"oak " * 1000, [], allow_gzip=True)
+    plain = file.respond()
+    assert plain.body == b"oak " * 1000 and "_compressed_body" not in vars(file), "nobody has asked"
+    small = file.respond("", "gzip")
+    assert gzip.decompress(small.body) == plain.body and small.find_header("content-length") == str(len(small.body))
     for answer in (plain, small):
-        again = file.answer(str(answer.header("etag")), "gzip")
-        assert (again.status, again.body, again.header("etag")) == (304, b"", small.header("etag"))
-    as_it_is = PublicFile(b"text/plain", plain.body, OPEN).answer("", "gzip")
-    assert as_it_is.body == plain.body and as_it_is.header("vary") is None
+        again = file.respond(str(answer.find_header("etag")), "gzip")
+        assert (again.status, again.body, again.find_header("etag")) == (304, b"", small.find_header("etag"))
+    as_it_is = PublicFile(b"text/plain", plain.body, OPEN_CORS_HEADERS).respond("", "gzip")
+    assert as_it_is.body == plain.body and as_it_is.find_header("vary") is None
 
 
 async def test_files_that_anybody_may_read_know_their_validators() -> None:
     paths = ("/docs/", "/openapi.json", "/.well-known/oauth-protected-resource", f"/docs/clients/{WHEEL}")
     async with running(areas=AREAS) as world:
-        visitor = world.stranger()
+        anonymous = world.bare_client()
         for path in paths:
-            answer = await visitor.get(path)
-            assert (await visitor.get(path, if_none_match=answer.headers["etag"])).status == 304, path
-            head = await visitor.send("HEAD", path)
+            answer = await anonymous.get(path)
+            assert (await anonymous.get(path, if_none_match=answer.headers["etag"])).status == 304, path
+            head = await anonymous.send("HEAD", path)
             assert (head.status, head.body) == (200, b""), path

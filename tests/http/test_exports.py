@@ -1,4 +1,4 @@
-"""Exports over HTTP, through the whole application: what is refused, and files that say what the API says."""
+"""Exports over HTTP, through the whole application: what is refused, and files that equal the API's lists."""
 
 import asyncio
 import gzip
@@ -14,16 +14,16 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from domain.exports.model import CARRY_OUT
+from domain.exports.model import EXECUTE_EXPORT
 from domain.exports.ports import ExportStore
-from domain.jobs.model import lane_of
-from domain.jobs.ports import Dispatch
+from domain.jobs.model import build_lane_name
+from domain.jobs.ports import JobDispatcher
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from entrypoints.areas import exports
 from entrypoints.areas.registry import AREAS
-from entrypoints.operations.operation import handlers_of
+from entrypoints.operations.operation import create_handlers
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support import builders
@@ -43,7 +43,7 @@ class Desk:
     def tenant(self) -> Tenant:
         return self.furnished.tenant
 
-    async def ask(self, body: Any, client: Client | None = None, **headers: str) -> Answer:
+    async def request_export(self, body: Any, client: Client | None = None, **headers: str) -> Answer:
         given = {"idempotency_key": new_id("req"), **headers}
         return await (client or self.furnished.client).send_json("POST", "/v1/exports", body, **given)
 
@@ -54,12 +54,12 @@ class Desk:
 
     async def made(self, body: Any) -> Any:
         """The export, carried out."""
-        asked = (await self.ask(body)).json()
+        created = (await self.request_export(body)).json()
         dependencies = self.world.dependencies
-        lane = lane_of(self.tenant.org, "exports:live")
-        for job in await dependencies[Dispatch].claim(lane, 5, exports.LATE):
-            await handlers_of([exports.AREA], dependencies)[CARRY_OUT](job, asyncio.Event())
-        return await self.get(f"/v1/exports/{asked['id']}")
+        lane = build_lane_name(self.tenant.org, "exports:live")
+        for job in await dependencies[JobDispatcher].claim(lane, 5, exports.MAX_EXPORT_WAIT):
+            await create_handlers([exports.AREA], dependencies)[EXECUTE_EXPORT](job, asyncio.Event())
+        return await self.get(f"/v1/exports/{created['id']}")
 
     async def file(self, url: str) -> bytes:
         split = urlsplit(url)
@@ -71,11 +71,11 @@ class Desk:
         """Every file's lines by dataset, held against the manifest."""
         files = {file["dataset"]: await self.file(file["url"]) for file in export["files"]}
         manifest = [json.loads(line) for line in gzip.decompress(files["manifest"]).splitlines()]
-        assert [said["dataset"] for said in manifest] == [file["dataset"] for file in export["files"][:-1]]
-        for said, file in zip(manifest, export["files"], strict=False):
-            data = files[said["dataset"]]
-            assert (said["bytes"], said["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
-            assert said["rows"] == file["rows"] == len(gzip.decompress(data).splitlines())
+        assert [entry["dataset"] for entry in manifest] == [file["dataset"] for file in export["files"][:-1]]
+        for entry, file in zip(manifest, export["files"], strict=False):
+            data = files[entry["dataset"]]
+            assert (entry["bytes"], entry["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+            assert entry["rows"] == file["rows"] == len(gzip.decompress(data).splitlines())
         return {name: gzip.decompress(data).splitlines() for name, data in files.items()}
 
 
@@ -98,14 +98,16 @@ async def _items(desk: Desk, path: str) -> list[bytes]:
     return [bytes(item) for item in msgspec.json.decode(answer.body, type=Page).data]
 
 
-async def test_a_products_export_says_what_the_list_says(desk: Desk) -> None:
-    answer = await desk.ask({"kind": "products"})
-    asked = answer.json()
-    assert answer.status == 202 and answer.headers["location"].endswith(f"/v1/exports/{asked['id']}")
-    assert asked["status"] == "pending" and asked["files"] == [] and asked["filters"] == {} and asked["rows"] == 0
+async def test_a_products_export_equals_the_list(desk: Desk) -> None:
+    answer = await desk.request_export({"kind": "products"})
+    created = answer.json()
+    assert answer.status == 202 and answer.headers["location"].endswith(f"/v1/exports/{created['id']}")
+    assert (
+        created["status"] == "pending" and created["files"] == [] and created["filters"] == {} and created["rows"] == 0
+    )
     made = await desk.made({"kind": "products", "filters": {"updated_since": "2020-01-01T00:00:00+02:00"}})
     assert made["filters"] == {"updated_since": "2019-12-31T22:00:00.000Z"}
-    first = await desk.get(f"/v1/exports/{asked['id']}")
+    first = await desk.get(f"/v1/exports/{created['id']}")
     for export in (made, first):
         assert export["status"] == "succeeded" and export["livemode"] is True and export["expires_at"]
         found = await desk.lines(export)
@@ -117,7 +119,7 @@ async def test_a_products_export_says_what_the_list_says(desk: Desk) -> None:
     assert [one["id"] for one in listed["data"][:2]] == [made["id"], first["id"]]
 
 
-async def test_an_organisation_s_export_says_what_every_list_says(desk: Desk) -> None:
+async def test_an_organisation_s_export_equals_every_list(desk: Desk) -> None:
     made = await desk.made({"kind": "organisation"})
     assert made["status"] == "succeeded", made
     found = await desk.lines(made)
@@ -142,22 +144,22 @@ async def test_an_organisation_s_export_says_what_every_list_says(desk: Desk) ->
 
 
 async def test_what_is_refused(desk: Desk) -> None:
-    assert (await desk.ask({"kind": "everything"})).status == 400
-    assert (await desk.ask({})).status == 400
-    assert (await desk.ask({"kind": "products", "filters": {"brand": "x"}})).status == 400
-    assert (await desk.ask({"kind": "products", "filters": {"updated_since": "yesterday"}})).status == 400
-    filtered = await desk.ask({"kind": "organisation", "filters": {"updated_since": "2026-01-01T00:00:00Z"}})
+    assert (await desk.request_export({"kind": "everything"})).status == 400
+    assert (await desk.request_export({})).status == 400
+    assert (await desk.request_export({"kind": "products", "filters": {"brand": "x"}})).status == 400
+    assert (await desk.request_export({"kind": "products", "filters": {"updated_since": "yesterday"}})).status == 400
+    filtered = await desk.request_export({"kind": "organisation", "filters": {"updated_since": "2026-01-01T00:00:00Z"}})
     assert (filtered.status, filtered.json()["code"]) == (422, "unprocessable")
     assert filtered.json()["errors"][0]["field"] == "filters"
 
     some = await desk.world.client(desk.tenant, restricted=True, scopes=frozenset({"exports:write", "sources:read"}))
-    missing = await desk.ask({"kind": "products"}, some)
+    missing = await desk.request_export({"kind": "products"}, some)
     assert (missing.status, missing.json()["code"]) == (403, "permission_denied")
-    lacking = await desk.ask({"kind": "organisation"}, some)
+    lacking = await desk.request_export({"kind": "organisation"}, some)
     assert (lacking.status, lacking.json()["code"]) == (403, "insufficient_scope")
     assert "webhooks:read" in lacking.json()["detail"] and "sources:read" not in lacking.json()["detail"]
     reader = await desk.world.client(desk.tenant, restricted=True, scopes=frozenset({"exports:read"}))
-    assert (await desk.ask({"kind": "products"}, reader)).json()["code"] == "permission_denied"
+    assert (await desk.request_export({"kind": "products"}, reader)).json()["code"] == "permission_denied"
 
     unknown = await desk.furnished.client.send_json("GET", f"/v1/exports/{new_id('exp')}", None)
     assert unknown.status == 404
@@ -165,30 +167,30 @@ async def test_what_is_refused(desk: Desk) -> None:
 
 async def test_a_fourth_open_one_is_refused_and_modes_are_counted_apart(desk: Desk) -> None:
     for _ in range(3):
-        assert (await desk.ask({"kind": "organisation"})).status == 202
-    fourth = await desk.ask({"kind": "products"})
+        assert (await desk.request_export({"kind": "organisation"})).status == 202
+    fourth = await desk.request_export({"kind": "products"})
     assert (fourth.status, fourth.json()["code"]) == (409, "conflict")
     test = await desk.world.client(Tenant(desk.tenant.org, False))
-    assert (await desk.ask({"kind": "products"}, test)).status == 202
+    assert (await desk.request_export({"kind": "products"}, test)).status == 202
 
 
 async def test_a_plan_without_bulk_exports(desk: Desk) -> None:
     organisation: Organisation = await desk.world.organisation("free")
     client = await desk.world.client(Tenant(organisation.id, True))
-    refused = await desk.ask({"kind": "products"}, client)
+    refused = await desk.request_export({"kind": "products"}, client)
     assert (refused.status, refused.json()["code"]) == (403, "feature_unavailable")
-    assert (await desk.ask({"kind": "organisation"}, client)).status == 202
+    assert (await desk.request_export({"kind": "organisation"}, client)).status == 202
 
 
 async def test_trying_and_repeating(desk: Desk) -> None:
-    tried = await desk.ask({"kind": "products"}, service_dry_run="explain")
+    tried = await desk.request_export({"kind": "products"}, service_dry_run="explain")
     preview = tried.json()
     assert tried.status == 200 and [job["kind"] for job in preview["jobs"]] == ["exports.carry_out"]
     assert preview["changes"][0]["object"] == "export"
-    dry = await desk.ask({"kind": "products"}, service_dry_run="true")
+    dry = await desk.request_export({"kind": "products"}, service_dry_run="true")
     assert dry.status == 202 and (await desk.get("/v1/exports"))["data"][0]["id"] != dry.json()["id"]
-    first = await desk.ask({"kind": "products"}, idempotency_key="once")
-    again = await desk.ask({"kind": "products"}, idempotency_key="once")
+    first = await desk.request_export({"kind": "products"}, idempotency_key="once")
+    again = await desk.request_export({"kind": "products"}, idempotency_key="once")
     assert again.json() == first.json() and again.headers["idempotent-replayed"] == "true"
     assert again.headers["location"] == first.headers["location"]
 
@@ -200,8 +202,10 @@ async def test_expired_files_are_gone(desk: Desk) -> None:
         stored = await tx[ExportStore].get(made["id"])
         assert stored is not None
         await tx[ExportStore].save(replace(stored, expires_at=tx.now))
-    [expired] = [tick for area in AREAS for tick in dependencies.call(area.ticks) if tick.name == "expired exports"]
-    [freed] = [tick for area in AREAS for tick in dependencies.call(area.ticks) if tick.name == "free storage"]
+    [expired] = [
+        tick for area in AREAS for tick in dependencies.call(area.create_ticks) if tick.name == "expired exports"
+    ]
+    [freed] = [tick for area in AREAS for tick in dependencies.call(area.create_ticks) if tick.name == "free storage"]
     await expired.run()
     await freed.run()
     gone = await desk.get(f"/v1/exports/{made['id']}")

@@ -1,4 +1,4 @@
-"""Every fault that a request can have is told in plain words of our own, with what to do (docs/conventions.md#error-fields)."""
+"""Every fault of a request has a plain message with a remedy (docs/conventions.md#error-fields)."""
 
 import re
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ import pytest
 
 from connectors import api, bigcommerce, csv, json_ld, shopify, woocommerce
 from domain.kernel import schema
-from entrypoints.operations.query_string import parameters_of
-from entrypoints.operations.validation import Validator, words_of
+from entrypoints.operations.query_string import list_query_parameters
+from entrypoints.operations.validation import Validator, describe_format
 from tests.support.table import whole
 
 PLUGINS = (api, bigcommerce, csv, json_ld, shopify, woocommerce)
@@ -46,7 +46,7 @@ def _schemas() -> Iterator[tuple[str, dict[str, Any]]]:
     for operation in whole():
         if operation.body is not None:
             yield operation.id, operation.body.schema
-        yield f"{operation.id}?", {"type": "object", "properties": parameters_of(operation)}
+        yield f"{operation.id}?", {"type": "object", "properties": list_query_parameters(operation)}
     for spec in [one for plugin in PLUGINS for one in plugin.joinery_connectors()]:
         yield f"{spec.name} settings", dict(spec.config_schema)
         yield f"{spec.name} credentials", dict(spec.credentials_schema or {})
@@ -56,100 +56,108 @@ SCHEMAS = dict(_schemas())
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_no_fault_is_told_in_foreign_words(name: str) -> None:
+def test_no_fault_repeats_the_validator_s_message(name: str) -> None:
     for part in _parts(SCHEMAS[name]):
         validator = Validator(part)
         for value in WRONG:
-            for fault in validator.faults(value):
-                said = fault.detail
-                assert FOREIGN.search(said.replace("the signs _ . $ [ ] -", "").replace("* + . ^ _", "")) is None, said
-                assert said[0].isupper() and said[-1] in ".?…" and len(said) <= 500, said
+            for fault in validator.find_field_errors(value):
+                message = fault.detail
+                assert (
+                    FOREIGN.search(message.replace("the characters _ . $ [ ] -", "").replace("* + . ^ _", "")) is None
+                ), message
+                assert message[0].isupper() and message[-1] in ".?…" and len(message) <= 500, message
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_pattern_has_words(name: str) -> None:
-    unworded = [part for part in _parts(SCHEMAS[name]) if isinstance(part.get("pattern"), str) and not words_of(part)]
+    unworded = [
+        part for part in _parts(SCHEMAS[name]) if isinstance(part.get("pattern"), str) and not describe_format(part)
+    ]
     assert [part for part in unworded if "[Aa]uthorization" not in part["pattern"]] == []
 
 
-def _said(part: dict[str, Any], value: Any) -> str:
-    (fault,) = Validator({"properties": {"x": part}}).faults({"x": value})
+def _message(part: dict[str, Any], value: Any) -> str:
+    (fault,) = Validator({"properties": {"x": part}}).find_field_errors({"x": value})
     return fault.detail
 
 
 @pytest.mark.parametrize(
-    ("part", "value", "said"),
+    ("part", "value", "message"),
     [
         (schema.currency(), "EUR", "Use lower case: eur."),
         (schema.enum("active", "paused"), "actve", "Did you mean active? Must be one of active, paused."),
         (schema.enum("active", "paused"), "x", "Must be one of active, paused."),
         (schema.enum("A1", "B2"), "a1", "Use upper case: A1."),
-        (schema.integer(20, least=1, most=100), 101, "Must be between 1 and 100."),
-        (schema.integer(20, least=1), 0, "Must be at least 1."),
-        (schema.integer(20), "20", "Must be a whole number, such as 20; this is text. Leave out the quotation marks."),
+        (schema.integer(20, minimum=1, maximum=100), 101, "Must be between 1 and 100."),
+        (schema.integer(20, minimum=1), 0, "Must be at least 1."),
+        (schema.integer(20), "20", "Must be a whole number, such as 20; this is text. Remove the quotation marks."),
         (schema.integer(20), Decimal("1.5"), "Must be a whole number, such as 20; this is a number with a fraction."),
-        (schema.text("oak", longest=3), "mahogany", "Must have at most 3 characters; this one has 8."),
+        (schema.text("oak", max_length=3), "mahogany", "Must have at most 3 characters; this one has 8."),
         (schema.text("oak"), "", "Must not be empty."),
-        (schema.timestamp(), "yesterday", "Must be a time with its offset (RFC 3339), such as 2026-11-20T13:08:00.123Z."),
+        (schema.timestamp(), "yesterday", "Must be a date and time with a UTC offset (RFC 3339), such as 2026-11-20T13:08:00.123Z."),
         (schema.url(), "ftp://a", "Must be an address that starts with http:// or https://, such as https://vendor.example/feed.csv."),
-        (schema.array(schema.integer(1), most=1), [1, 2], "Must have at most 1 entry; this one has 2."),
+        (schema.array(schema.integer(1), max_items=1), [1, 2], "Must have at most 1 entry; this one has 2."),
         (
-            schema.id_of("src"),
+            schema.id_schema("src"),
             "prod_x",
             "Must be the ID of a source (src_ and 22 letters and digits), such as src_01J8ZQ5T3V7XK2M9RB4CDW.",
         ),
         (schema.nullable(schema.integer(1)), "x", "Must be null or a whole number, such as 1."),
     ],
 )  # fmt: skip
-def test_sentences(part: dict[str, Any], value: Any, said: str) -> None:
-    assert _said(part, value) == said
+def test_sentences(part: dict[str, Any], value: Any, message: str) -> None:
+    assert _message(part, value) == message
 
 
 def test_many_values_are_named_the_closest_first() -> None:
-    said = _said(schema.enum(*"oak beech walnut maple cherry mahogany pine ash elm teak birch".split()), "mahagony")
+    message = _message(
+        schema.enum(*"oak beech walnut maple cherry mahogany pine ash elm teak birch".split()), "mahagony"
+    )
     assert (
-        said
+        message
         == "Did you mean mahogany? Must be one of mahogany, oak, beech, walnut, maple, cherry, pine, ash and 3 more."
     )
 
 
 @pytest.mark.parametrize(("count", "ends"), [(25, "f24."), (26, "and 18 more.")])
-def test_names_are_told_all_as_long_as_they_can_be_read(count: int, ends: str) -> None:
+def test_all_names_are_listed_up_to_a_readable_length(count: int, ends: str) -> None:
     """Whoever reads looks for one of them; it must not be among those left out."""
     closed = schema.strict_object({f"f{number:02}": schema.integer(0) for number in range(count)})
-    [fault] = Validator(closed).faults({"something": 1})
+    [fault] = Validator(closed).find_field_errors({"something": 1})
     assert fault.detail.endswith(ends)
 
 
 def test_unknown_fields_name_the_closest() -> None:
     closed = schema.strict_object({"name": schema.text("a"), "currency": schema.currency()})
-    faults = {fault.field: fault.detail for fault in Validator(closed).faults({"nmae": 1, "zzz": 2})}
+    faults = {fault.field: fault.detail for fault in Validator(closed).find_field_errors({"nmae": 1, "zzz": 2})}
     assert faults == {
         "nmae": "This field does not exist. Did you mean name?",
         "zzz": "This field does not exist. Available: currency, name.",
     }
 
 
-def test_missing_fields_say_what_is_wanted() -> None:
+def test_missing_fields_describe_the_expected_value() -> None:
     closed = schema.strict_object({"name": schema.text("oak")}, ("name",))
-    assert [fault.detail for fault in Validator(closed).faults({})] == ["This field is required: text, such as oak."]
+    assert [fault.detail for fault in Validator(closed).find_field_errors({})] == [
+        "This field is required: text, such as oak."
+    ]
 
 
 def test_no_value_is_repeated() -> None:
-    """Credentials are told by the same sentences."""
+    """Errors of credentials have the same texts."""
     for part in (
         schema.currency(),
         schema.timestamp(),
         schema.integer(1),
-        schema.text("a", longest=3),
-        schema.id_of("src"),
+        schema.text("a", max_length=3),
+        schema.id_schema("src"),
     ):
-        assert "hunter2" not in _said(part, "hunter2 secret")
+        assert "hunter2" not in _message(part, "hunter2 secret")
 
 
 def test_many_wrong_names_cost_little() -> None:
     closed = schema.strict_object({f"field_number_{number}": schema.text("a") for number in range(200)})
     wrong = {f"fiald_nomber_{number}x": 1 for number in range(5000)}
-    faults = Validator(closed).faults(wrong)
+    faults = Validator(closed).find_field_errors(wrong)
     assert len(faults) == 101
     assert sum("Did you mean" in fault.detail for fault in faults) <= 12

@@ -46,11 +46,11 @@ async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
         source = new_id("src")
         products, offers = {}, {}
         for number, sku in enumerate(SKUS):
-            product = builders.product(source, organisation.catalogue(True), f"P{number}")
+            product = builders.product(source, organisation.get_catalogue_id(True), f"P{number}")
             data = {"sku": sku, "mpn": f"M{number % 2}", "gtin": "0012345678905" if number == 0 else "96385074"}
             offers[sku] = builders.offer(builders.variant(product, f"V{number}", data=data))
             products[sku] = product
-        triple = builders.product(source, organisation.catalogue(True), "triple")
+        triple = builders.product(source, organisation.get_catalogue_id(True), "triple")
         for number in range(3):
             builders.offer(builders.variant(triple, f"triple/{number}", data={"sku": "alike"}))
         await catalogues.add(world.dependencies[UnitOfWork], tenant, *products.values(), triple)
@@ -59,7 +59,7 @@ async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
 
 @pytest.mark.parametrize("path", ["/v1/products", "/v1/offers"])
 async def test_codes(shelf: Shelf, path: str) -> None:
-    asked = {
+    queries = {
         ("sku", "AB-1"): ["P0"],
         ("sku", "ab-1"): [],
         ("sku", "AB-1,ab 1,none"): ["P1", "P0"],
@@ -81,7 +81,7 @@ async def test_codes(shelf: Shelf, path: str) -> None:
         ("external_id", "triple/2"): ["triple"],
         ("external_id", "triple"): ["triple"] * (1 if path == "/v1/products" else 3),
     }
-    for (name, value), expected in asked.items():
+    for (name, value), expected in queries.items():
         assert await shelf.found(path, **{name: value}) == expected, (name, value)
 
 

@@ -51,7 +51,7 @@ async def test_in_progress(world: World, client: Client) -> None:
         await release.wait()
         return Reply({"object": "slow"})
 
-    row = world.app.asgi_app._pipeline.table.find("POST", POKE).route.operation
+    row = world.app.asgi_app._pipeline.table.match_request("POST", POKE).route.operation
     object.__setattr__(row, "handler", slow)
     try:
         running = asyncio.create_task(client.post(POKE, idempotency_key="k"))

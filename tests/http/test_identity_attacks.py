@@ -10,16 +10,16 @@ import pyotp
 import pytest
 import pytest_asyncio
 
-from adapters.argon2 import Argon2Passwords, Cost
+from adapters.argon2 import Argon2Passwords, HashCost
 from domain.kernel.errors import DomainError, InvalidRequest, Overloaded, RateLimited
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import AppKind
 from domain.oauth.ports import AppStore
 from domain.oauth.usecases.apps import AppChange, AppService
-from domain.people.model import Method, Purpose, User
-from domain.people.usecases.accounts import Accounts
-from domain.people.usecases.sessions import LinkService, SessionService, Visitor
+from domain.people.model import AuthMethod, LinkPurpose, User
+from domain.people.usecases.auth_services import AuthServices
+from domain.people.usecases.sessions import ClientInfo, LinkService, SessionService
 from domain.sso.ports import SsoStore
 from domain.sso.usecases.settings import SsoSettings
 from entrypoints.console import streams
@@ -30,7 +30,7 @@ from tests.http.oauth import Stage, owner_of
 from tests.http.test_sso import PLACE, back, begun, connected
 
 pytestmark = pytest.mark.asyncio
-HERE = Visitor("203.0.113.7")
+HERE = ClientInfo("203.0.113.7")
 PASSWORD = "correct horse battery staple"
 APPS, MEMBERS = "/console/developers/apps", "/console/organisation/members"
 
@@ -61,7 +61,7 @@ async def _by_provider(world: World, org: str) -> Browser:
 async def _enforced(world: World, org: str) -> None:
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
         await tx[SsoStore].save(replace(await tx[SsoStore].connection(), tried_at=world.clock.now()))
-        await world.dependencies[SsoSettings].enforce(tx, True)
+        await world.dependencies[SsoSettings].set_enforced(tx, True)
 
 
 async def test_a_provider_lets_no_app_into_another_organisation(world: World) -> None:
@@ -84,7 +84,7 @@ async def test_a_provider_lets_no_app_into_another_organisation(world: World) ->
 async def test_enforcing_is_not_passed_by_through_an_app(world: World) -> None:
     ada, org, stage = await _ada(world), await connected(world), Stage(world)
     await _enforced(world, org)
-    _, cookie = await world.sessions.begin(ada, [Method.PASSWORD], HERE)
+    _, cookie = await world.sessions.start(ada, [AuthMethod.PASSWORD], HERE)
     browser, app = Browser(world.app, cookie), await stage.app()
     page = await browser.get(stage.place(app))
     assert page.status == 200 and org not in page.text
@@ -94,7 +94,7 @@ async def test_enforcing_is_not_passed_by_through_an_app(world: World) -> None:
 
 async def test_a_provider_changes_nothing_that_a_person_signs_in_with(world: World) -> None:
     ada, org = await _ada(world), await connected(world)
-    await world.dependencies[Accounts].passwords.change(ada, PASSWORD, None, HERE)
+    await world.dependencies[AuthServices].passwords.change(ada, PASSWORD, None, HERE)
     browser = await _by_provider(world, org)
     for below in ("password", "codes", "passkeys"):
         led = await browser.get(f"/console/account/{below}")
@@ -116,11 +116,11 @@ async def test_a_domain_that_is_proven_later_is_enforced_too(world: World) -> No
     await _enforced(world, org)
     user = await world.people.add(User(new_id("usr"), "bo@living.example", "Bo", now, now))
     await world.join(user, "Fjord", "editor")
-    _, cookie = await world.sessions.begin(user, [Method.PASSWORD], HERE)
+    _, cookie = await world.sessions.start(user, [AuthMethod.PASSWORD], HERE)
     owner = await world.browser()
     page = await owner.get(PLACE)
     await owner.submit(page, f"{PLACE}/domains", domain="living.example")
-    async with world.uow.read(Tenant(org, True)) as tx:
+    async with world.uow.begin_reading(Tenant(org, True)) as tx:
         record = next(one.record for one in await tx[SsoStore].domains() if one.domain == "living.example")
     world.names.put("living.example", "TXT", record)
     assert (await owner.submit(page, f"{PLACE}/domains/check", domain="living.example")).status == 303
@@ -136,18 +136,18 @@ async def test_a_link_from_elsewhere_signs_nobody_in_by_itself(world: World) -> 
         assert page.status == 200 and page.header("refresh") is None and "Continue to" in page.text
 
 
-async def test_where_an_apps_codes_go_is_changed_with_a_proof_alone(world: World) -> None:
+async def test_redirect_uris_are_changed_only_with_recent_authentication(world: World) -> None:
     app, browser = await Stage(world).app(), await world.browser()
     world.clock.advance(timedelta(minutes=20))
     page = await browser.get(f"{APPS}/{app.id}")
     sent = {"name": "Sync", "redirect_uris": "https://evil.example/cb", "what": "all"}
     led = await browser.submit(page, f"{APPS}/{app.id}", **sent)
     assert (led.header("location") or "").startswith("/console/confirm")
-    async with world.uow.read(Tenant(world.orgs["Fjord"].id, True)) as tx:
+    async with world.uow.begin_reading(Tenant(world.orgs["Fjord"].id, True)) as tx:
         assert (await tx[AppStore].get(app.id)).redirect_uris == app.redirect_uris
 
 
-async def test_a_signing_secret_is_made_anew_with_a_proof_alone(world: World) -> None:
+async def test_a_signing_secret_is_rotated_only_with_recent_authentication(world: World) -> None:
     browser = await world.browser()
     world.clock.advance(timedelta(minutes=20))
     led = await browser.get("/console/developers/webhooks/whe_1/rotate")
@@ -155,12 +155,12 @@ async def test_a_signing_secret_is_made_anew_with_a_proof_alone(world: World) ->
 
 
 async def test_no_link_outlives_a_change_of_password(world: World) -> None:
-    ada, accounts = await _ada(world), world.dependencies[Accounts]
-    _, reset = await world.dependencies[LinkService].make(ada, Purpose.SET_PASSWORD)
-    _, link = await world.dependencies[LinkService].make(ada, Purpose.SIGN_IN)
+    ada, accounts = await _ada(world), world.dependencies[AuthServices]
+    _, reset = await world.dependencies[LinkService].create(ada, LinkPurpose.SET_PASSWORD)
+    _, link = await world.dependencies[LinkService].create(ada, LinkPurpose.SIGN_IN)
     await accounts.passwords.change(ada, PASSWORD, None, HERE)
     assert await accounts.passwords.set_by_link(reset, "somebody else's own", HERE) is None
-    assert await accounts.sign_in.by_link(link, HERE, "") is None
+    assert await accounts.sign_in.sign_in_with_link(link, HERE, "") is None
 
 
 class Busy:
@@ -168,7 +168,7 @@ class Busy:
 
     def __init__(self) -> None:
         self.busy = True
-        self._hashing = Argon2Passwords(Cost(1, 8))
+        self._hashing = Argon2Passwords(HashCost(1, 8))
 
     async def hash(self, password: str) -> str:
         if self.busy:
@@ -178,36 +178,36 @@ class Busy:
 
 async def test_a_link_is_not_used_up_by_a_password_that_could_not_be_set() -> None:
     async with running(passwords=(busy := Busy())) as world:
-        ada, passwords = await _ada(world), world.dependencies[Accounts].passwords
-        _, link = await world.dependencies[LinkService].make(ada, Purpose.SET_PASSWORD)
+        ada, passwords = await _ada(world), world.dependencies[AuthServices].passwords
+        _, link = await world.dependencies[LinkService].create(ada, LinkPurpose.SET_PASSWORD)
         with pytest.raises(Overloaded):
             await passwords.set_by_link(link, PASSWORD, HERE)
         busy.busy = False
         assert await passwords.set_by_link(link, PASSWORD, HERE) is not None
 
 
-async def test_nobody_has_passwords_judged_without_end(world: World) -> None:
-    ada, passwords = await _ada(world), world.dependencies[Accounts].passwords
-    told = [await _refused(passwords.change(ada, "password123", None, HERE)) for _ in range(25)]
-    assert told == [InvalidRequest] * 20 + [RateLimited] * 5
+async def test_password_checks_are_limited(world: World) -> None:
+    ada, passwords = await _ada(world), world.dependencies[AuthServices].passwords
+    refusals = [await _refused(passwords.change(ada, "password123", None, HERE)) for _ in range(25)]
+    assert refusals == [InvalidRequest] * 20 + [RateLimited] * 5
     new = User(new_id("usr"), "new@fjord.example", "New", None, world.clock.now())
-    told = [await _refused(passwords.set_up(new, "password123")) for _ in range(25)]
-    assert told == [InvalidRequest] * 20 + [RateLimited] * 5
+    refusals = [await _refused(passwords.create_account(new, "password123")) for _ in range(25)]
+    assert refusals == [InvalidRequest] * 20 + [RateLimited] * 5
 
 
-async def _refused(asked: Awaitable[object]) -> type[Exception]:
+async def _refused(action: Awaitable[object]) -> type[Exception]:
     with pytest.raises(DomainError) as refusal:
-        await asked
+        await action
     return refusal.type
 
 
 async def test_guessing_hides_no_new_browser(world: World) -> None:
-    ada, accounts = await _ada(world), world.dependencies[Accounts]
-    await accounts.sign_in.enter(ada, (Method.PASSWORD,), HERE, "")
+    ada, accounts = await _ada(world), world.dependencies[AuthServices]
+    await accounts.sign_in.start_session(ada, (AuthMethod.PASSWORD,), HERE, "")
     for _ in range(60):
         await accounts.notices.notify(ada, "sign_in_failed", HERE)
-    await accounts.sign_in.enter(ada, (Method.PASSWORD,), HERE, "")
-    assert "new_device" in [one.kind for one in await world.people.events(ada.id, 5)]
+    await accounts.sign_in.start_session(ada, (AuthMethod.PASSWORD,), HERE, "")
+    assert "new_device" in [one.kind for one in await world.people.list_events(ada.id, 5)]
 
 
 async def test_a_customer_of_ipv6_is_one_address(world: World) -> None:
@@ -220,13 +220,13 @@ async def test_a_customer_of_ipv6_is_one_address(world: World) -> None:
     assert [answer.status for answer in answers] == [201] * 10 + [429] * 2
 
 
-async def test_a_recovery_code_that_proves_is_told_by_mail(world: World) -> None:
-    ada, accounts = await _ada(world), world.dependencies[Accounts]
+async def test_use_of_a_recovery_code_is_reported_by_mail(world: World) -> None:
+    ada, accounts = await _ada(world), world.dependencies[AuthServices]
     enrolment = await accounts.factors.enrol(ada)
     codes = await accounts.factors.confirm(ada, _shown(world, enrolment.secret), HERE)
-    session, _ = await world.sessions.begin(ada, [Method.PASSWORD], HERE)
-    await accounts.passwords.prove(ada, session, "", codes[0], HERE)
-    assert "recovery_code_used" in [one.kind for one in await world.people.events(ada.id, 5)]
+    session, _ = await world.sessions.start(ada, [AuthMethod.PASSWORD], HERE)
+    await accounts.passwords.reauthenticate(ada, session, "", codes[0], HERE)
+    assert "recovery_code_used" in [one.kind for one in await world.people.list_events(ada.id, 5)]
 
 
 def _shown(world: World, secret: str) -> str:
@@ -238,7 +238,7 @@ async def test_who_is_no_owner_any_more_comes_in_by_the_provider(world: World) -
     await _enforced(world, org)
     user = await world.people.add(User(new_id("usr"), "bo@fjord.example", "Bo", now, now))
     await world.join(user, "Fjord", "owner")
-    _, cookie = await world.sessions.begin(user, [Method.PASSKEY], HERE)
+    _, cookie = await world.sessions.start(user, [AuthMethod.PASSKEY], HERE)
     manager = await world.browser()
     page = await manager.get(MEMBERS)
     assert (await manager.submit(page, f"{MEMBERS}/{user.id}/role", role="editor")).status == 303
@@ -247,8 +247,8 @@ async def test_who_is_no_owner_any_more_comes_in_by_the_provider(world: World) -
 
 async def test_a_script_gets_nothing_back_with_its_person(world: World) -> None:
     ada, manager = await _ada(world), await world.browser()
-    _, token = await world.sessions.token(ada, world.orgs["Fjord"].id)
-    _, other = await world.sessions.token(ada, world.orgs["Oak"].id)
+    _, token = await world.sessions.create_token(ada, world.orgs["Fjord"].id)
+    _, other = await world.sessions.create_token(ada, world.orgs["Oak"].id)
     page = await manager.get(f"{MEMBERS}/{ada.id}/remove")
     assert (await manager.submit(page, f"{MEMBERS}/{ada.id}/remove")).status == 303
     await world.join(ada, "Fjord", "editor")
@@ -264,7 +264,7 @@ async def test_scopes_that_an_app_lost_are_gone_and_the_sign_in_is_not(world: Wo
     async def narrowed(*scopes: str) -> None:
         async with world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
             change = AppChange(scopes=frozenset(scopes))
-            await AppService(world.access.digest).change_app(tx, owner_of(org), app.id, change)
+            await AppService(world.access.compute_digest).change_app(tx, owner_of(org), app.id, change)
 
     await narrowed("products:read", "org:read")
     second = await stage.refresh(app, first["refresh_token"])
@@ -278,19 +278,19 @@ async def test_scopes_that_an_app_lost_are_gone_and_the_sign_in_is_not(world: Wo
 async def test_a_page_that_shows_progress_shows_nothing_after_the_sign_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "rendered", lambda template, block, values: values["text"])
+    monkeypatch.setattr(streams, "render_template", lambda template, block, values: values["text"])
     browser = await world.browser()
     signed_in = await world.sessions.find(browser.cookies[COOKIE])
     page = SimpleNamespace(
         sessions=world.dependencies[SessionService], person=signed_in, principal=signed_in.principal,
-        request=SimpleNamespace(cookies=browser.cookies), cookies=SimpleNamespace(session=COOKIE),
+        request=SimpleNamespace(cookies=browser.cookies), cookies=SimpleNamespace(session_cookie_name=COOKIE),
     )  # fmt: skip
     shown = iter(range(9))
 
     async def state() -> dict[str, object]:
         return {"text": str(next(shown)), "open": True}
 
-    pieces = streams._changes(page, "", state)  # type: ignore[arg-type]
+    pieces = streams._stream_changes(page, "", state)  # type: ignore[arg-type]
     assert b"show" in await anext(pieces)
     await world.sessions.revoke(signed_in.user.id, signed_in.session.id)
     assert b"end" in await anext(pieces)

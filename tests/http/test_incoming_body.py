@@ -7,7 +7,7 @@ import pytest
 
 from domain.kernel.errors import InvalidRequest, PayloadTooLarge
 from entrypoints.http import body as incoming_body
-from entrypoints.http.body import IncomingBody, Pace, TooSlow
+from entrypoints.http.body import BodyTooSlow, IncomingBody, MinimumRate
 
 pytestmark = pytest.mark.asyncio
 
@@ -27,31 +27,43 @@ def sender(pieces: list[tuple[float, bytes]]) -> Any:
 
 
 async def test_patience() -> None:
-    pace = Pace(grace=10, silence=5, least=100)
-    assert pace.patience(0, 0) == 5, "never silent for longer"
-    assert pace.patience(8, 0) == 2, "the grace ends"
-    assert pace.patience(14, 500) == 1, "what came buys time"
-    assert pace.patience(14, 100) < 0
-    assert pace.patience(1000, 1 << 30) == 5, "but no more silence"
+    pace = MinimumRate(grace_seconds=10, max_pause_seconds=5, bytes_per_second=100)
+    assert pace.compute_remaining_seconds(0, 0) == 5, "never silent for longer"
+    assert pace.compute_remaining_seconds(8, 0) == 2, "the grace ends"
+    assert pace.compute_remaining_seconds(14, 500) == 1, "what came buys time"
+    assert pace.compute_remaining_seconds(14, 100) < 0
+    assert pace.compute_remaining_seconds(1000, 1 << 30) == 5, "but no more silence"
 
 
 async def test_bytes_that_trickle_are_given_up() -> None:
     body = IncomingBody(sender([(0.05, b"x")] * 100))
-    pace, taken = Pace(grace=0.3, silence=0.2, least=1000), 0
-    with pytest.raises(TooSlow):
-        async for piece in body.chunks(pace):
+    pace, taken = MinimumRate(grace_seconds=0.3, max_pause_seconds=0.2, bytes_per_second=1000), 0
+    with pytest.raises(BodyTooSlow):
+        async for piece in body.iter_chunks(pace):
             taken += len(piece)
     assert 2 <= taken <= 20
 
 
 async def test_a_steady_sender_may_take_its_time() -> None:
     body = IncomingBody(sender([(0.05, b"x" * 100)] * 20 + [(0.0, b"end")]))
-    assert len(b"".join([piece async for piece in body.chunks(Pace(grace=0.3, silence=0.3, least=500))])) == 2003
+    assert (
+        len(
+            b"".join(
+                [
+                    piece
+                    async for piece in body.iter_chunks(
+                        MinimumRate(grace_seconds=0.3, max_pause_seconds=0.3, bytes_per_second=500)
+                    )
+                ]
+            )
+        )
+        == 2003
+    )
 
 
 async def test_the_time_of_whoever_takes_it_is_not_the_senders() -> None:
     body = IncomingBody(sender([(0.0, b"x")] * 5 + [(0.0, b"end")]))
-    async for _ in body.chunks(Pace(grace=0.2, silence=0.2, least=1000)):
+    async for _ in body.iter_chunks(MinimumRate(grace_seconds=0.2, max_pause_seconds=0.2, bytes_per_second=1000)):
         await asyncio.sleep(0.1)
 
 
@@ -59,6 +71,6 @@ async def test_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await IncomingBody(sender([(0.0, b"a"), (0.0, b"end")])).read(4) == b"aend"
     with pytest.raises(PayloadTooLarge):
         await IncomingBody(sender([(0.0, b"aa"), (0.0, b"end")])).read(4)
-    monkeypatch.setattr(incoming_body, "JSON_PACE", Pace(0.1, 0.1, 100))
+    monkeypatch.setattr(incoming_body, "JSON_MINIMUM_RATE", MinimumRate(0.1, 0.1, 100))
     with pytest.raises(InvalidRequest, match="too slowly"):
         await IncomingBody(sender([(0.0, b"a")])).read(4)

@@ -22,7 +22,7 @@ DEFAULTS = {
 class Some:
     """Models of which two can be asked."""
 
-    def offers(self, model: str | None) -> bool:
+    def is_configured(self, model: str | None) -> bool:
         """Those."""
         return model in (None, "small-1")
 
@@ -93,7 +93,7 @@ async def test_values_out_of_range(client: Client, changes: dict[str, Any], faul
     assert (answer.status, answer.faults) == (400, {fault})
 
 
-async def test_nobody_to_ask(client: Client) -> None:
+async def test_no_model_configured(client: Client) -> None:
     answer = await _patched(client, enabled=True)
     assert (answer.status, answer.code, answer.faults) == (422, "unprocessable", {("enabled", "invalid_value")})
     assert "JOINERY_MODELS" in answer.json()["detail"]
@@ -103,7 +103,7 @@ async def test_nobody_to_ask(client: Client) -> None:
     assert (await _patched(client, auto_merge_at=0.8, enabled=False)).json()["auto_merge_at"] == 0.8
 
 
-async def test_a_model_that_cannot_be_asked() -> None:
+async def test_a_model_that_is_not_supported() -> None:
     async with running(models=Some()) as world:
         client = await world.client()
         answer = await _patched(client, model="dear-1")
@@ -114,5 +114,5 @@ async def test_a_model_that_cannot_be_asked() -> None:
 async def test_the_scopes_it_takes(world: World) -> None:
     reader = await world.client(scopes=frozenset({"products:read"}))
     assert (await reader.get(PLACE)).status == 200 and (await _patched(reader, auto_merge_at=0.9)).status == 403
-    stranger = await world.client(scopes=frozenset({"sources:read"}))
-    assert (await stranger.get(PLACE)).status == 403
+    lacking = await world.client(scopes=frozenset({"sources:read"}))
+    assert (await lacking.get(PLACE)).status == 403

@@ -1,4 +1,4 @@
-"""Large bodies: whatever is in them, they are read in linear time and memory, beside the event loop."""
+"""Large bodies: whatever is in them, they are read in linear time and memory, outside the event loop."""
 
 import asyncio
 import json
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from domain.kernel.errors import InvalidRequest
-from entrypoints.http.body import SMALL, decode, has_more_values, is_dense
-from ports.parsing import ParserEnded, ParserFailed
+from entrypoints.http.body import SMALL_BODY_BYTES, decode_body, has_many_values, has_more_values
+from ports.parsing import ParserFailed, ParserTerminated
 from tests.http.client import Client
 from tests.http.fakes import running
 
@@ -62,7 +62,7 @@ KINDS = sorted(hostile(100))
 
 def _read(raw: bytes) -> Any:
     try:
-        return decode(raw, MOST)
+        return decode_body(raw, MOST)
     except InvalidRequest as refused:
         return refused.fields
 
@@ -80,7 +80,7 @@ def test_time_is_linear(kind: str) -> None:
     assert min(_seconds(large) for _ in range(3)) <= 12 * max(least, 0.005)
 
 
-@pytest.mark.parametrize("size", [1000, 2 * SMALL])
+@pytest.mark.parametrize("size", [1000, 2 * SMALL_BODY_BYTES])
 @pytest.mark.parametrize(
     ("body", "path", "code"),
     [
@@ -114,14 +114,14 @@ async def test_every_kind_is_answered(client: Client, kind: str) -> None:
     headers = {"content-type": "application/json", "idempotency-key": "k"}
     answer = await client.send("POST", "/v1/things", body=raw, headers=headers)
     assert (answer.status, answer.code) == (400, "invalid_request")
-    told = answer.json()
-    assert 1 <= len(told["errors"]) <= 100 and len(answer.body) < 128 * 1024
+    problem = answer.json()
+    assert 1 <= len(problem["errors"]) <= 100 and len(answer.body) < 128 * 1024
     without = await client.send("POST", "/v1/bulk", body=raw, headers=headers | {"idempotency-key": "l"})
     assert without.status in (400, 403) and len(without.body) < 128 * 1024
 
 
 @pytest.mark.asyncio
-async def test_all_errors_of_a_large_body_are_not_told(client: Client) -> None:
+async def test_the_errors_of_a_large_body_are_limited(client: Client) -> None:
     body = {f"k{number}": 0 for number in range(9_000)}
     answer = await client.post("/v1/things", body)
     assert len(answer.json()["errors"]) == 100
@@ -149,7 +149,7 @@ class _Processes:
 @pytest.mark.asyncio
 async def test_a_body_of_many_values_is_refused_by_a_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     processes, decoded = _Processes(), list[int]()
-    monkeypatch.setattr("entrypoints.http.checks.decode", lambda raw, most: decoded.append(len(raw)))
+    monkeypatch.setattr("entrypoints.http.checks.decode_body", lambda raw, most: decoded.append(len(raw)))
     async with running(parsers=processes) as world:
         client = await world.client()
         headers = {"content-type": "application/json", "idempotency-key": "k"}
@@ -159,7 +159,7 @@ async def test_a_body_of_many_values_is_refused_by_a_process_alone(monkeypatch: 
         few = await client.send("POST", "/v1/things", body=b'{"name":"' + b"x" * 100_000 + b'"}', headers=headers)
         unwanted = await client.send("POST", "/v1/heavy", body=MANY_LISTS, headers=headers)
     assert (few.status, unwanted.status) == (400, 400) and unwanted.json()["errors"][0]["code"] == "unknown_field"
-    assert processes.calls == ["check"] * 4 and decoded == []
+    assert processes.calls == ["validate_body"] * 4 and decoded == []
 
 
 @pytest.mark.asyncio
@@ -167,7 +167,7 @@ async def test_a_process_reports_the_faults_that_are_found_here(monkeypatch: pyt
     async with running(parsers=_Processes()) as world:
         client = await world.client()
         apart = await client.post("/v1/things", MANY_FAULTS)
-        monkeypatch.setattr("entrypoints.http.body.MANY", 100_000)
+        monkeypatch.setattr("entrypoints.http.body.MAX_QUICK_VALUES", 100_000)
         here = await client.post("/v1/things", MANY_FAULTS)
     assert apart.status == here.status == 400
     assert apart.json()["errors"] == here.json()["errors"] and apart.json()["detail"] == here.json()["detail"]
@@ -175,7 +175,7 @@ async def test_a_process_reports_the_faults_that_are_found_here(monkeypatch: pyt
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("error", "status"), [(ParserEnded("it takes too long"), 400), (ParserFailed("the fork server is gone"), 503)]
+    ("error", "status"), [(ParserTerminated("it takes too long"), 400), (ParserFailed("the fork server is gone"), 503)]
 )
 async def test_a_process_that_ends_or_fails_refuses_the_body(error: Exception, status: int) -> None:
     async with running(parsers=_Processes(error)) as world:
@@ -196,6 +196,6 @@ def test_records_are_not_dense() -> None:
         "product": {"external_id": "P1", "title": "Oak"},
         "variants": [{"sku": "S1", "offers": [{"quantity": 4}]}],
     }
-    assert not is_dense(json.dumps({"records": [record] * 5_000}, separators=(",", ":")).encode())
-    assert is_dense(MANY_LISTS)
-    assert not is_dense(MANY_LISTS[:1000])
+    assert not has_many_values(json.dumps({"records": [record] * 5_000}, separators=(",", ":")).encode())
+    assert has_many_values(MANY_LISTS)
+    assert not has_many_values(MANY_LISTS[:1000])

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from entrypoints.http.checks import TIERS, charge_of
+from entrypoints.http.checks import TIERS, build_named_rate_limit
 from tests.http.client import Client
 from tests.http.fakes import World
 
@@ -62,8 +62,10 @@ async def test_tiers_follow_the_plan(world: World) -> None:
     ],
 )
 async def test_windows(tier: str, windows: dict[str, int]) -> None:
-    told = {rate: int(charge_of("o", True, tier, rate).policy.rpartition(b"=")[2]) for rate in TIERS[tier]}
-    assert told == windows
+    window_by_rate = {
+        rate: int(build_named_rate_limit("o", True, tier, rate).policy.rpartition(b"=")[2]) for rate in TIERS[tier]
+    }
+    assert window_by_rate == windows
 
 
 async def test_people_and_programs_lock_each_other_out_of_nothing(world: World) -> None:
@@ -85,6 +87,6 @@ async def test_people_and_programs_lock_each_other_out_of_nothing(world: World) 
 async def test_larger_work_counts_alike_whoever_starts_it() -> None:
     for tier, rates in TIERS.items():
         for rate in rates:
-            own = charge_of("o", True, tier, rate, "usr_1").budget.key
+            own = build_named_rate_limit("o", True, tier, rate, "usr_1").bucket.key
             shared = rate in ("expensive", "export")
-            assert (own == charge_of("o", True, tier, rate).budget.key) is shared, rate
+            assert (own == build_named_rate_limit("o", True, tier, rate).bucket.key) is shared, rate

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.wire.mail import INBOUND_MESSAGE
+from adapters.api_json.mail import INBOUND_MESSAGE
 from domain.kernel.ids import new_id
-from domain.mail.model import Attachment, Authentication, CheckResult, InboundMessage, MailPolicy, MessageStatus
-from entrypoints.operations.validation import SchemaFaults
+from domain.mail.model import Attachment, Authentication, InboundMessage, MailPolicy, MessageStatus, SenderCheckResult
+from entrypoints.operations.validation import JsonSchemaValidator
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, Shop, shop
 
@@ -69,7 +69,9 @@ async def test_messages_are_listed_newest_first(shop: Shop) -> None:
     path = f"/v1/sources/{source['id']}/inbound-messages"
     assert (await shop.client.get(path)).json()["data"] == []
     await shop.change(source["id"], name="Kept")
-    checks = Authentication(CheckResult.SOFTFAIL, CheckResult.PASS, CheckResult.PASS, MailPolicy.REJECT)
+    checks = Authentication(
+        SenderCheckResult.SOFTFAIL, SenderCheckResult.PASS, SenderCheckResult.PASS, MailPolicy.REJECT
+    )
     now = shop.world.clock.now()
     rows = [
         InboundMessage(
@@ -86,8 +88,8 @@ async def test_messages_are_listed_newest_first(shop: Shop) -> None:
             await tx.store(InboundMessage).add(row)
     listed = (await shop.client.get(path)).json()["data"]
     assert [one["id"] for one in listed] == [row.id for row in (refused, *reversed(rows))]
-    faults = SchemaFaults()
-    assert [faults.faults(INBOUND_MESSAGE.schema, one, "message") for one in listed] == [()] * 4
+    faults = JsonSchemaValidator()
+    assert [faults.find_field_errors(INBOUND_MESSAGE.schema, one, "message") for one in listed] == [()] * 4
     assert {"from", "reason", "detail"} <= listed[0].keys() and "authentication" not in listed[0]
     assert listed[1]["authentication"] == {"spf": "softfail", "dkim": "pass", "dmarc": "pass", "policy": "reject"}
     assert [sorted(file) for file in listed[1]["attachments"]] == [

@@ -49,7 +49,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         organisation = await world.organisation()
         tenant = Tenant(organisation.id, True)
         shop = Shop(world.dependencies[UnitOfWork], tenant)
-        first = await shop.source(catalogue=organisation.catalogue(True))
+        first = await shop.source(catalogue=organisation.get_catalogue_id(True))
         ours, theirs = await shop.load(first, "A", "red"), await shop.load(await shop.source(), "B", "red")
         evidence = (
             PairEvidence("title", 3, 5.5, "alike", "Oak", "Oak bench"),
@@ -61,20 +61,20 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 async def test_a_pair_as_it_is_answered(desk: Desk) -> None:
     answer = await desk.client.get(f"/v1/match-pairs/{desk.pair.id}")
-    told = answer.json()
-    assert {name: told[name] for name in ("object", "status", "probability", "prior", "conflicts", "held")} == {
+    pair = answer.json()
+    assert {name: pair[name] for name in ("object", "status", "probability", "prior", "conflicts", "held")} == {
         "object": "match_pair", "status": "open", "probability": 0.9, "prior": -2.0, "conflicts": ["colour"],
         "held": False,
     }  # fmt: skip
-    assert not told.keys() & {"judgement", "merge"}
+    assert not pair.keys() & {"judgement", "merge"}
     sides = [{"id": one.variants[0].id, "product": one.id} for one in (desk.ours, desk.theirs)]
-    assert sorted(told["variants"], key=lambda one: str(one["id"])) == sorted(sides, key=lambda one: str(one["id"]))
-    assert told["evidence"] == [
+    assert sorted(pair["variants"], key=lambda one: str(one["id"])) == sorted(sides, key=lambda one: str(one["id"]))
+    assert pair["evidence"] == [
         {"comparison": "title", "level": 3, "weight": 5.5, "name": "alike", "left": "Oak", "right": "Oak bench"},
         {"comparison": "price", "level": 1, "weight": -1.0, "name": "far apart"},
     ]
     listed = (await desk.client.get("/v1/match-pairs?status=open")).json()
-    assert listed["data"] == [told]
+    assert listed["data"] == [pair]
     assert (await desk.client.get(f"/v1/match-pairs?variant={new_id('var')}")).json()["data"] == []
 
 
@@ -157,9 +157,9 @@ async def test_the_same_key_merges_once_and_a_dry_run_never(desk: Desk) -> None:
 async def test_events_are_on_the_feed(desk: Desk) -> None:
     merge = await desk.merge()
     await desk.post(f"/v1/merges/{merge}/undo")
-    told = (await desk.client.get("/v1/changes?limit=100")).json()["data"]
-    types = [event["type"] for event in told]
+    events = (await desk.client.get("/v1/changes?limit=100")).json()["data"]
+    types = [event["type"] for event in events]
     for type in ("product.merged", "variant.merged", "product.unmerged", "variant.unmerged"):
         assert types.count(type) == 1, types
-    merged = next(event for event in told if event["type"] == "variant.merged")
+    merged = next(event for event in events if event["type"] == "variant.merged")
     assert merged["data"]["merged_into"] == desk.ours.variants[0].id and merged["data"]["merge"] == merge

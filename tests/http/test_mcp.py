@@ -9,20 +9,20 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from entrypoints.mcp import calls, edge
-from entrypoints.mcp.edge import OwnOrigin
-from entrypoints.operations.tools import manifest_of
+from entrypoints.mcp.edge import OriginCheck
+from entrypoints.operations.tools import build_manifest
 from tests.http.client import Client
 from tests.http.fakes import BASE, DOCS, World
 from tests.http.mcp import GENERATIONS, connected, every_tool, example_arguments, post, request
 from tests.support.table import whole
 
 pytestmark = pytest.mark.asyncio
-MANIFEST = manifest_of(whole())
+MANIFEST = build_manifest(whole())
 METADATA = f"{BASE}/.well-known/oauth-protected-resource/mcp"
 
 
-async def _secret(world: World, **asked: Any) -> str:
-    return (await world.key(world.orgs["Fjord"], **asked))[1]
+async def _secret(world: World, **fields: Any) -> str:
+    return (await world.key(world.orgs["Fjord"], **fields))[1]
 
 
 def _source(**more: Any) -> dict[str, Any]:
@@ -37,24 +37,24 @@ async def test_both_generations_list_what_the_manifest_lists(world: World, clien
         tools = await every_tool(agent)
     assert [tool.name for tool in tools] == list(manifest)
     for tool in tools:
-        told = manifest[tool.name]
-        assert (tool.input_schema, tool.output_schema) == (told["input_schema"], told["output_schema"])
+        listed = manifest[tool.name]
+        assert (tool.input_schema, tool.output_schema) == (listed["input_schema"], listed["output_schema"])
         assert tool.meta is not None and tool.annotations is not None
-        assert tool.meta["joinery/approval"] == told["approval"]
+        assert tool.meta["joinery/approval"] == listed["approval"]
         hints = tool.annotations
-        assert (hints.read_only_hint, hints.destructive_hint) == (told["read_only"], told["destructive"])
-        assert (hints.idempotent_hint, hints.open_world_hint) == (told["idempotent"], told["outside"])
+        assert (hints.read_only_hint, hints.destructive_hint) == (listed["read_only"], listed["destructive"])
+        assert (hints.idempotent_hint, hints.open_world_hint) == (listed["idempotent"], listed["outside"])
 
 
-async def test_tools_are_told_as_their_rows_say() -> None:
+async def test_tools_are_described_by_their_operations() -> None:
     for row in whole():
         tool = MANIFEST.find(row.id.replace(".", "_"))
         assert (tool is None) == (row.agent is None), row.id
         if tool is not None:
-            assert tool.read_only == (not row.writes)
+            assert tool.read_only == (not row.is_write)
             assert len(tool.name) <= 64
             assert tool.approval or tool.read_only, "no tool changes anything without a person's word"
-            assert row.who == "any", "a tool that no key may call"
+            assert row.caller_kind == "any", "a tool that no key may call"
     assert MANIFEST.find("sources_update") is not None
 
 
@@ -119,10 +119,10 @@ async def test_keys_repeat_and_the_same_message_is_done_once(world: World, clien
     assert (once.meta.get("joinery/idempotent_replayed"), again.meta["joinery/idempotent_replayed"]) == (None, "true")
     assert other.structured_content["id"] != once.structured_content["id"]
     message = request("tools/call", name="sources_create", arguments=_source())
-    told = [(await post(client, message)).json()["result"]["structuredContent"]["id"] for _ in range(2)]
-    assert told[0] == told[1], "one message, sent twice by the transport"
+    ids = [(await post(client, message)).json()["result"]["structuredContent"]["id"] for _ in range(2)]
+    assert ids[0] == ids[1], "one message, sent twice by the transport"
     later = (await post(client, message | {"id": 2})).json()["result"]["structuredContent"]["id"]
-    assert later != told[0]
+    assert later != ids[0]
 
 
 async def test_arguments_are_refused_as_the_api_refuses(world: World) -> None:
@@ -161,30 +161,30 @@ async def test_a_key_sees_and_calls_what_its_scopes_permit(world: World) -> None
 
 async def test_an_app_is_shown_what_its_person_could_let_it_do(world: World) -> None:
     key, secret = await world.key(world.orgs["Fjord"], scopes=frozenset({"products:read"}))
-    world.credentials.changed[key.id] = {"mode_fixed": False, "role": "viewer"}
+    world.credentials.changed[key.id] = {"has_fixed_mode": False, "role": "viewer"}
     async with connected(world.app, secret) as agent:
         names = {tool.name for tool in await every_tool(agent)}
     assert "sources_list" in names and "sources_create" not in names
 
 
-async def test_strangers_are_told_where_to_sign_in(world: World) -> None:
+async def test_unauthenticated_clients_learn_where_to_sign_in(world: World) -> None:
     for secret in (None, "svc_live_nonsense", "svc_session_" + "a" * 38):
-        answer = await post(world.stranger(secret), request("tools/list"))
+        answer = await post(world.bare_client(secret), request("tools/list"))
         assert (answer.status, answer.code) == (401, "authentication_required")
         challenge = answer.headers["www-authenticate"]
         assert challenge.startswith(f'Bearer resource_metadata="{METADATA}", scope="')
         assert "products:read" in challenge and ":write" not in challenge
-    document = (await world.stranger().get("/.well-known/oauth-protected-resource/mcp")).json()
+    document = (await world.bare_client().get("/.well-known/oauth-protected-resource/mcp")).json()
     assert document["resource"] == f"{BASE}/mcp"
     assert "products:read" in document["scopes_supported"]
-    cookie = await post(world.stranger(), request("tools/list"), cookie="__Host-joinery=svc_session_1")
+    cookie = await post(world.bare_client(), request("tools/list"), cookie="__Host-joinery=svc_session_1")
     assert cookie.status == 401, "a browser's session is no way in"
 
 
 async def test_pages_of_other_sites_are_refused(world: World, client: Client) -> None:
     for origin, status in ((BASE, 200), ("https://evil.example", 403), ("null", 403), ("https://[", 403)):
         assert (await post(client, request("tools/list"), origin=origin)).status == status, origin
-    local = OwnOrigin("http://127.0.0.1:8080")
+    local = OriginCheck("http://127.0.0.1:8080")
     local.check([(b"origin", b"http://localhost:8080"), (b"host", b"localhost:8080")])
     for name, text in (
         (b"origin", b"http://evil.example:8080"),
@@ -238,7 +238,7 @@ async def test_messages_are_charged_and_counted(world: World, client: Client, mo
     assert (await post(client, request("tools/list"))).headers["ratelimit"].startswith('"standard.read";r=199')
     called = await post(client, request("tools/call", name="sources_create", arguments=_source()))
     assert called.headers["ratelimit"].startswith('"standard.write"')
-    monkeypatch.setattr(edge, "SECONDS", 0.01)
+    monkeypatch.setattr(edge, "MAX_MESSAGE_SECONDS", 0.01)
     waited = await post(client, request("tools/call", name="changes_page", arguments={"cursor": "now", "wait": 20}))
     assert (waited.status, waited.code) == (503, "unavailable")
     await asyncio.sleep(0.01)
@@ -248,7 +248,7 @@ async def test_messages_are_charged_and_counted(world: World, client: Client, mo
 
 
 async def test_large_answers_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "LARGEST", 100)
+    monkeypatch.setattr(calls, "MAX_RESPONSE_BYTES", 100)
     result = (await post(client, request("tools/call", name="sources_list", arguments={}))).json()["result"]
     assert result["isError"] is False, "an empty list is small"
     await client.post("/v1/sources", {"name": "Lindgren", "kind": "push"})
@@ -259,7 +259,7 @@ async def test_large_answers_are_refused(client: Client, monkeypatch: pytest.Mon
 async def test_lists_of_tools_are_remembered_for_whom_they_are(world: World, client: Client) -> None:
     narrow = Client(world.app, await _secret(world, scopes=frozenset({"usage:read"})))
     for _ in range(2):
-        for caller, count in ((client, 20), (narrow, len(MANIFEST.permitted(frozenset({"usage:read"}))))):
+        for caller, count in ((client, 20), (narrow, len(MANIFEST.list_permitted(frozenset({"usage:read"}))))):
             for number in (7, "seven"):
                 answer = (await post(caller, request("tools/list") | {"id": number})).json()
                 assert answer["id"] == number and len(answer["result"]["tools"]) == count
@@ -304,8 +304,8 @@ async def test_requests_are_logged_once_each_as_mcp(world: World, client: Client
     await post(client, request("tools/call", name="sources_create", arguments=_source()))
     await post(client, request("tools/call", name="sources_read", arguments={}))
     await world.app.shutdown()
-    told = [(log.method, log.path, log.status, log.via, log.error_code) for log in world.sink.written]
-    assert told == [
+    logged = [(log.method, log.path, log.status, log.via, log.error_code) for log in world.sink.written]
+    assert logged == [
         ("POST", "/mcp", 200, "mcp", None),
         ("POST", "/v1/sources", 201, "mcp", None),
         ("POST", "/mcp", 200, "mcp", "invalid_request"),
@@ -316,12 +316,12 @@ async def test_tools_without_a_person_are_none(world: World) -> None:
     """A tool whose operation has no scope is anybody's; one that would clash with another is refused at once."""
     tool = MANIFEST.find("orgs_list_plans")
     assert tool is not None and MANIFEST.permits(frozenset(), tool)
-    with pytest.raises(ValueError, match="share a name"):
+    with pytest.raises(ValueError, match="have the same name"):
         type(MANIFEST)([tool, replace(tool)])
 
 
 async def test_only_the_arguments_of_a_call_are_long(world: World) -> None:
-    client = world.stranger(await _secret(world))
+    client = world.bare_client(await _secret(world))
     many = [{"a": 1}] * 20_000
     for method, params in (
         ("tools/list", {"_meta": {"x": many}}),
@@ -329,12 +329,12 @@ async def test_only_the_arguments_of_a_call_are_long(world: World) -> None:
         ("nothing", {"x": many}),
     ):
         refused = await post(client, request(method, **params))
-        assert refused.status == 400 and "Only the arguments" in refused.json()["error"]["message"], method
+        assert refused.status == 400 and "Apart from the tool's arguments" in refused.json()["error"]["message"], method
     refused = await post(client, {"jsonrpc": "2.0", "id": 1, "result": {"x": many}})
     assert refused.status == 400
     listed = request("tools/call", name="catalogue_list_products", arguments={"q": many})
-    told = (await post(client, listed)).json()["result"]
-    assert told["isError"] and told["structuredContent"]["errors"][0]["field"] == "q"
+    result = (await post(client, listed)).json()["result"]
+    assert result["isError"] and result["structuredContent"]["errors"][0]["field"] == "q"
     source = _source(idempotency_key="x" * 10) | {"padding": "x" * 70_000}
-    told = (await post(client, request("tools/call", name="sources_create", arguments=source))).json()["result"]
-    assert told["structuredContent"]["errors"][0]["field"] == "padding"
+    result = (await post(client, request("tools/call", name="sources_create", arguments=source))).json()["result"]
+    assert result["structuredContent"]["errors"][0]["field"] == "padding"

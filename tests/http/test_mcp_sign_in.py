@@ -1,4 +1,4 @@
-"""Access tokens at /mcp: for which edge they are, what they are shown, and what an app has to ask for when it lacks a scope."""
+"""Access tokens at /mcp: for which edge they are, what they are shown, and what an app has to request when it lacks a scope."""
 
 from collections.abc import AsyncIterator
 
@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from domain.access.model import ROLES
-from entrypoints.operations.tools import manifest_of
+from entrypoints.operations.tools import build_manifest
 from tests.http.fakes import BASE, running
 from tests.http.mcp import connected, every_tool, post, request
 from tests.http.oauth import Stage
@@ -14,7 +14,7 @@ from tests.support.memory.hosts import MemoryWeb
 from tests.support.table import whole
 
 pytestmark = pytest.mark.asyncio
-MANIFEST = manifest_of(whole())
+MANIFEST = build_manifest(whole())
 
 
 @pytest_asyncio.fixture
@@ -23,12 +23,14 @@ async def stage() -> AsyncIterator[Stage]:
         yield Stage(world)
 
 
-async def test_an_app_works_within_its_scopes_and_asks_for_more(stage: Stage) -> None:
+async def test_an_app_works_within_its_scopes_and_requests_more(stage: Stage) -> None:
     app, person = await stage.app(), await stage.person(role="editor")
     tokens = await stage.signed_in(app, person, resource=f"{BASE}/mcp", scope="products:read sources:read")
     async with connected(stage.world.app, tokens["access_token"]) as agent:
         names = [tool.name for tool in await every_tool(agent) if MANIFEST.find(tool.name)]
-        assert names == [tool.name for tool in MANIFEST.permitted(ROLES["editor"])], "what the person could let it do"
+        assert names == [tool.name for tool in MANIFEST.list_permitted(ROLES["editor"])], (
+            "what the person could let it do"
+        )
         assert (await agent.call_tool("sources_list", {})).structured_content["data"] == []
     refused = await post(
         stage.client(tokens["access_token"]), request("tools/call", name="sources_create", arguments={})
@@ -47,7 +49,7 @@ async def test_a_token_for_one_edge_is_none_at_the_other(stage: Stage) -> None:
         assert (called.status, (await client.get("/v1/sources")).status) == statuses
 
 
-async def test_the_sandbox_is_asked_for_on_the_connection(stage: Stage) -> None:
+async def test_the_sandbox_is_selected_on_the_connection(stage: Stage) -> None:
     app, person = await stage.app(), await stage.person(role="owner")
     scope = "sources:read sources:write"
     tokens = await stage.signed_in(app, person, resource=f"{BASE}/mcp", scope=scope)

@@ -7,7 +7,7 @@ import pytest
 
 from domain.kernel.tenancy import Tenant
 from domain.media.ports import MediaStore
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from tests.http.fakes import running
 from tests.support import catalogues
 from tests.support.memory.objects import MemoryObjects
@@ -23,14 +23,14 @@ async def test_an_image_and_its_link() -> None:
         client = await world.client(scopes=frozenset({"products:read"}))
         answer = await client.get(f"/v1/media/{image.id}")
         assert answer.status == 200
-        told = answer.json()
-        link, smaller = told.pop("download"), told.pop("renditions")
-        assert told == {
+        item = answer.json()
+        link, smaller = item.pop("download"), item.pop("renditions")
+        assert item == {
             "object": "media", "id": image.id, "content_type": "image/webp", "width": 1600, "height": 1200,
             "bytes": 148213, "created_at": "2026-11-20T13:08:00.000Z",
         }  # fmt: skip
         assert link["expires_at"] == "2026-11-20T13:23:00.000Z"
-        grant = world.dependencies[Objects].verify(
+        grant = world.dependencies[ObjectStore].verify_link(
             "GET", image.key, {"signature": link["url"].rpartition("signature=")[2]}, world.clock.now()
         )
         assert grant.expires_at == world.clock.now() + timedelta(minutes=15) and grant.filename == f"{image.id}.webp"
@@ -40,27 +40,27 @@ async def test_an_image_and_its_link() -> None:
             {"width": 320, "height": 240, "bytes": 11204}, {"width": 960, "height": 720, "bytes": 60113}
         ]  # fmt: skip
         for rendition, link in zip(image.renditions, links, strict=True):
-            asked = {"signature": link.rpartition("signature=")[2]}
-            grant = world.dependencies[Objects].verify("GET", rendition.key, asked, world.clock.now())
+            query = {"signature": link.rpartition("signature=")[2]}
+            grant = world.dependencies[ObjectStore].verify_link("GET", rendition.key, query, world.clock.now())
             assert grant.expires_at == world.clock.now() + timedelta(minutes=15)
             assert grant.filename == f"{image.id}-{rendition.width}x{rendition.height}.webp"
 
 
-async def test_an_image_that_nobody_names_is_unknown() -> None:
+async def test_an_unreferenced_image_is_unknown() -> None:
     async with running(objects=MemoryObjects()) as world:
         tenant = Tenant(world.orgs["Fjord"].id, True)
         image = await catalogues.pictured(world.uow, tenant, "prod_1")
         path = f"/v1/media/{image.id}"
         clients = [await world.client("Oak"), await world.client(livemode=False)]
         async with world.uow.begin(tenant, catalogues.builders.CALL) as tx:
-            assert await tx[MediaStore].register({"prod_1": []}, [], tx.now) == list(image.keys)
+            assert await tx[MediaStore].replace_image_urls({"prod_1": []}, [], tx.now) == list(image.keys)
         clients.append(await world.client())
         for client in clients:
             answer, unknown = await client.get(path), await client.get(UNKNOWN)
             assert answer.status == unknown.status == 404
-            told, other = answer.json(), unknown.json()
-            assert told.pop("request_id") != other.pop("request_id")
-            assert {**told, "instance": ""} == {**other, "instance": ""}
+            refused, other = answer.json(), unknown.json()
+            assert refused.pop("request_id") != other.pop("request_id")
+            assert {**refused, "instance": ""} == {**other, "instance": ""}
         assert (await clients[0].get("/v1/media/prod_0000000000000000000000")).status == 404
         other_scope = await world.client(scopes=frozenset({"sources:read"}))
         assert (await other_scope.get(path)).status == 403

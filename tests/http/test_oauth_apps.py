@@ -8,10 +8,10 @@ import pytest_asyncio
 
 from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
-from domain.oauth.model import App, AppKind, Origin
+from domain.oauth.model import App, AppKind, AppOrigin
 from domain.oauth.usecases.apps import AppChange, NewApp
-from domain.probes.ports import Web
-from entrypoints.oauth import OAuthServices
+from domain.probes.ports import WebClient
+from entrypoints.oauth_endpoints import OAuthServices
 from tests.http.fakes import OPERATOR, running
 from tests.http.oauth import CALLBACK, Stage, owner_of
 from tests.support.memory.hosts import MemoryWeb
@@ -29,13 +29,16 @@ async def test_apps_are_kept_by_owners_and_admins_in_the_console(stage: Stage) -
     org, apps = stage.world.orgs["Fjord"], stage.world.dependencies[OAuthServices].apps
     wanted = NewApp("  Stock   board ", AppKind.WEB, (CALLBACK,), frozenset({"products:read"}))
     async with stage.world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
-        for caller in (owner_of(org, "developer"), owner_of(org, session=False)):
+        for caller in (owner_of(org, "developer"), owner_of(org, is_console_session=False)):
             with pytest.raises(PermissionDenied):
                 await apps.create_app(tx, caller, wanted)
         admin = owner_of(org, "admin")
         app, secret = await apps.create_app(tx, admin, wanted)
         assert (
-            app.name == "Stock board" and secret is not None and app.last4 == secret[-4:] and app.made_by == admin.user
+            app.name == "Stock board"
+            and secret is not None
+            and app.last4 == secret[-4:]
+            and app.created_by == admin.user
         )
         for wrong in (
             replace(wanted, name=""),
@@ -57,9 +60,9 @@ async def test_apps_are_kept_by_owners_and_admins_in_the_console(stage: Stage) -
         await apps.delete_app(tx, admin, public.id)
         with pytest.raises(NotFound):
             await apps.get_app(tx, public.id)
-        told = [change for change in tx.recorded.changes if change.object == "oauth_app"]
-        assert [change.action for change in told] == ["create", "update", "update", "create", "delete"]
-        assert not any(secret in str(change) or fresh in str(change) for change in told)
+        changes = [change for change in tx.recorded.changes if change.object == "oauth_app"]
+        assert [change.action for change in changes] == ["create", "update", "update", "create", "delete"]
+        assert not any(secret in str(change) or fresh in str(change) for change in changes)
 
 
 async def test_a_deleted_apps_tokens_prove_nothing(stage: Stage) -> None:
@@ -73,7 +76,7 @@ async def test_a_deleted_apps_tokens_prove_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("metadata", "code"),
     [
         ({"redirect_uris": []}, "invalid_redirect_uri"),
         ({"redirect_uris": ["javascript:alert(1)"]}, "invalid_redirect_uri"),
@@ -95,8 +98,8 @@ async def test_a_deleted_apps_tokens_prove_nothing(stage: Stage) -> None:
         ({"token_endpoint_auth_method": "private_key_jwt"}, "invalid_client_metadata"),
     ],
 )
-async def test_what_registers_itself_is_judged(stage: Stage, said: dict[str, object], code: str) -> None:
-    answer = await stage.register(**said)
+async def test_what_registers_itself_is_judged(stage: Stage, metadata: dict[str, object], code: str) -> None:
+    answer = await stage.register(**metadata)
     assert answer.status == 400 and answer.json()["error"] == code
 
 
@@ -134,8 +137,8 @@ async def test_registrations_of_an_address_are_bounded(stage: Stage) -> None:
 )
 async def test_documents_of_apps_are_judged(stage: Stage, body: bytes, kind: str, status: int) -> None:
     url = "https://editor.example/client.json"
-    stage.world.dependencies[Web].serve(url, body.replace(b"URL", url.encode()), status, content_type=kind)
+    stage.world.dependencies[WebClient].serve(url, body.replace(b"URL", url.encode()), status, content_type=kind)
     moment = stage.world.clock.now()
-    app = App("app", url, AppKind.NATIVE, Origin.DOCUMENT, "", ("http://localhost/cb",), frozenset(), moment, moment)
-    page = await stage.ask(await stage.person(), app)
+    app = App("app", url, AppKind.NATIVE, AppOrigin.DOCUMENT, "", ("http://localhost/cb",), frozenset(), moment, moment)
+    page = await stage.request_consent(await stage.person(), app)
     assert page.status == 400 and page.header("location") is None

@@ -14,7 +14,7 @@ import pytest_asyncio
 from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind
-from entrypoints.oauth import OAuthServices
+from entrypoints.oauth_endpoints import OAuthServices
 from tests.http.client import Client
 from tests.http.fakes import BASE, OPERATOR, running
 from tests.http.oauth import CALLBACK, CHALLENGE, VERIFIER, Stage, led, owner_of
@@ -32,7 +32,7 @@ async def stage() -> AsyncIterator[Stage]:
 async def _error(stage: Stage, app: App, **changes: str | None) -> str:
     """What is refused in the browser, having led nowhere."""
     person = await stage.person()
-    page = await stage.ask(person, app, **changes)
+    page = await stage.request_consent(person, app, **changes)
     assert page.status == 400 and page.header("location") is None, page.status
     return page.text
 
@@ -104,8 +104,8 @@ async def test_another_apps_try_with_a_used_code_ends_nothing(stage: Stage) -> N
 @pytest.mark.parametrize("kind", [AppKind.WEB, AppKind.SINGLE_PAGE])
 async def test_there_is_no_way_around_pkce(stage: Stage, kind: AppKind, changes: dict[str, str | None]) -> None:
     app, person = await stage.app(kind), await stage.person()
-    told = led(await stage.ask(person, app, **changes))
-    assert told["error"] == "invalid_request" and told["state"] == "s t&ä" and told["to"] == CALLBACK
+    parameters = led(await stage.request_consent(person, app, **changes))
+    assert parameters["error"] == "invalid_request" and parameters["state"] == "s t&ä" and parameters["to"] == CALLBACK
 
 
 @pytest.mark.parametrize(
@@ -122,14 +122,14 @@ async def test_a_browser_goes_to_registered_addresses_alone(stage: Stage, uri: s
     assert not re.search(r'(href|action|content|src)="[^"]*evil', text) and "invalid_request" in text
 
 
-async def test_who_asks_has_to_be_known(stage: Stage) -> None:
+async def test_the_client_must_be_registered(stage: Stage) -> None:
     app = await stage.app()
     for client_id in (None, "", "app_unknown", "x" * 2000, "é", '"', "<script>"):
         assert "<script>" not in (await _error(stage, app, client_id=client_id)).replace("<script src", "")
     assert "response_type" in await _error(stage, app, response_type='co"de')
     person = await stage.person()
     for response_type in ("token", "code token", None):
-        page = await stage.ask(person, app, response_type=response_type)
+        page = await stage.request_consent(person, app, response_type=response_type)
         assert led(page)["error"] == "unsupported_response_type"
     twice = await person.browser.get(stage.place(app) + "&scope=exports:write")
     assert twice.status == 400 and "more than once" in twice.text
@@ -137,19 +137,21 @@ async def test_who_asks_has_to_be_known(stage: Stage) -> None:
     await _error(stage, machine, redirect_uri=CALLBACK)
 
 
-async def test_every_refusal_says_who_answers(stage: Stage) -> None:
+async def test_every_refusal_names_the_issuer(stage: Stage) -> None:
     """`iss` (RFC 9207), which `led` looks at, keeps a client from taking an answer for another server's."""
     app, person = await stage.app(), await stage.person()
-    assert led(await stage.ask(person, app, scope="everything"))["error"] == "invalid_scope"
-    assert led(await stage.ask(person, app, resource="https://other.example/v1"))["error"] == "invalid_target"
-    page = await stage.ask(person, app)
+    assert led(await stage.request_consent(person, app, scope="everything"))["error"] == "invalid_scope"
+    assert (
+        led(await stage.request_consent(person, app, resource="https://other.example/v1"))["error"] == "invalid_target"
+    )
+    page = await stage.request_consent(person, app)
     denied = led(await stage.allow(person, page, decision="deny"))
     assert denied["error"] == "access_denied" and denied["state"] == "s t&ä"
 
 
 async def test_no_token_holds_more_than_was_agreed_to(stage: Stage) -> None:
     app, person = await stage.app(scopes=frozenset({"products:read", "sources:read"})), await stage.person()
-    assert led(await stage.ask(person, app, scope="products:write"))["error"] == "invalid_scope"
+    assert led(await stage.request_consent(person, app, scope="products:write"))["error"] == "invalid_scope"
     body = await stage.signed_in(app, person, scope="products:read", resource=f"{BASE}/v1")
     for more in ({"scope": "products:read sources:read"}, {"resource": f"{BASE}/mcp"}, {"resource": BASE}):
         answer = await stage.refresh(app, body["refresh_token"], **more)
@@ -170,7 +172,7 @@ async def test_a_stolen_refresh_token_ends_the_sign_in(stage: Stage) -> None:
     assert (await stage.client(own["access_token"]).get("/v1/products")).status == 401
 
 
-async def test_a_thief_who_is_quick_is_found_out_too(stage: Stage) -> None:
+async def test_a_quick_token_theft_is_detected_too(stage: Stage) -> None:
     app, person = await stage.app(AppKind.NATIVE, "http://127.0.0.1/cb"), await stage.person()
     first = await stage.signed_in(app, person)
     own = (await stage.refresh(app, first["refresh_token"])).json()
@@ -212,17 +214,17 @@ async def test_an_app_proves_who_it_is(stage: Stage) -> None:
 async def test_forms_alone_are_taken(stage: Stage) -> None:
     app = await stage.app(AppKind.MACHINE)
     client = Client(stage.world.app, None)
-    asked = urlencode(
+    form = urlencode(
         {"grant_type": "client_credentials", "client_id": app.client_id, "client_secret": stage.secrets[app.client_id]}
     )
     typed = {"content-type": "application/x-www-form-urlencoded"}
     for target, body, headers in (
-        (f"/oauth/token?{asked}", b"", typed),
+        (f"/oauth/token?{form}", b"", typed),
         ("/oauth/token", b"{}", {"content-type": "application/json"}),
-        ("/oauth/token", asked.encode() + b"&scope=a&scope=b", typed),
+        ("/oauth/token", form.encode() + b"&scope=a&scope=b", typed),
         ("/oauth/token", b"a=1&" * 200, typed),
         ("/oauth/token", b"x" * 70_000, typed),
-        ("/oauth/register", asked.encode(), typed),
+        ("/oauth/register", form.encode(), typed),
     ):
         answer = await client.send("POST", target, body=body, headers=headers)
         assert answer.status in (400, 413) and answer.json()["error"].startswith("invalid_"), target
@@ -240,9 +242,9 @@ async def test_nothing_secret_is_logged(stage: Stage, caplog: pytest.LogCaptureF
     assert not [secret for secret in secrets if secret in caplog.text]
 
 
-async def test_nobody_agrees_in_anothers_name(stage: Stage) -> None:
+async def test_no_one_consents_in_the_name_of_another(stage: Stage) -> None:
     app, person, other = await stage.app(), await stage.person(), await stage.person("Oak")
-    page, foreign = await stage.ask(person, app), await stage.ask(other, app)
+    page, foreign = await stage.request_consent(person, app), await stage.request_consent(other, app)
     fields = {"request": page.field("request"), "decision": "allow", "org": stage.world.orgs["Fjord"].id}
     for answer in (
         await person.browser.post("/oauth/authorize", **fields),
@@ -265,27 +267,27 @@ async def test_nobody_agrees_in_anothers_name(stage: Stage) -> None:
     assert "form-action 'self' https://app.example;" in policy
 
 
-async def test_consent_is_taken_back(stage: Stage) -> None:
+async def test_consent_is_revoked(stage: Stage) -> None:
     app, person, services = await stage.app(), await stage.person(), stage.world.dependencies[OAuthServices]
     body = await stage.signed_in(app, person)
     org = stage.world.orgs["Fjord"]
     own = replace(owner_of(org, "editor"), actor=replace(owner_of(org).actor, id=person.user.id))
-    stranger = owner_of(org, "viewer")
+    outsider = owner_of(org, "viewer")
     async with stage.world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
-        [grant] = await services.grants.list_grants(tx, own)
+        [grant] = await services.consents.list_consents(tx, own)
         assert (grant.app_name, grant.scopes) == (app.name, {"products:read"})
-        assert list(await services.grants.list_grants(tx, stranger)) == []
-        assert list(await services.grants.list_grants(tx, owner_of(org), everybody=True)) == [grant]
+        assert list(await services.consents.list_consents(tx, outsider)) == []
+        assert list(await services.consents.list_consents(tx, owner_of(org), all_members=True)) == [grant]
         with pytest.raises(PermissionDenied):
-            await services.grants.list_grants(tx, own, everybody=True)
+            await services.consents.list_consents(tx, own, all_members=True)
         with pytest.raises(NotFound):
-            await services.grants.revoke_grant(tx, stranger, grant.id)
+            await services.consents.revoke_consent(tx, outsider, grant.id)
         with pytest.raises(PermissionDenied):
-            await services.grants.list_grants(tx, replace(own, session=False))
-        await services.grants.revoke_grant(tx, own, grant.id)
+            await services.consents.list_consents(tx, replace(own, is_console_session=False))
+        await services.consents.revoke_consent(tx, own, grant.id)
     assert (await stage.client(body["access_token"]).get("/v1/products")).status == 401
     assert (await stage.refresh(app, body["refresh_token"])).json()["error"] == "invalid_grant"
-    assert (await stage.ask(person, app)).status == 200, "one is asked again"
+    assert (await stage.request_consent(person, app)).status == 200, "one is asked again"
 
 
 async def test_user_codes_cannot_be_guessed(stage: Stage) -> None:

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from domain.oauth.model import App, AppKind, Origin
-from domain.probes.ports import Web
+from domain.oauth.model import App, AppKind, AppOrigin
+from domain.probes.ports import WebClient
 from tests.http.fakes import BASE, running
 from tests.http.oauth import CALLBACK, Stage, led
 from tests.support.memory.hosts import MemoryWeb
@@ -26,23 +26,23 @@ async def stage() -> AsyncIterator[Stage]:
         yield Stage(world)
 
 
-async def test_what_the_server_can_do_is_told(stage: Stage) -> None:
-    stranger = stage.world.stranger()
-    found = (await stranger.get("/.well-known/oauth-authorization-server")).json()
+async def test_the_server_publishes_its_metadata(stage: Stage) -> None:
+    anonymous = stage.world.bare_client()
+    found = (await anonymous.get("/.well-known/oauth-authorization-server")).json()
     assert found["issuer"] == BASE and found["code_challenge_methods_supported"] == ["S256"]
     assert found["token_endpoint"] == f"{BASE}/oauth/token"
     assert found["authorization_response_iss_parameter_supported"] and found["client_id_metadata_document_supported"]
     for edge in ("", "/v1", "/mcp"):
-        answer = await stranger.get(f"/.well-known/oauth-protected-resource{edge}")
+        answer = await anonymous.get(f"/.well-known/oauth-protected-resource{edge}")
         assert answer.json()["resource"] == BASE + edge and answer.json()["authorization_servers"] == [BASE]
-    assert (await stranger.get("/.well-known/oauth-protected-resource/v2")).status == 404
+    assert (await anonymous.get("/.well-known/oauth-protected-resource/v2")).status == 404
     for path in (
         "/oauth/token",
         "/oauth/device",
         "/.well-known/oauth-authorization-server",
         "/.well-known/oauth-protected-resource/mcp",
     ):
-        preflight = await stranger.send("OPTIONS", path)
+        preflight = await anonymous.send("OPTIONS", path)
         assert preflight.status == 204 and preflight.headers["access-control-allow-origin"] == "*", path
 
 
@@ -52,7 +52,7 @@ async def test_what_the_server_can_do_is_told(stage: Stage) -> None:
 )  # fmt: skip
 async def test_an_app_is_signed_in_to(stage: Stage, kind: AppKind, uri: str) -> None:
     app, person = await stage.app(kind, uri), await stage.person()
-    page = await stage.ask(person, app)
+    page = await stage.request_consent(person, app)
     assert page.status == 200 and page.header("cache-control") == "no-store"
     assert (
         "Price &lt;b&gt;sync&lt;/b&gt;" in page.text and "View products, variants" in page.text and "Fjord" in page.text
@@ -75,7 +75,7 @@ async def test_an_app_is_signed_in_to(stage: Stage, kind: AppKind, uri: str) -> 
 
 async def test_a_native_app_listens_at_any_port(stage: Stage) -> None:
     app, person = await stage.app(AppKind.NATIVE, "http://127.0.0.1/cb", "http://[::1]/cb"), await stage.person()
-    page = await stage.ask(person, app, redirect_uri="http://127.0.0.1:51004/cb")
+    page = await stage.request_consent(person, app, redirect_uri="http://127.0.0.1:51004/cb")
     policy = page.header("content-security-policy") or ""
     assert "form-action 'self' http://127.0.0.1:51004;" in policy and "frame-ancestors 'none'" in policy
     done = led(await stage.allow(person, page))
@@ -155,7 +155,7 @@ async def test_a_sign_in_ends_however_often_it_is_refreshed(stage: Stage) -> Non
     assert (await stage.refresh(app, body["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_who_lost_the_answer_asks_again(stage: Stage) -> None:
+async def test_a_client_that_lost_the_response_repeats_the_request(stage: Stage) -> None:
     app, person = await stage.app(), await stage.person()
     first = await stage.signed_in(app, person)
     lost = (await stage.refresh(app, first["refresh_token"])).json()
@@ -223,12 +223,16 @@ async def test_a_device_is_refused_and_forgotten(stage: Stage) -> None:
 
 async def test_an_app_registers_itself(stage: Stage) -> None:
     answer = await stage.register(client_name="Editor\u202e with MCP", scope="products:read org:read")
-    said = answer.json()
-    assert answer.status == 201 and "client_secret" not in said and said["token_endpoint_auth_method"] == "none"
-    app = await stage.world.token_store.app(said["client_id"])
-    assert app is not None and app.origin is Origin.REGISTERED and app.name == "Editor with MCP"
+    registration = answer.json()
+    assert (
+        answer.status == 201
+        and "client_secret" not in registration
+        and registration["token_endpoint_auth_method"] == "none"
+    )
+    app = await stage.world.token_store.find_app(registration["client_id"])
+    assert app is not None and app.origin is AppOrigin.REGISTERED and app.name == "Editor with MCP"
     person = await stage.person()
-    page = await stage.ask(person, app, redirect_uri="http://127.0.0.1:7777/cb", resource=f"{BASE}/mcp")
+    page = await stage.request_consent(person, app, redirect_uri="http://127.0.0.1:7777/cb", resource=f"{BASE}/mcp")
     assert "verified: anyone can create an app" in page.text and "this device" in page.text
     code = led(await stage.allow(person, page))["code"]
     body = (await stage.redeem(app, code, redirect_uri="http://127.0.0.1:7777/cb", resource=f"{BASE}/mcp")).json()
@@ -247,32 +251,32 @@ async def test_an_app_registers_itself(stage: Stage) -> None:
 
 
 async def test_an_app_is_described_by_a_document(stage: Stage) -> None:
-    url, web = "https://editor.example/oauth/client.json", stage.world.dependencies[Web]
+    url, web = "https://editor.example/oauth/client.json", stage.world.dependencies[WebClient]
     document = b'{"client_id": "%s", "client_name": "Editor", "redirect_uris": ["http://localhost/cb"]}' % url.encode()
     web.serve(url, document, content_type="application/json", cache_control="max-age=600")
     person = await stage.person()
-    asked = App(
+    described = App(
         "app",
         url,
         AppKind.NATIVE,
-        Origin.DOCUMENT,
+        AppOrigin.DOCUMENT,
         "",
         ("http://localhost:3000/cb",),
         frozenset(),
         *[stage.world.clock.now()] * 2,
     )
-    page = await stage.ask(person, asked)
+    page = await stage.request_consent(person, described)
     assert "Editor requests access" in page.text and url in page.text
     code = led(await stage.allow(person, page))["code"]
-    assert (await stage.redeem(asked, code)).status == 200
-    assert len(web.asked) == 1, "it is fresh"
+    assert (await stage.redeem(described, code)).status == 200
+    assert len(web.requests) == 1, "it is fresh"
     stage.world.clock.advance(timedelta(seconds=601))
     web.serve(url, document.replace(b"localhost", b"127.0.0.1"), content_type="application/json")
-    refused = await stage.ask(person, asked)
-    assert refused.status == 400 and len(web.asked) == 2, "it says other addresses by now"
+    refused = await stage.request_consent(person, described)
+    assert refused.status == 400 and len(web.requests) == 2, "it says other addresses by now"
 
 
-async def test_who_agreed_before_is_not_asked_again(stage: Stage) -> None:
+async def test_an_earlier_consent_is_not_requested_again(stage: Stage) -> None:
     app, native, person = (
         await stage.app(),
         await stage.app(AppKind.NATIVE, "http://127.0.0.1/cb"),
@@ -280,33 +284,37 @@ async def test_who_agreed_before_is_not_asked_again(stage: Stage) -> None:
     )
     for one in (app, native):
         await stage.signed_in(one, person, scope="products:read sources:read")
-    assert "code" in led(await stage.ask(person, app, scope="sources:read"))
-    assert (await stage.ask(person, app, scope="exports:read")).status == 200, "more than was agreed to"
-    assert (await stage.ask(person, app, prompt="consent")).status == 200
-    assert (await stage.ask(person, native)).status == 200, "any program may listen there"
-    quiet = led(await stage.ask(person, app, scope="exports:read", prompt="none"))
+    assert "code" in led(await stage.request_consent(person, app, scope="sources:read"))
+    assert (await stage.request_consent(person, app, scope="exports:read")).status == 200, "more than was agreed to"
+    assert (await stage.request_consent(person, app, prompt="consent")).status == 200
+    assert (await stage.request_consent(person, native)).status == 200, "any program may listen there"
+    quiet = led(await stage.request_consent(person, app, scope="exports:read", prompt="none"))
     assert quiet["error"] == "interaction_required"
 
 
 async def test_the_sign_in_comes_first(stage: Stage) -> None:
     from tests.http.browser import Browser
 
-    app, stranger = await stage.app(), Browser(stage.world.app)
-    page = await stranger.get(stage.place(app))
+    app, signed_out = await stage.app(), Browser(stage.world.app)
+    page = await signed_out.get(stage.place(app))
     assert page.status == 303 and (page.header("location") or "").startswith(
         "/console/sign-in?next=/oauth/authorize%3F"
     )
-    assert led(await stranger.get(stage.place(app, prompt="none")))["error"] == "login_required"
-    assert (await stranger.get("/oauth/device")).status == 303
+    assert led(await signed_out.get(stage.place(app, prompt="none")))["error"] == "login_required"
+    assert (await signed_out.get("/oauth/device")).status == 303
 
 
-async def test_tokens_are_told_of_and_ended(stage: Stage) -> None:
+async def test_tokens_are_introspected_and_revoked(stage: Stage) -> None:
     app, other, person = await stage.app(), await stage.app(), await stage.person()
     body = await stage.signed_in(app, person, resource=f"{BASE}/v1")
     own = {"basic": (app.client_id, stage.secrets[app.client_id])}
-    told = (await stage.post("/oauth/introspect", token=body["access_token"], **own)).json()
-    assert told["active"] and told["sub"] == person.user.id and told["aud"] == [f"{BASE}/v1"]
-    assert told["client_id"] == app.client_id and told["scope"] == "products:read" and told["iss"] == BASE
+    introspection = (await stage.post("/oauth/introspect", token=body["access_token"], **own)).json()
+    assert introspection["active"] and introspection["sub"] == person.user.id and introspection["aud"] == [f"{BASE}/v1"]
+    assert (
+        introspection["client_id"] == app.client_id
+        and introspection["scope"] == "products:read"
+        and introspection["iss"] == BASE
+    )
     strange = {"basic": (other.client_id, stage.secrets[other.client_id])}
     assert (await stage.post("/oauth/introspect", token=body["access_token"], **strange)).json() == {"active": False}
     assert (await stage.post("/oauth/introspect", token=body["access_token"])).status == 401

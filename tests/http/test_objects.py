@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.files.objects import FileObjects
-from domain.secrets.keys import SigningKeys, link_key
+from domain.secrets.keys import SigningKeys, derive_link_key
 from ports.objects import ObjectMissing
 from tests.http.fakes import BASE, World, running
 
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.asyncio
 @pytest_asyncio.fixture
 async def served(tmp_path: Path) -> AsyncIterator[tuple[World, FileObjects]]:
     """A world that serves its own objects."""
-    objects = FileObjects(tmp_path, BASE, SigningKeys(link_key("a secret of at least thirty-two characters")))
+    objects = FileObjects(tmp_path, BASE, SigningKeys(derive_link_key("a secret of at least thirty-two characters")))
     async with running(objects=objects) as world:
         yield world, objects
 
 
 async def _put_link(world: World, objects: FileObjects, key: str = "uploads/a.csv", limit: int = 10) -> str:
     until = world.clock.now() + timedelta(minutes=15)
-    signed = await objects.sign_put(key, content_type="text/csv", bytes_limit=limit, expires_at=until)
+    signed = await objects.sign_put(key, content_type="text/csv", max_bytes=limit, expires_at=until)
     return _target(signed.url)
 
 
@@ -38,47 +38,47 @@ def _target(url: str) -> str:
 
 async def test_put_then_get(served: tuple[World, FileObjects]) -> None:
     world, objects = served
-    visitor = world.stranger()
+    anonymous = world.bare_client()
     link = await _put_link(world, objects)
-    put = await visitor.send("PUT", link, body=b"a,b\n1,2\n", headers={"content-type": "text/csv"})
+    put = await anonymous.send("PUT", link, body=b"a,b\n1,2\n", headers={"content-type": "text/csv"})
     assert put.status == 200
     until = world.clock.now() + timedelta(minutes=15)
     link = _target(await objects.sign_get("uploads/a.csv", filename="Möbel.csv", expires_at=until))
-    got = await visitor.get(link)
+    got = await anonymous.get(link)
     assert (got.status, got.body) == (200, b"a,b\n1,2\n")
     assert got.headers["content-length"] == "8"
     assert got.headers["content-disposition"] == "attachment; filename*=UTF-8''M%C3%B6bel.csv"
-    head = await visitor.send("HEAD", link)
+    head = await anonymous.send("HEAD", link)
     assert (head.status, head.body, head.headers["content-length"]) == (200, b"", "8")
 
 
 async def test_refusals(served: tuple[World, FileObjects]) -> None:
     world, objects = served
-    visitor = world.stranger()
+    anonymous = world.bare_client()
     link = await _put_link(world, objects)
     csv = {"content-type": "text/csv"}
-    assert (await visitor.send("PUT", link, body=b"x", headers={"content-type": "text/plain"})).status == 415
-    assert (await visitor.send("PUT", link, body=b"x" * 11, headers=csv)).status == 413
-    assert (await visitor.send("PUT", link, body=b"x" * 11, headers=csv | {"content-length": ""})).status == 413
-    assert (await visitor.send("PUT", link + "0", body=b"x", headers=csv)).status == 403
-    assert (await visitor.send("PUT", link.replace("a.csv", "b.csv"), body=b"x", headers=csv)).status == 403
-    assert (await visitor.send("GET", link)).status == 403
-    assert (await visitor.send("POST", link, body=b"x", headers=csv)).status == 405
+    assert (await anonymous.send("PUT", link, body=b"x", headers={"content-type": "text/plain"})).status == 415
+    assert (await anonymous.send("PUT", link, body=b"x" * 11, headers=csv)).status == 413
+    assert (await anonymous.send("PUT", link, body=b"x" * 11, headers=csv | {"content-length": ""})).status == 413
+    assert (await anonymous.send("PUT", link + "0", body=b"x", headers=csv)).status == 403
+    assert (await anonymous.send("PUT", link.replace("a.csv", "b.csv"), body=b"x", headers=csv)).status == 403
+    assert (await anonymous.send("GET", link)).status == 403
+    assert (await anonymous.send("POST", link, body=b"x", headers=csv)).status == 405
     with pytest.raises(ObjectMissing):
-        await objects.size("uploads/a.csv")
+        await objects.get_size("uploads/a.csv")
     until = world.clock.now() + timedelta(minutes=15)
-    missing = await visitor.get(_target(await objects.sign_get("uploads/none.csv", filename="x", expires_at=until)))
+    missing = await anonymous.get(_target(await objects.sign_get("uploads/none.csv", filename="x", expires_at=until)))
     assert (missing.status, missing.code) == (404, "not_found")
     world.clock.advance(timedelta(minutes=15, seconds=45))
-    assert (await visitor.send("PUT", link, body=b"x", headers=csv)).status == 200, "clocks may differ"
+    assert (await anonymous.send("PUT", link, body=b"x", headers=csv)).status == 200, "clocks may differ"
     world.clock.advance(timedelta(seconds=15))
-    expired = await visitor.send("PUT", link, body=b"x", headers=csv)
+    expired = await anonymous.send("PUT", link, body=b"x", headers=csv)
     assert (expired.status, expired.code) == (403, "permission_denied")
     assert expired.headers["request-id"] == expired.json()["request_id"]
 
 
 async def test_preflight(served: tuple[World, FileObjects]) -> None:
-    answer = await served[0].stranger().send("OPTIONS", "/objects/anything")
+    answer = await served[0].bare_client().send("OPTIONS", "/objects/anything")
     assert answer.status == 204
     assert "PUT" in answer.headers["access-control-allow-methods"]
 
@@ -102,8 +102,8 @@ async def test_a_broken_upload_leaves_nothing(served: tuple[World, FileObjects])
     await world.app(scope, receive, send)
     assert sent == []
     with pytest.raises(ObjectMissing):
-        await objects.size("uploads/a.csv")
+        await objects.get_size("uploads/a.csv")
 
 
 async def test_without_an_object_server(world: World) -> None:
-    assert (await world.stranger().get("/objects/a?x=1")).status == 404
+    assert (await world.bare_client().get("/objects/a?x=1")).status == 404

@@ -9,9 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-from adapters.wire.event_types import EVENT_TYPES
-from entrypoints.operations.openapi import ComponentSchemas, codes_of, document
-from entrypoints.operations.table import Table
+from adapters.api_json.event_schemas import EVENT_SCHEMAS
+from entrypoints.operations.openapi import ComponentSchemas, build_document, list_error_codes
+from entrypoints.operations.table import OperationTable
 from tests.http import toys
 from tests.support.table import whole
 
@@ -19,7 +19,7 @@ from tests.support.table import whole
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
     """The description of every row."""
-    return document(whole(), "https://api.example", "https://docs.example")
+    return build_document(whole(), "https://api.example", "https://docs.example")
 
 
 def test_valid(described: dict[str, Any]) -> None:
@@ -27,7 +27,7 @@ def test_valid(described: dict[str, Any]) -> None:
 
 
 def test_toys_valid() -> None:
-    validate(document(Table([toys.AREA]), "https://api.example", "https://docs.example"))
+    validate(build_document(OperationTable([toys.AREA]), "https://api.example", "https://docs.example"))
 
 
 def test_every_row_and_answer(described: dict[str, Any]) -> None:
@@ -36,14 +36,14 @@ def test_every_row_and_answer(described: dict[str, Any]) -> None:
         assert operation["operationId"] == row.id
         assert operation["x-rate-class"] == row.rate
         assert operation["x-scope"] == row.scope
-        assert operation["x-who"] == row.who
-        told = {
+        assert operation["x-who"] == row.caller_kind
+        documented = {
             code
             for status, answer in operation["responses"].items()
             if int(status) >= 400
             for code in answer["content"]["application/problem+json"]["examples"]
         }
-        assert told == set(codes_of(row))
+        assert documented == set(list_error_codes(row))
 
 
 NULLS = {
@@ -101,7 +101,7 @@ def _resolved(part: Any, described: dict[str, Any]) -> Any:
     return part
 
 
-@pytest.mark.parametrize("type", EVENT_TYPES)
+@pytest.mark.parametrize("type", EVENT_SCHEMAS)
 def test_what_receivers_get_is_described(described: dict[str, Any], type: str) -> None:
     post = described["webhooks"][type]["post"]
     names = {_resolved(parameter, described)["name"] for parameter in post["parameters"]}
@@ -133,7 +133,7 @@ def test_an_answer_is_one_thing(described: dict[str, Any]) -> None:
         operation = described["paths"][row.path][row.method.lower()]
         good = [answer for status, answer in operation["responses"].items() if int(status) < 300]
         assert len(good) == 1 and len(good[0].get("content", {})) <= 1, row.id
-        assert ("x-dry-run" in operation) == row.writes
+        assert ("x-dry-run" in operation) == row.is_write
 
 
 def _schemas(part: Any) -> Iterator[dict[str, Any]]:
@@ -158,14 +158,14 @@ def test_every_thing_is_described_once(described: dict[str, Any]) -> None:
             part for key in ("properties", "items", "anyOf", "oneOf", "allOf") for part in _schemas(schema.get(key))
         ]
         assert not [one for one in inside if isinstance(one.get("enum"), list) and len(one["enum"]) > 1], name
-    of_events = {event["properties"]["data"]["title"] for event in EVENT_TYPES.values()}  # each type has its own
+    of_events = {event["properties"]["data"]["title"] for event in EVENT_SCHEMAS.values()}  # each type has its own
     contents = [_content(one) for name, one in described["components"]["schemas"].items() if name not in of_events]
     assert len(contents) == len(set(contents))
 
 
 def _content(schema: dict[str, Any]) -> str:
-    told = {key: value for key, value in schema.items() if key not in ("title", "description", "examples")}
-    return json.dumps(told, sort_keys=True)
+    content = {key: value for key, value in schema.items() if key not in ("title", "description", "examples")}
+    return json.dumps(content, sort_keys=True)
 
 
 def test_no_choice_is_offered_twice(described: dict[str, Any]) -> None:
@@ -177,7 +177,7 @@ def test_no_choice_is_offered_twice(described: dict[str, Any]) -> None:
 def test_one_name_is_one_thing() -> None:
     schemas = ComponentSchemas()
     one = {"title": "one", "type": "object", "properties": {"a": {"type": "string"}}}
-    schemas.of(one, "first")
-    assert schemas.of(one | {"description": "again"}, "second") == {"$ref": "#/components/schemas/one"}
+    schemas.add_schema(one, "first")
+    assert schemas.add_schema(one | {"description": "again"}, "second") == {"$ref": "#/components/schemas/one"}
     with pytest.raises(ValueError, match="one is the name of two schemas"):
-        schemas.of(one | {"required": ["a"]}, "third")
+        schemas.add_schema(one | {"required": ["a"]}, "third")

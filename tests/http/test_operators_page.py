@@ -9,12 +9,12 @@ import pytest
 import pytest_asyncio
 
 from domain.jobs.model import Backlog
-from domain.jobs.ports import Dispatch
+from domain.jobs.ports import JobDispatcher
 from domain.kernel.errors import Unavailable
 from domain.outbox.usecases import OutgoingMail
 from domain.platform.ports import Workload
-from domain.platform.workload import JOBS
-from entrypoints.operators import OperatorsPage, operators_page
+from domain.platform.workload import MAX_EXAMINED_JOBS
+from entrypoints.operators_page import OperatorsPage, serve_operators_page
 from tests.http.fakes import World, running
 
 pytestmark = pytest.mark.asyncio
@@ -24,7 +24,7 @@ PORT = 8091
 class Lanes:
     """A dispatch that tells of what waits."""
 
-    async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
+    async def count_backlog(self, max_jobs: int | None = None) -> Sequence[Backlog]:
         return [Backlog("source", 3, 1, None)]
 
 
@@ -42,7 +42,7 @@ async def _down() -> bool:
     raise ConnectionError("gone")
 
 
-async def asked(
+async def request_page(
     world: World, *, path: str = "/", method: str = "GET", peer: str = "127.0.0.1", by: Any = None, **headers: str
 ) -> tuple[int, dict[str, str], str]:
     """Status, headers and text."""
@@ -66,14 +66,14 @@ async def asked(
 
 async def test_what_it_shows(world: World) -> None:
     box = world.dependencies[OutgoingMail]
-    await box.queue(
+    await box.add_message(
         "ada@fjord.example", "<b>Come in</b>", "Open https://api.joinery.test/console/link/x <script>", "sign_in"
     )
-    status, headers, text = await asked(world)
+    status, headers, text = await request_page(world)
     assert (
         status == 200 and "unsafe" not in headers["content-security-policy"] and headers["cache-control"] == "no-store"
     )
-    for told in (
+    for text_shown in (
         "Not ready",
         "Source",
         "3",
@@ -81,7 +81,7 @@ async def test_what_it_shows(world: World) -> None:
         "&lt;b&gt;Come in",
         "No activity today",
     ):
-        assert told in text, told
+        assert text_shown in text, text_shown
     assert 'href="https://api.joinery.test/console/link/x"' in text and "<script>" not in text.replace(
         "<script src", ""
     )
@@ -90,33 +90,33 @@ async def test_what_it_shows(world: World) -> None:
 
 async def test_a_part_that_cannot_be_had_hides_no_other(world: World) -> None:
     class Broken:
-        async def tenants(self, now: Any) -> Any:
+        async def list_tenants(self, now: Any) -> Any:
             raise Unavailable("The database is out of reach.")
 
-        slowest = troubled = lambda self: self.tenants(None)
+        list_slowest_sources = list_failing_sources = lambda self: self.list_tenants(None)
 
     world.dependencies[Workload] = Broken()
-    status, _, text = await asked(world)
+    status, _, text = await request_page(world)
     assert status == 200 and text.count("The database is out of reach.") == 3 and "Outgoing email" in text
 
 
 async def test_looking_often_costs_what_one_look_does(world: World) -> None:
     class Counting:
-        asked, waiting = 0, 3
+        reads, waiting = 0, 3
 
-        async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
-            self.asked += 1
+        async def count_backlog(self, max_jobs: int | None = None) -> Sequence[Backlog]:
+            self.reads += 1
             await asyncio.sleep(0.01)
             return [Backlog("source", self.waiting, 0, None)]
 
     counting, page = Counting(), OperatorsPage(world.dependencies, PORT)
-    world.dependencies[Dispatch] = counting
-    await asyncio.gather(*(asked(world, by=page) for _ in range(20)))
-    assert counting.asked == 1
+    world.dependencies[JobDispatcher] = counting
+    await asyncio.gather(*(request_page(world, by=page) for _ in range(20)))
+    assert counting.reads == 1
     world.clock.advance(timedelta(seconds=3))
-    counting.waiting = JOBS
-    _, _, text = await asked(world, by=page)
-    assert counting.asked == 2 and "More jobs are waiting" in text
+    counting.waiting = MAX_EXAMINED_JOBS
+    _, _, text = await request_page(world, by=page)
+    assert counting.reads == 2 and "More jobs are waiting" in text
 
 
 STRANGE: list[dict[str, str]] = [
@@ -146,16 +146,16 @@ STRANGE: list[dict[str, str]] = [
 async def test_to_whom_it_does_not_answer(world: World) -> None:
     for headers in STRANGE:
         for path in ("/", "/console/static/x/console.css"):
-            status, _, text = await asked(world, path=path, **headers)
+            status, _, text = await request_page(world, path=path, **headers)
             assert status == 421 and "email" not in text, headers
 
 
 async def test_it_is_one_page_that_is_looked_at(world: World) -> None:
-    assert (await asked(world, path="/metrics"))[0] == 404
-    assert (await asked(world, method="POST"))[0] == 405
-    status, headers, text = await asked(world, method="HEAD")
+    assert (await request_page(world, path="/metrics"))[0] == 404
+    assert (await request_page(world, method="POST"))[0] == 405
+    status, headers, text = await request_page(world, method="HEAD")
     assert status == 200 and text == "" and int(headers["content-length"]) > 500
-    assert (await asked(world, path="/console/static/now/console.css"))[0] == 200
+    assert (await request_page(world, path="/console/static/now/console.css"))[0] == 200
 
 
 async def test_it_is_served_on_a_port_or_not_at_all(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -165,14 +165,14 @@ async def test_it_is_served_on_a_port_or_not_at_all(world: World, caplog: pytest
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         probe.listen()
-        async with operators_page(world.dependencies, port):
-            assert "no operators' page" in caplog.text
-    async with operators_page(world.dependencies, port):
+        async with serve_operators_page(world.dependencies, port):
+            assert "operators' page not served" in caplog.text
+    async with serve_operators_page(world.dependencies, port):
         await asyncio.sleep(0.2)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
         answer = await reader.read()
         assert answer.startswith(b"HTTP/1.1 200") and b"Operations" in answer
         writer.close()
-    async with operators_page(world.dependencies, 0):
+    async with serve_operators_page(world.dependencies, 0):
         pass

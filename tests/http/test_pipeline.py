@@ -55,13 +55,13 @@ async def _spend(world: World, client: Client) -> None:
 
 
 async def test_order_of_checks(world: World) -> None:
-    """Each line mends the fault just told, and meets the next."""
+    """Each line fixes the error just reported, and meets the next."""
     request, lane = Faulty(world), world.app.asgi_app
     reader, writer = await world.client(scopes=frozenset({"sources:read"})), await world.client()
     thing = toys.keep(world.orgs["Fjord"].id)
-    assert await request.code(world.stranger()) == "400 invalid_request"
+    assert await request.code(world.bare_client()) == "400 invalid_request"
     request.target = "/v1/things/nonsense?colour=red"
-    assert await request.code(world.stranger()) == "401 authentication_required"
+    assert await request.code(world.bare_client()) == "401 authentication_required"
     await _spend(world, writer)
     lane._pipeline.pressure._sampled = 3
     assert await request.code(reader) == "400 invalid_request"
@@ -89,12 +89,12 @@ async def test_order_of_checks(world: World) -> None:
 async def test_shedding_precedes_permission_and_follows_the_budget(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stranger = await world.client(scopes=frozenset())
+    unscoped = await world.client(scopes=frozenset())
     monkeypatch.setattr(Pressure, "level", 3)
-    assert (await stranger.get("/v1/things")).code == "overloaded"
+    assert (await unscoped.get("/v1/things")).code == "overloaded"
     for _ in range(200):
-        await stranger.get("/v1/things")
-    assert (await stranger.get("/v1/things")).code == "rate_limited"
+        await unscoped.get("/v1/things")
+    assert (await unscoped.get("/v1/things")).code == "rate_limited"
 
 
 async def test_body_precedes_idempotency_key_and_that_the_resource(client: Client) -> None:
@@ -111,7 +111,7 @@ async def test_permission_precedes_the_resource(world: World) -> None:
     assert (await client.get(f"/v1/things/{UNKNOWN}")).code == "permission_denied"
 
 
-async def test_what_is_anothers_answers_like_what_nobody_has(world: World, client: Client) -> None:
+async def test_others_resources_answer_like_missing_ones(world: World, client: Client) -> None:
     fjord, oak = world.orgs["Fjord"], world.orgs["Oak"]
     paths = {
         "unknown": UNKNOWN,
@@ -127,14 +127,14 @@ async def test_what_is_anothers_answers_like_what_nobody_has(world: World, clien
     assert len(seen) == 1
 
 
-async def test_unknown_paths_and_methods_are_told_after_authentication(world: World, client: Client) -> None:
+async def test_unknown_paths_and_methods_are_reported_after_authentication(world: World, client: Client) -> None:
     for method, target in (
         ("GET", "/v1/nothing"),
         ("POST", "/v1/nothing"),
         ("PUT", "/v1/things"),
         ("BREW", "/v1/things"),
     ):
-        assert (await world.stranger().send(method, target)).code == "authentication_required"
+        assert (await world.bare_client().send(method, target)).code == "authentication_required"
     assert (await client.get("/v1/nothing")).code == "not_found"
     assert (await client.get("/v1")).code == "not_found"
     assert (await client.get("/v1//things")).code == "not_found"
@@ -147,8 +147,8 @@ async def test_unknown_paths_and_methods_are_told_after_authentication(world: Wo
 
 
 async def test_static_segments_win(client: Client) -> None:
-    assert (await client.get("/v1/things/special")).json()["object"] == "told"
-    assert (await client.get("/v1/things/speci%61l")).json()["object"] == "told"
+    assert (await client.get("/v1/things/special")).json()["object"] == "peek"
+    assert (await client.get("/v1/things/speci%61l")).json()["object"] == "peek"
     assert (await client.send("DELETE", "/v1/things/special")).status == 404, "an id that is malformed, not a 405"
 
 
@@ -220,5 +220,5 @@ async def test_numbers_are_exact(client: Client) -> None:
     assert received["size"] == Decimal("0.1000000000000000055511151231257827")
     assert received["deep"] == [2, Decimal("2.50"), 100, -7]
     assert [type(number) for number in received["deep"]] == [int, Decimal, int, int]
-    told = await client.post(f"/v1/things/{UNKNOWN}/act")
-    assert b'"size":1.50' in told.body
+    response = await client.post(f"/v1/things/{UNKNOWN}/act")
+    assert b'"size":1.50' in response.body

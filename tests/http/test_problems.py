@@ -5,7 +5,7 @@ import json
 import pytest
 
 from domain.kernel.errors import Conflict, DomainError, FieldError, InvalidRequest
-from entrypoints.http.problems import Problems
+from entrypoints.http.problems import ProblemResponses
 from entrypoints.operations.codes import CODES
 from tests.http import toys
 from tests.http.client import Answer, Client
@@ -41,16 +41,16 @@ async def test_every_domain_error_has_a_status() -> None:
     def family(kind: type[DomainError]) -> set[type[DomainError]]:
         return {kind}.union(*(family(child) for child in kind.__subclasses__()))
 
-    problems = Problems(DOCS, DOCS)
+    problems = ProblemResponses(DOCS, DOCS)
     for kind in family(DomainError):
-        answer = problems.answer(problems.known(kind(), "req_x"), "req_x")
+        answer = problems.respond(problems.to_domain_error(kind(), "req_x"), "req_x")
         body = json.loads(answer.body)
         assert body["status"] == answer.status == CODES[body["code"]].status
 
 
 async def test_many_faults_are_cut() -> None:
     faults = tuple(FieldError(f"f{n}", "required", "x") for n in range(5000))
-    body = Problems(DOCS, DOCS).answer(InvalidRequest("x", fields=faults), "req_x").body
+    body = ProblemResponses(DOCS, DOCS).respond(InvalidRequest("x", fields=faults), "req_x").body
     assert len(json.loads(body)["errors"]) == 100
 
 
@@ -153,7 +153,7 @@ async def test_size(client: Client) -> None:
         assert (answer.status, answer.code) == (413, "payload_too_large")
 
 
-async def test_bodies_nobody_asked_for(client: Client) -> None:
+async def test_unexpected_bodies(client: Client) -> None:
     act = "/v1/things/src_0000000000000000000000/act"
     assert (await client.post(act, {})).status == 200
     assert (await client.post(act)).status == 200

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from adapters.files.objects import FileObjects
-from domain.orgs.model import Meter, Plan
+from domain.orgs.model import MeterAllowance, Plan
 from domain.runs.ports import PushStore, RunStore
 from domain.runs.usecases.scheduling import BatchExpiry
-from domain.secrets.keys import SigningKeys, link_key
-from domain.storage.model import OPEN_UPLOADS
+from domain.secrets.keys import SigningKeys, derive_link_key
+from domain.storage.model import MAX_OPEN_UPLOADS
 from domain.storage.ports import StorageLedger, StorageUpkeep
-from entrypoints.http.objects import AT_ONCE
+from entrypoints.http.objects import MAX_PUTS_PER_ORGANISATION
 from tests.http.client import Answer, Client
 from tests.http.fakes import BASE, World, running
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
@@ -38,7 +38,7 @@ async def includes(world: World, **meters: int) -> None:
         "usd",
         9900,
         frozenset(),
-        {name: Meter(n, 1, 0) for name, n in meters.items()},
+        {name: MeterAllowance(n, 1, 0) for name, n in meters.items()},
     )
     world.database.offer(made)
 
@@ -49,8 +49,8 @@ def is_refused(answer: Answer, meter: str) -> None:
 
 
 async def used(at: Shop) -> int:
-    async with at.world.uow.read(at.tenant) as tx:
-        counted: int = await tx[StorageLedger].used()
+    async with at.world.uow.begin_reading(at.tenant) as tx:
+        counted: int = await tx[StorageLedger].count_used_bytes()
     return counted
 
 
@@ -74,7 +74,7 @@ async def test_sources() -> None:
         assert again.status == 201, "a refusal by quota is not kept under the key"
 
 
-async def test_a_bad_source_is_told_before_the_quota() -> None:
+async def test_an_invalid_source_is_reported_before_the_quota() -> None:
     async with shop() as at:
         for number in range(10):
             await at.create(name=f"Feed {number}")
@@ -107,11 +107,11 @@ async def test_too_many_open_files() -> None:
     async with shop() as at:
         source = await at.create(**FILE_SOURCE, config={})
         path, body = f"/v1/sources/{source['id']}/uploads", {"filename": "a", "content_type": "a/b", "bytes": 1}
-        for _ in range(OPEN_UPLOADS):
+        for _ in range(MAX_OPEN_UPLOADS):
             at.world.clock.advance(timedelta(seconds=1))
             assert (await at.client.post(path, body)).status == 201
         refused = await at.client.post(path, body)
-        assert refused.code == "conflict" and await used(at) == OPEN_UPLOADS
+        assert refused.code == "conflict" and await used(at) == MAX_OPEN_UPLOADS
 
 
 async def test_pushing() -> None:
@@ -130,10 +130,13 @@ async def test_pushing() -> None:
             is_refused(await at.client.post(path, body | more), "stored_bytes")
         run = (await at.client.get(f"/v1/runs/{first.json()['id']}")).json()
         assert (run["status"], await used(at)) == ("queued", counted)
-        async with at.world.uow.read(at.tenant) as tx:
+        async with at.world.uow.begin_reading(at.tenant) as tx:
             assert (await tx[RunStore].get(run["id"])).input.parts == 400 // one
             last = 400 // one - 1
-            assert [await tx[PushStore].part(run["id"], number) is None for number in (last, last + 1)] == [False, True]
+            assert [await tx[PushStore].get_part(run["id"], number) is None for number in (last, last + 1)] == [
+                False,
+                True,
+            ]
         await includes(at.world, stored_bytes=800)
         assert (await at.client.post(path, body | {"more": False})).status == 202
 
@@ -148,11 +151,11 @@ async def test_a_batch_that_expired_takes_no_more_parts() -> None:
         assert (await at.client.post(path, body)).json()["id"] == run
         expiry = BatchExpiry(at.world.uow, at.world.dependencies[StorageUpkeep], at.world.clock)
         at.world.clock.advance(timedelta(hours=23))
-        assert await expiry.expire() == 0
+        assert await expiry.expire_batches() == 0
         at.world.clock.advance(timedelta(hours=2))
-        assert await expiry.expire() == 1
-        told = (await at.client.get(f"/v1/runs/{run}")).json()
-        assert (told["status"], told["error"]["code"]) == ("cancelled", "batch_expired") and await used(at) == 0
+        assert await expiry.expire_batches() == 1
+        ended = (await at.client.get(f"/v1/runs/{run}")).json()
+        assert (ended["status"], ended["error"]["code"]) == ("cancelled", "batch_expired") and await used(at) == 0
         late = await at.client.post(path, body | {"more": False, "complete": True})
         assert (late.code, late.status) == ("conflict", 409) and run in late.json()["detail"]
         assert (await at.client.post(path, body | {"batch": "c"})).status == 202
@@ -167,7 +170,7 @@ async def test_a_batch_that_expired_takes_no_more_parts() -> None:
 @asynccontextmanager
 async def served(folder: Path) -> AsyncIterator[tuple[World, Client, FileObjects]]:
     """A world that serves its own objects."""
-    objects = FileObjects(folder, BASE, SigningKeys(link_key("a secret of at least thirty-two characters")))
+    objects = FileObjects(folder, BASE, SigningKeys(derive_link_key("a secret of at least thirty-two characters")))
     async with running(objects=objects, connectors=FakeConnectors()) as world:
         yield world, await world.client(), objects
 
@@ -184,11 +187,11 @@ async def announced(client: Client, bytes: int = 10) -> tuple[Any, str]:
 async def test_bytes_are_taken_while_they_are_awaited_only(tmp_path: Path) -> None:
     async with served(tmp_path) as (world, client, objects):
         upload, link = await announced(client)
-        visitor = world.stranger()
+        anonymous = world.bare_client()
         for _ in range(2):
-            assert (await visitor.send("PUT", link, body=b"0123456789", headers=CSV)).status == 200
+            assert (await anonymous.send("PUT", link, body=b"0123456789", headers=CSV)).status == 200
         assert (await client.post(f"/v1/uploads/{upload['id']}/complete")).status == 200
-        refused = await visitor.send("PUT", link, body=b"9876543210", headers=CSV)
+        refused = await anonymous.send("PUT", link, body=b"9876543210", headers=CSV)
         assert (refused.status, refused.code) == (409, "conflict") and "completed" in refused.json()["detail"]
         key = link.partition("?")[0].removeprefix("/objects/")
         assert b"".join([chunk async for chunk in objects.read(key)]) == b"0123456789"
@@ -244,31 +247,31 @@ class Held:
 
 async def test_few_files_at_a_time(tmp_path: Path) -> None:
     async with served(tmp_path) as (world, client, _):
-        links = [(await announced(client))[1] for _ in range(AT_ONCE + 1)]
+        links = [(await announced(client))[1] for _ in range(MAX_PUTS_PER_ORGANISATION + 1)]
         other = (await announced(await world.client("Oak")))[1]
-        held = [Held(world, link) for link in links[:AT_ONCE]]
+        held = [Held(world, link) for link in links[:MAX_PUTS_PER_ORGANISATION]]
         await asyncio.gather(*(put.begun.wait() for put in held))
-        visitor = world.stranger()
-        same = await visitor.send("PUT", links[0], body=b"x" * 10, headers=CSV)
+        anonymous = world.bare_client()
+        same = await anonymous.send("PUT", links[0], body=b"x" * 10, headers=CSV)
         assert (same.status, same.code) == (409, "conflict")
-        more = await visitor.send("PUT", links[-1], body=b"x" * 10, headers=CSV)
+        more = await anonymous.send("PUT", links[-1], body=b"x" * 10, headers=CSV)
         assert (more.status, more.code, more.headers["retry-after"]) == (429, "rate_limited", "5")
-        assert (await visitor.send("PUT", other, body=b"x" * 10, headers=CSV)).status == 200, "others are not held up"
+        assert (await anonymous.send("PUT", other, body=b"x" * 10, headers=CSV)).status == 200, "others are not held up"
         for put in held:
             put.go.set()
         await asyncio.gather(*(put.task for put in held))
-        assert [put.status for put in held] == [200] * AT_ONCE
-        assert (await visitor.send("PUT", links[-1], body=b"x" * 10, headers=CSV)).status == 200
+        assert [put.status for put in held] == [200] * MAX_PUTS_PER_ORGANISATION
+        assert (await anonymous.send("PUT", links[-1], body=b"x" * 10, headers=CSV)).status == 200
 
 
 async def test_puts_have_a_budget(tmp_path: Path) -> None:
     async with served(tmp_path) as (world, client, _):
         _, link = await announced(client)
-        visitor = world.stranger()
-        answers = [await visitor.send("PUT", link, body=b"x" * 10, headers=CSV) for _ in range(41)]
+        anonymous = world.bare_client()
+        answers = [await anonymous.send("PUT", link, body=b"x" * 10, headers=CSV) for _ in range(41)]
         assert [answer.status for answer in answers] == [200] * 40 + [429]
         assert answers[-1].code == "rate_limited" and answers[-1].headers["retry-after"] == "1"
         other = (await announced(await world.client("Oak")))[1]
-        assert (await visitor.send("PUT", other, body=b"x" * 10, headers=CSV)).status == 200
+        assert (await anonymous.send("PUT", other, body=b"x" * 10, headers=CSV)).status == 200
         world.clock.advance(timedelta(seconds=1))
-        assert (await visitor.send("PUT", link, body=b"x" * 10, headers=CSV)).status == 200
+        assert (await anonymous.send("PUT", link, body=b"x" * 10, headers=CSV)).status == 200

@@ -1,4 +1,4 @@
-"""Refusals say what to do: cursors, addresses, connectors, kinds of source, mail (docs/conventions.md#errors)."""
+"""Refusals explain the remedy: cursors, addresses, connectors, kinds of source, mail (docs/conventions.md#errors)."""
 
 import re
 from pathlib import Path
@@ -28,17 +28,17 @@ def _fault(answer: Answer, field: str, code: str) -> str:
 
 @pytest.mark.parametrize("name", ["starting_after", "ending_before"])
 async def test_an_id_is_no_cursor(client: Client, name: str) -> None:
-    said = _fault(await client.get(f"/v1/sources?{name}={new_id('prod')}"), f"query.{name}", "invalid_cursor")
-    assert said == "This is the ID of a product, not a cursor. Send the next_cursor of the previous page."
+    message = _fault(await client.get(f"/v1/sources?{name}={new_id('prod')}"), f"query.{name}", "invalid_cursor")
+    assert message == "This is the ID of a product, not a cursor. Send the next_cursor of the previous page."
 
 
 @pytest.mark.parametrize("cursor", ["x", "%FF", "a" * 2000, "not%20a%20cursor", ""])
-async def test_garbled_cursors_say_what_to_do(client: Client, cursor: str) -> None:
-    said = _fault(await client.get(f"/v1/sources?starting_after={cursor}"), "query.starting_after", "invalid_cursor")
-    assert said.startswith("This is not a cursor. Send the unchanged next_cursor of the previous page")
+async def test_garbled_cursors_explain_the_remedy(client: Client, cursor: str) -> None:
+    message = _fault(await client.get(f"/v1/sources?starting_after={cursor}"), "query.starting_after", "invalid_cursor")
+    assert message.startswith("This is not a cursor. Send the unchanged next_cursor of the previous page")
 
 
-async def test_a_cursor_of_other_filters_says_so() -> None:
+async def test_a_cursor_of_other_filters_is_named_as_such() -> None:
     async with shop() as made:
         for _ in range(3):
             await made.create()
@@ -48,7 +48,7 @@ async def test_a_cursor_of_other_filters_says_so() -> None:
         assert "does not belong to this list" in _fault(other, "query.starting_after", "invalid_cursor")
 
 
-async def test_cursors_of_the_feed_say_what_to_do(client: Client) -> None:
+async def test_cursors_of_the_feed_explain_the_remedy(client: Client) -> None:
     garbled = _fault(await client.get("/v1/changes?cursor=nonsense"), "query.cursor", "invalid_cursor")
     assert garbled.startswith(
         "This is not a cursor of your change feed in this mode. Send an unchanged next_cursor of GET /v1/changes"
@@ -67,20 +67,20 @@ async def test_unknown_parameters_name_the_closest(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
-        ("http://10.0.0.7:9000/hooks", "The address is not a public one."),
+        ("http://10.0.0.7:9000/hooks", "The address is not public."),
         ("http://localhost:9000/hooks", "The host is this machine. Only public addresses are allowed."),
-        ("http://[::1]:9000/hooks", "The address is not a public one."),
+        ("http://[::1]:9000/hooks", "The address is not public."),
     ],
 )
-async def test_local_webhook_addresses_name_the_operators_setting(url: str, said: str) -> None:
+async def test_local_webhook_addresses_name_the_operators_setting(url: str, message: str) -> None:
     async with webhook_desk() as desk:
         answer = await desk.sandbox.post(PLACE, {"url": url, "event_types": ["*"]})
         assert answer.status == 422
         detail = _fault(answer, "url", "invalid_value")
         host = "[::1]" if "::1" in url else "localhost" if "localhost" in url else "10.0.0.7"
-        assert detail.startswith(said) and f"add {host}:9000 to {ALLOW}" in detail and "GET /v1/changes" in detail
+        assert detail.startswith(message) and f"add {host}:9000 to {ALLOW}" in detail and "GET /v1/changes" in detail
         live = await desk.client.post(PLACE, {"url": "http://receiver.example/", "event_types": ["*"]})
         assert "must start with https://" in _fault(live, "url", "invalid_value")
     assert ALLOW in (ROOT / "docs" / "configuration.md").read_text("utf-8")
@@ -100,11 +100,11 @@ async def test_connectors_are_named() -> None:
     async with shop() as made:
         wrong: dict[str, Any] = {"name": "x", "kind": "url", "config": {"url": "https://vendor.example/"}}
         answer = await made.client.post("/v1/sources", wrong | {"connector": "nonsense"})
-        assert "For kind url you can use: " in _fault(answer, "connector", "invalid_value")
+        assert "For kind url use: " in _fault(answer, "connector", "invalid_value")
 
 
 @pytest.mark.parametrize(("given", "start"), [(FILE_SOURCE, "/uploads"), (PUSH_SOURCE, "/records")])
-async def test_sources_that_are_not_pulled_say_what_starts_their_runs(given: dict[str, Any], start: str) -> None:
+async def test_sources_that_are_not_pulled_explain_what_starts_their_runs(given: dict[str, Any], start: str) -> None:
     async with shop() as made:
         source = (await made.client.post("/v1/sources", given)).json()
         answer = await made.client.post(f"/v1/sources/{source['id']}/runs", {})
@@ -122,13 +122,13 @@ async def test_without_a_mail_domain_no_address_is_promised() -> None:
         assert "JOINERY_MAIL_DOMAIN" in _fault(answer, "config.inbound", "invalid_value")
 
 
-async def test_a_key_of_the_other_mode_says_which_it_is(world: World) -> None:
+async def test_a_key_of_the_other_mode_is_named_with_its_mode(world: World) -> None:
     answer = await (await world.client(livemode=False)).get("/v1/sources", service_mode="live")
-    said = _fault(answer, "header.Service-Mode", "invalid_value")
-    assert said == "Your key is a test key, and its mode is fixed. Omit Service-Mode, or use a live key."
+    message = _fault(answer, "header.Service-Mode", "invalid_value")
+    assert message == "Your key is a test key, and its mode is fixed. Omit Service-Mode, or use a live key."
 
 
-async def test_credentials_are_told_what_is_wrong_and_never_repeated() -> None:
+async def test_credential_errors_are_explained_without_repeating_the_credential() -> None:
     async with shop() as made:
         source = await made.create(kind="api", config={})
         path = f"/v1/sources/{source['id']}/credentials"
@@ -143,7 +143,7 @@ SHOWN = (
     "entrypoints/http",
     "entrypoints/areas",
     "adapters/http",
-    "adapters/wire",
+    "adapters/api_json",
     "adapters/pluggy/host.py",
 )
 

@@ -51,7 +51,7 @@ async def test_entry(world: World) -> None:
 
 
 async def test_refusals_are_logged_but_not_401s(world: World, client: Client) -> None:
-    await world.stranger().get("/v1/things")
+    await world.bare_client().get("/v1/things")
     await client.get("/v1/things?limit=0")
     await client.get("/v1/nothing")
     await client.send("PUT", "/v1/things")
@@ -62,8 +62,8 @@ async def test_refusals_are_logged_but_not_401s(world: World, client: Client) ->
     toys.DOINGS["then"] = RuntimeError("x")
     await client.get("/v1/things/special")
     logs = await _flushed(world)
-    told = [(log.status, log.error_code) for log in logs if log.status != 200]
-    assert told == [
+    refusals = [(log.status, log.error_code) for log in logs if log.status != 200]
+    assert refusals == [
         (400, "invalid_request"),
         (404, "not_found"),
         (405, "method_not_allowed"),
@@ -75,7 +75,7 @@ async def test_refusals_are_logged_but_not_401s(world: World, client: Client) ->
     assert logs[1].route is None
 
 
-async def test_replays_are_told_with_their_code(world: World, client: Client) -> None:
+async def test_replays_are_logged_with_their_code(world: World, client: Client) -> None:
     toys.DOINGS["then"] = Conflict("Busy.")
     for _ in range(2):
         await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
@@ -214,7 +214,7 @@ async def test_a_store_that_is_down_loses_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_entries_whose_own_store_is_away_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_log_queue, "APART", 0.05)
+    monkeypatch.setattr(request_log_queue, "DEFERRED_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(request_log_queue, "INTERVAL", 0.01)
 
     class Parted(Sink):
@@ -245,7 +245,7 @@ async def test_entries_whose_own_store_is_away_hold_up_no_other(monkeypatch: pyt
 async def test_entries_whose_own_store_is_back_are_written_also_while_others_keep_coming(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(request_log_queue, "APART", 0.05)
+    monkeypatch.setattr(request_log_queue, "DEFERRED_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(request_log_queue, "INTERVAL", 0.01)
 
     class Busy(Sink):
@@ -283,7 +283,7 @@ async def test_an_entry_that_the_store_cannot_hold_stops_no_other(monkeypatch: p
         queue.put(_entry(number))
     await queue.stop()
     assert [entry.id for entry in sink.written] == ["0", "1", "2", "4", "5"]
-    assert queue.lost == 1
+    assert queue.dropped_count == 1
 
 
 async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,10 +291,10 @@ async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(request_log_queue, "BACKOFF", (3600.0,))
 
     class Picky(Sink):
-        asked = 0
+        writes = 0
 
         async def write(self, logs: list[RequestLog]) -> None:
-            self.asked += 1
+            self.writes += 1
             if any(entry.id == "77" for entry in logs):
                 raise ValueError("no such characters")
             await super().write(logs)
@@ -305,14 +305,14 @@ async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatc
     for number in range(500):
         queue.put(_entry(number))
     await queue.stop()
-    assert {int(entry.id) for entry in sink.written} == set(range(500)) - {77} and queue.lost == 1
-    assert sink.asked <= 1 + 2 * 9
+    assert {int(entry.id) for entry in sink.written} == set(range(500)) - {77} and queue.dropped_count == 1
+    assert sink.writes <= 1 + 2 * 9
 
 
 async def test_back_pressure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_log_queue, "FULL", 3)
+    monkeypatch.setattr(request_log_queue, "QUEUE_FULL", 3)
     monkeypatch.setattr(request_log_queue, "OVERFLOW", 5)
-    monkeypatch.setattr(request_log_queue, "MOMENT", 0.05)
+    monkeypatch.setattr(request_log_queue, "MAX_DELAY_SECONDS", 0.05)
     queue = RequestLogQueue(Sink())  # type: ignore[arg-type]
     assert [queue.put(_entry(number)) for number in range(3)] == [None] * 3
     waiting = queue.put(_entry(3))
@@ -326,8 +326,8 @@ async def test_back_pressure(monkeypatch: pytest.MonkeyPatch) -> None:
     await queue.start()
     await blocked
     await queue.stop()
-    assert queue.lost == 0
+    assert queue.dropped_count == 0
     for number in range(10):
         if (pending := queue.put(_entry(number))) is not None:
             pending.close()  # type: ignore[attr-defined]
-    assert queue.lost == 5
+    assert queue.dropped_count == 5

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.problems import Problem
-from domain.runs.model import PushInput, RunError, Waiting
+from domain.runs.model import PushInput, RunError, RunWait
 from domain.runs.ports import PushStore, RunStore
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, Shop, shop
@@ -38,7 +38,7 @@ async def running_shop() -> AsyncIterator[Shop]:
 async def _end(shop: Shop, id: str, status: str = "succeeded") -> None:
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
         run = await tx[RunStore].get(id)
-        await tx[RunStore].save(run.ended(status, tx.now))
+        await tx[RunStore].save(run.with_end(status, tx.now))
 
 
 async def _push(shop: Shop, source: Any, status: int = 202, **body: Any) -> Any:
@@ -48,13 +48,13 @@ async def _push(shop: Shop, source: Any, status: int = 202, **body: Any) -> Any:
 
 
 async def _parts(shop: Shop, run: Any) -> list[Any]:
-    async with shop.world.uow.read(shop.tenant) as tx:
-        parts = [await tx[PushStore].part(run["id"], sequence) for sequence in range(10)]
+    async with shop.world.uow.begin_reading(shop.tenant) as tx:
+        parts = [await tx[PushStore].get_part(run["id"], sequence) for sequence in range(10)]
         return [json.loads(part) for part in parts if part is not None]
 
 
 async def _input(shop: Shop, run: Any) -> Any:
-    async with shop.world.uow.read(shop.tenant) as tx:
+    async with shop.world.uow.begin_reading(shop.tenant) as tx:
         return (await tx[RunStore].get(run["id"])).input
 
 
@@ -92,7 +92,7 @@ async def test_start_of_a_stream(shop: Shop) -> None:
     path = f"/v1/sources/{source['id']}/runs"
     run = (await shop.client.post(path, {"stream": "stock", "accept_shrink": True})).json()
     assert run["stream"] == "stock"
-    async with shop.world.uow.read(shop.tenant) as tx:
+    async with shop.world.uow.begin_reading(shop.tenant) as tx:
         assert (await tx[RunStore].get(run["id"])).accept_shrink is True
     assert (await shop.client.post(path, {"stream": "stock"})).code == "conflict"
     assert (await shop.client.post(path, {"stream": "catalogue"})).status == 202
@@ -152,24 +152,24 @@ async def test_a_run_shows_everything(shop: Shop) -> None:
         served_by="rest",
         stats={"rows": 3},
         error=RunError("fetch_failed", "It answered 503."),
-        waiting=Waiting("rate_limited", moment, 2, "Retry-After: 60"),
+        waiting=RunWait("rate_limited", moment, 2, "Retry-After: 60"),
         problems=(Problem("sku", "missing", "No key.", line=3, column="SKU"),),
         started_at=moment,
         finished_at=moment,
     )
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
         await tx[RunStore].add(run)
-    told = (await shop.client.get(f"/v1/runs/{run.id}")).json()
-    assert told["waiting"] == {
+    shown = (await shop.client.get(f"/v1/runs/{run.id}")).json()
+    assert shown["waiting"] == {
         "reason": "rate_limited",
         "until": "2026-11-20T13:08:00.000Z",
         "attempt": 2,
         "detail": "Retry-After: 60",
     }
     problem = {"line": 3, "column": "SKU", "field": "sku", "problem": "missing", "detail": "No key."}
-    assert told["problems"] == [problem]
-    assert told["error"] == {"code": "fetch_failed", "message": "It answered 503."}
-    assert told["served_by"] == "rest" and told["finished_at"] == "2026-11-20T13:08:00.000Z"
+    assert shown["problems"] == [problem]
+    assert shown["error"] == {"code": "fetch_failed", "message": "It answered 503."}
+    assert shown["served_by"] == "rest" and shown["finished_at"] == "2026-11-20T13:08:00.000Z"
     other = await shop.world.client("Oak")
     assert (await other.get(f"/v1/runs/{run.id}")).code == "not_found"
 
@@ -178,7 +178,7 @@ async def test_list_pages_both_ways(shop: Shop) -> None:
     source = await shop.create()
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
         for _ in range(5):
-            await tx[RunStore].add(builders.run(source["id"]).ended("succeeded", tx.now))
+            await tx[RunStore].add(builders.run(source["id"]).with_end("succeeded", tx.now))
     path = f"/v1/sources/{source['id']}/runs?limit=2"
     first = (await shop.client.get(path)).json()
     second = (await shop.client.get(f"{path}&starting_after={first['next_cursor']}")).json()
@@ -216,8 +216,8 @@ async def test_a_batch_collects_until_its_last_part(shop: Shop) -> None:
     last = await _push(shop, source, batch="monday", complete=True)
     assert last["id"] == first["id"]
     assert len(await _parts(shop, first)) == 3
-    told = await _input(shop, first)
-    assert told == PushInput("monday", parts=3, records=3, open=False, complete=True)
+    received = await _input(shop, first)
+    assert received == PushInput("monday", parts=3, records=3, open=False, complete=True)
     assert [job.key for job in shop.jobs()] == [single["id"], first["id"]]
     again = await _push(shop, source, batch="monday")
     assert again["id"] != first["id"]
@@ -233,8 +233,8 @@ async def test_records_keep_their_exact_numbers(shop: Shop) -> None:
         headers={"content-type": "application/json", "idempotency-key": "exact"},
     )
     assert answer.status == 202
-    async with shop.world.uow.read(shop.tenant) as tx:
-        part = await tx[PushStore].part(answer.json()["id"], 0)
+    async with shop.world.uow.begin_reading(shop.tenant) as tx:
+        part = await tx[PushStore].get_part(answer.json()["id"], 0)
     assert b"499.90000000000000001" in part and b'"31 1/2"' in part
 
 
@@ -306,9 +306,9 @@ async def test_ended_runs_stay_readable(shop: Shop) -> None:
     run = (await shop.client.post(f"/v1/sources/{source['id']}/runs")).json()
     async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
         found = await tx[RunStore].get(run["id"])
-        await tx[RunStore].save(replace(found.started(tx.now), stage="store").ended("cancelled", tx.now))
-    told = (await shop.client.get(f"/v1/runs/{run['id']}")).json()
-    assert (told["status"], told["stage"]) == ("cancelled", "store")
+        await tx[RunStore].save(replace(found.with_start(tx.now), stage="store").with_end("cancelled", tx.now))
+    shown = (await shop.client.get(f"/v1/runs/{run['id']}")).json()
+    assert (shown["status"], shown["stage"]) == ("cancelled", "store")
 
 
 async def test_values_are_judged_by_the_run_and_null_is_a_value(shop: Shop) -> None:
@@ -324,7 +324,7 @@ async def test_values_are_judged_by_the_run_and_null_is_a_value(shop: Shop) -> N
     ]  # fmt: skip
     run = await _push(shop, source, records=given, accept_shrink=True)
     assert await _parts(shop, run) == [given]
-    async with shop.world.uow.read(shop.tenant) as tx:
+    async with shop.world.uow.begin_reading(shop.tenant) as tx:
         stored = await tx[RunStore].get(run["id"])
     assert stored is not None and stored.accept_shrink
     unnamed = await _push(shop, source, status=400, records=[{"product": {"external_id": None}}])

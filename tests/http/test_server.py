@@ -103,7 +103,7 @@ async def test_no_request_has_hundreds_of_headers(wire: Wire) -> None:
     )
 
 
-async def test_http2_is_not_spoken_unless_it_is_asked_for(wire: Wire) -> None:
+async def test_http2_is_used_only_when_requested(wire: Wire) -> None:
     assert (await raw(wire.port, PREFACE)).startswith(b"HTTP/1.1 505 ")
     head = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
     async with served(http2=True) as willing:
@@ -147,7 +147,7 @@ async def test_chunks_in_http_1_0(wire: Wire) -> None:
 
 @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"POST", b"PATCH", b"DELETE", b"OPTIONS"])
 @pytest.mark.parametrize("path", [b"/v1/things", b"/objects/x", b"/healthz", b"/docs", b"/nothing"])
-async def test_a_body_that_nobody_takes_leaves_nothing_behind(wire: Wire, method: bytes, path: bytes) -> None:
+async def test_an_unread_body_leaves_nothing_behind(wire: Wire, method: bytes, path: bytes) -> None:
     """However it is refused: its sender reads the answer, the connection ends, and no task stays."""
     before = len(asyncio.all_tasks())
     size = 3 << 20
@@ -162,7 +162,7 @@ async def test_a_body_that_nobody_takes_leaves_nothing_behind(wire: Wire, method
 
 
 async def test_only_so_many_connections() -> None:
-    async with served(most=3) as wire:
+    async with served(max_connections=3) as wire:
         ends = [await asyncio.open_connection("127.0.0.1", wire.port) for _ in range(3)]
         assert await raw(wire.port, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") in (b"", b"<end>")
         ends[0][1].close()
@@ -183,9 +183,9 @@ async def test_a_client_that_connected_before_the_stop_is_answered(wire: Wire) -
     writer.close()
 
 
-async def test_a_slow_reader_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "SEND_SECONDS", 0.3)
-    monkeypatch.setattr(connections, "LEAST", 1 << 24)
+async def test_a_slow_reader_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MAX_SEND_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "MIN_READ_RATE", 1 << 24)
     async with served() as wire:
         before = len(asyncio.all_tasks())
         with socket.socket() as slow:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from entrypoints.http.pressure import Pressure, Thresholds
+from entrypoints.http.pressure import LoadThresholds, Pressure
 from tests.http.client import Client
 from tests.http.fakes import World, running
 
@@ -56,25 +56,25 @@ async def test_retry_after(world: World, client: Client, level: int, wait: str) 
 
 async def test_the_three_measures() -> None:
     waiting = [0]
-    pressure = Pressure(lambda: waiting[0], Thresholds(lag=(0.1, 0.2, 0.3), in_flight=(3, 6, 9), waiting=(2, 4, 8)))
+    pressure = Pressure(lambda: waiting[0], LoadThresholds(lag=(0.1, 0.2, 0.3), in_flight=(3, 6, 9), waiting=(2, 4, 8)))
     assert pressure.level == 0
     for in_flight, level in ((2, 0), (3, 1), (6, 2), (100, 3), (0, 0)):
         pressure.in_flight = in_flight
         assert pressure.level == level
     for count, level in ((1, 0), (2, 1), (4, 2), (8, 3), (0, 0)):
         waiting[0] = count
-        pressure.sample(0.0)
+        pressure.record_sample(0.0)
         assert pressure.level == level
     for _ in range(20):
-        pressure.sample(0.5)
+        pressure.record_sample(0.5)
     assert pressure.level == 3
     for _ in range(20):
-        pressure.sample(0.0)
+        pressure.record_sample(0.0)
     assert pressure.level == 0
 
 
 async def test_a_blocked_loop_is_noticed() -> None:
-    async with running(thresholds=Thresholds(lag=(0.05, 10, 10))) as world:
+    async with running(thresholds=LoadThresholds(lag=(0.05, 10, 10))) as world:
         pressure = world.app.asgi_app._pipeline.pressure
         await asyncio.sleep(0.1)
         time.sleep(0.4)

@@ -12,9 +12,9 @@ from adapters.s3.objects import S3Objects
 from domain.exports.model import ExportFile, ExportStatus
 from domain.exports.ports import ExportStore
 from domain.kernel.clock import CLOCK
-from domain.kernel.links import LINK_STEP, link_expiry, start_of_step
+from domain.kernel.links import LINK_STEP, link_expiry, round_down_to_step
 from domain.kernel.tenancy import Tenant
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from tests.http.client import Client
 from tests.http.fakes import World, running
 from tests.support import builders, catalogues
@@ -51,7 +51,7 @@ async def _reads(world: World) -> tuple[Client, dict[str, Any]]:
 async def test_reads_within_a_step_have_one_etag(world: World) -> None:
     client, reads = await _reads(world)
     for path, link_of in reads.items():
-        begun = start_of_step(world.clock.now()) + LINK_STEP + timedelta(seconds=2)
+        begun = round_down_to_step(world.clock.now()) + LINK_STEP + timedelta(seconds=2)
         world.clock.set(begun)
         first = await client.get(path)
         assert first.status == 200
@@ -60,7 +60,7 @@ async def test_reads_within_a_step_have_one_etag(world: World) -> None:
         again = await client.get(path, if_none_match=first.headers["etag"])
         assert (again.status, again.headers["etag"]) == (304, first.headers["etag"]), path
         signature = {"signature": parse_qs(urlsplit(url).query)["signature"][0]}
-        assert world.dependencies[Objects].verify("GET", key, signature, begun + timedelta(minutes=14)), path
+        assert world.dependencies[ObjectStore].verify_link("GET", key, signature, begun + timedelta(minutes=14)), path
         world.clock.set(begun + LINK_STEP)
         renewed = await client.get(path, if_none_match=first.headers["etag"])
         assert renewed.status == 200 and link_of(renewed.json())[0] != url
@@ -76,7 +76,7 @@ async def test_a_link_is_valid_for_almost_its_lifetime() -> None:
 async def test_links_to_a_bucket_are_equal_within_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret"}
     objects = S3Objects("s3://bucket?endpoint=https://s3.example&region=eu-west-1", keys)
-    start = start_of_step(builders.MOMENT)
+    start = round_down_to_step(builders.MOMENT)
     until, links = start + timedelta(hours=1), []
     for seconds in (0, 29, 30):
         moment = start + timedelta(seconds=seconds)

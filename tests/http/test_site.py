@@ -11,19 +11,19 @@ from urllib.parse import urljoin
 import pytest
 from jsonschema import Draft202012Validator
 
-from adapters.wire.event_types import EVENT_TYPES
-from adapters.wire.products import PRODUCT
+from adapters.api_json.event_schemas import EVENT_SCHEMAS
+from adapters.api_json.products import PRODUCT
 from domain.events.model import TYPES
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
-from entrypoints.clients.description import groups_of
+from entrypoints.clients.description import build_groups
 from entrypoints.http.checks import TIERS
 from entrypoints.operations import openapi
 from entrypoints.operations.codes import CODES
 from entrypoints.operations.operation import RATES
-from entrypoints.site.build import pages
-from entrypoints.site.calls import in_clients, pace
-from entrypoints.site.event_samples import sample_of
-from entrypoints.site.site import BUILT, HOME, PLAIN_POLICY, hash_source
+from entrypoints.site.build import build_pages
+from entrypoints.site.calls import format_client_examples, format_rate
+from entrypoints.site.event_samples import create_event_sample
+from entrypoints.site.site import BUILT_FOLDER, HOME_PATH, PLAIN_POLICY, build_hash_source
 from tests.http.fakes import World
 from tests.support.built_site import BASE_URL, site
 from tests.support.table import whole
@@ -78,7 +78,10 @@ def html(path: str) -> str:
 def parsed() -> dict[str, Page]:
     """Every page."""
     site()
-    paths = [HOME + path.relative_to(BUILT).as_posix().removesuffix(".html") for path in BUILT.rglob("*.html")]
+    paths = [
+        HOME_PATH + path.relative_to(BUILT_FOLDER).as_posix().removesuffix(".html")
+        for path in BUILT_FOLDER.rglob("*.html")
+    ]
     return {path: Page(html(path)) for path in paths}
 
 
@@ -93,9 +96,11 @@ def test_pages_are_whole() -> None:
 
 
 def test_every_page_is_there() -> None:
-    assert {HOME + name for name in pages()} - {f"{HOME}index"} <= parsed().keys() and len(parsed()) > 200
+    assert {HOME_PATH + name for name in build_pages()} - {f"{HOME_PATH}index"} <= parsed().keys() and len(
+        parsed()
+    ) > 200
     docs = {path.stem for path in (ROOT / "docs").glob("*.md")}
-    assert docs <= {name.rpartition("/")[2] for name in pages()}
+    assert docs <= {name.rpartition("/")[2] for name in build_pages()}
 
 
 def test_every_link_leads_to_a_page_and_every_anchor_to_a_place_on_it() -> None:
@@ -121,7 +126,7 @@ def test_the_inline_parts_are_those_that_the_policy_allows() -> None:
     for path in parsed():
         for kind in ("style", "script"):
             for inner in re.findall(rf"<{kind}>(.*?)</{kind}>", html(path), re.DOTALL):
-                assert hash_source(inner) in site().policy, path
+                assert build_hash_source(inner) in site().policy, path
 
 
 def test_the_addresses_are_those_of_the_service() -> None:
@@ -149,21 +154,21 @@ def test_every_operation_and_every_code_has_its_place() -> None:
 
 
 def test_every_event_type_has_its_page() -> None:
-    assert {name for name, entry in TYPES.items() if entry.is_sent} <= EVENT_TYPES.keys() <= TYPES.keys()
+    assert {name for name, entry in TYPES.items() if entry.is_sent} <= EVENT_SCHEMAS.keys() <= TYPES.keys()
     for name, entry in TYPES.items():
         assert ("not sent yet" in html(f"/docs/events/{name}").partition("<article")[2]) is not entry.is_sent
 
 
 @pytest.mark.parametrize("name", sorted(TYPES))
 def test_samples_are_as_they_are_sent(name: str) -> None:
-    made = sample_of(name, whole())
+    made = create_event_sample(name, whole())
     assert (made is None) is (not TYPES[name].is_sent and name not in TYPES_WITH_SAMPLE)
     if made is None:
         return
-    assert made == sample_of(name, whole()), "the page stays the same"
+    assert made == create_event_sample(name, whole()), "the page stays the same"
     for payload in (made.thin, made.fat or made.thin):
         assert payload["type"] == name and payload["subject"] == payload["data"]["id"]
-        assert not list(Draft202012Validator(dict(EVENT_TYPES[name])).iter_errors(payload))
+        assert not list(Draft202012Validator(dict(EVENT_SCHEMAS[name])).iter_errors(payload))
     if name.startswith("product."):
         faults = [fault.message for fault in Draft202012Validator(PRODUCT).iter_errors(made.fat["data"]["object"])]
         assert not faults
@@ -174,7 +179,7 @@ def test_rate_classes_are_those_that_requests_are_charged_by() -> None:
     text = (ROOT / "docs" / "limits.md").read_text("utf-8")
     for name in RATES:
         [row] = [line for line in text.splitlines() if line.startswith(f"| `{name}` |")]
-        paces = [f" {pace(rates[name][0])}, burst {rates[name][1]:,} " for rates in TIERS.values()]
+        paces = [f" {format_rate(rates[name][0])}, burst {rates[name][1]:,} " for rates in TIERS.values()]
         assert row.split("|")[3:-1] == paces
 
 
@@ -186,7 +191,7 @@ def test_samples_in_several_languages_are_tabs() -> None:
 def test_words_lead_to_their_pages() -> None:
     """The index of the search has the titles of operations, events and codes, and the words of the guides."""
     index = json.loads(
-        BUILT.joinpath("searchindex.js").read_text("utf-8").removeprefix("Search.setIndex(").removesuffix(")")
+        BUILT_FOLDER.joinpath("searchindex.js").read_text("utf-8").removeprefix("Search.setIndex(").removesuffix(")")
     )
     names = index["docnames"]
     for title, page in (("offer.changed", "events/offer.changed"), ("rate_limited", "errors/rate_limited"),
@@ -199,51 +204,51 @@ def test_words_lead_to_their_pages() -> None:
 
 @pytest.mark.asyncio
 async def test_pages_over_http(world: World) -> None:
-    policy, visitor = site().policy, world.stranger()
+    policy, anonymous = site().policy, world.bare_client()
     for path in ("/docs/", "/docs/quickstart", "/docs/search?q=thing", "/docs/errors/not_found"):
-        answer = await visitor.get(path)
+        answer = await anonymous.get(path)
         assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8"), path
         assert answer.headers["content-security-policy"] == policy
-        again = await visitor.get(path, if_none_match=answer.headers["etag"])
+        again = await anonymous.get(path, if_none_match=answer.headers["etag"])
         assert (again.status, again.body) == (304, b"")
-    script = await visitor.get("/docs/_static/searchtools.js")
+    script = await anonymous.get("/docs/_static/searchtools.js")
     assert (script.status, script.headers["content-type"]) == (200, "text/javascript")
-    moves = {"/": HOME, "/docs": HOME, "/docs/quickstart/": "/docs/quickstart", "/errors/": "/docs/errors",
+    moves = {"/": HOME_PATH, "/docs": HOME_PATH, "/docs/quickstart/": "/docs/quickstart", "/errors/": "/docs/errors",
              "/errors": "/docs/errors", "/errors/not_found": "/docs/errors/not_found"}  # fmt: skip
     for path, there in moves.items():
-        led = await visitor.get(path)
+        led = await anonymous.get(path)
         assert (led.status, led.headers["location"]) == (302, there)
     for path in ("/docs/nothing/", "/docs/../site.py", "/docs/%2e%2e/site.py", "/docs/_static", "/docs//etc/passwd"):
-        assert (await visitor.get(path)).status == 404, path
+        assert (await anonymous.get(path)).status == 404, path
 
 
 @pytest.mark.asyncio
-async def test_an_address_that_there_is_not_leads_on(world: World) -> None:
+async def test_a_missing_address_has_links_to_others(world: World) -> None:
     """People get a page, programs the problem."""
     site()
-    visitor = world.stranger()
+    anonymous = world.bare_client()
     for path in ("/docs/quickstat", "/docs/nothing/<i>", "/docs/clients/none.whl", "/errors/not_fuond"):
-        lost = await visitor.get(path, accept="text/html,*/*;q=0.8")
+        lost = await anonymous.get(path, accept="text/html,*/*;q=0.8")
         assert (lost.status, lost.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
         assert lost.headers["content-security-policy"] == PLAIN_POLICY
         assert Page(re.sub("<style>.*?</style>", "", lost.body.decode())).open == [] and b"<i>" not in lost.body
-        assert (await visitor.get(path, accept="*/*")).code == "not_found"
-    assert "/docs/quickstart" in site().lost("/docs/quickstat")
-    assert "/docs/errors/not_found" in site().lost("/errors/not_fuond")
-    assert "/docs/guides/webhooks" in site().lost("/docs/webhooks")
-    assert "<li>" not in site().lost("/docs/" + "x" * 5000)
+        assert (await anonymous.get(path, accept="*/*")).code == "not_found"
+    assert "/docs/quickstart" in site().render_not_found("/docs/quickstat")
+    assert "/docs/errors/not_found" in site().render_not_found("/errors/not_fuond")
+    assert "/docs/guides/webhooks" in site().render_not_found("/docs/webhooks")
+    assert "<li>" not in site().render_not_found("/docs/" + "x" * 5000)
 
 
 def test_calls_of_the_clients_are_named_as_the_clients_name_them() -> None:
-    document = openapi.document(whole(), "https://api.joinery.test", "https://docs.joinery.test")
-    known = {(group.name, method.name) for group in groups_of(document) for method in group.methods}
+    document = openapi.build_document(whole(), "https://api.joinery.test", "https://docs.joinery.test")
+    known = {(group.name, method.name) for group in build_groups(document) for method in group.methods}
     shown = set()
     for row in whole():
-        for language, text in in_clients(row):
+        for language, text in format_client_examples(row):
             if language == "Python":
                 names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
                 assert names <= {"Joinery", "client", "item", "print"}
-        found = re.search(r"client\.(\w+)\.(\w+)\(", dict(in_clients(row)).get("Python", ""))
+        found = re.search(r"client\.(\w+)\.(\w+)\(", dict(format_client_examples(row)).get("Python", ""))
         if found is not None:
             shown.add((found[1], found[2]))
     assert shown == known

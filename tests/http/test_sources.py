@@ -220,7 +220,7 @@ async def test_the_age_of_a_stream_does_not_change_the_etag(shop: Shop, suffix: 
 
 
 @pytest.mark.parametrize("kind", ["url", "file", "push"])
-async def test_where_pictures_lie(shop: Shop, kind: str) -> None:
+async def test_the_base_url_of_pictures(shop: Shop, kind: str) -> None:
     config = {"media_base_url": "https://cdn.vendor.example/pictures/"} | (
         {"url": "https://vendor.example/feed.csv"} if kind == "url" else {}
     )
@@ -283,7 +283,7 @@ async def test_a_dry_update_changes_nothing(shop: Shop) -> None:
     assert (await shop.client.get(path)).json() == source
 
 
-async def test_a_schedule_says_when_to_pull(shop: Shop) -> None:
+async def test_a_schedule_states_when_to_pull(shop: Shop) -> None:
     source = await shop.create(schedule={"interval_minutes": 60})
     now = shop.world.clock.now()
     assert (await shop.stored(source["id"])).next_pull == now
@@ -302,7 +302,7 @@ async def test_a_schedule_says_when_to_pull(shop: Shop) -> None:
 
 async def test_a_blocked_source_is_set_active(shop: Shop) -> None:
     source = await shop.create()
-    reason = StatusReason("fetch_refused", "The address is not a public one.")
+    reason = StatusReason("fetch_refused", "The address is not public.")
     await shop.change(source["id"], status="blocked", status_reason=reason, failures=10)
     blocked = (await shop.client.get(f"/v1/sources/{source['id']}")).json()
     assert blocked["status_reason"] == {"code": "fetch_refused", "message": reason.message}
@@ -340,22 +340,22 @@ async def test_credentials_are_sealed_and_never_shown(shop: Shop) -> None:
     answer = await shop.client.send_json("PUT", path, {"credentials": {"token": "shpat_Geheim"}})
     assert answer.status == 200 and answer.json()["has_credentials"] is True and answer.json()["version"] == 2
     assert (await shop.stored(source["id"])).next_pull == shop.world.clock.now()
-    async with shop.world.uow.read(shop.tenant) as tx:
-        sealed = await tx[SourceStore].sealed(source["id"])
+    async with shop.world.uow.begin_reading(shop.tenant) as tx:
+        sealed = await tx[SourceStore].load_encrypted_credentials(source["id"])
     assert b"Geheim" not in sealed
-    assert shop.world.dependencies[Vault].open(
-        sealed, source["id"], shop.services.connectors.info("api").destination({})
+    assert shop.world.dependencies[Vault].decrypt(
+        sealed, source["id"], shop.services.connectors.find_connector("api").describe_credential_destination({})
     ) == {"token": "shpat_Geheim"}
     explained = await shop.client.send_json(
         "PUT", path, {"credentials": {"token": "Geheim2"}}, service_dry_run="explain"
     )
-    told = [answer.body, explained.body, repr(await shop.audited(source["id"])).encode()]
-    assert not any(b"Geheim" in text for text in told)
+    outputs = [answer.body, explained.body, repr(await shop.audited(source["id"])).encode()]
+    assert not any(b"Geheim" in text for text in outputs)
     gone = await shop.client.send_json("DELETE", path)
     assert gone.json()["has_credentials"] is False and gone.json()["version"] == 3
     assert (await shop.client.send_json("DELETE", path)).json()["version"] == 3
-    async with shop.world.uow.read(shop.tenant) as tx:
-        assert await tx[SourceStore].sealed(source["id"]) is None
+    async with shop.world.uow.begin_reading(shop.tenant) as tx:
+        assert await tx[SourceStore].load_encrypted_credentials(source["id"]) is None
 
 
 async def test_a_setting_of_which_nothing_is_declared_forgets_credentials(shop: Shop) -> None:
@@ -376,8 +376,8 @@ async def test_a_setting_of_which_nothing_is_declared_forgets_credentials(shop: 
     assert planned is not None and (await shop.stored(source["id"])).next_pull == planned
     change = (await shop.audited(source["id"]))[-1].change
     assert (change.before["has_credentials"], change.after["has_credentials"]) == (True, False)
-    async with shop.world.uow.read(shop.tenant) as tx:
-        assert await tx[SourceStore].sealed(source["id"]) is None
+    async with shop.world.uow.begin_reading(shop.tenant) as tx:
+        assert await tx[SourceStore].load_encrypted_credentials(source["id"]) is None
     again = (await shop.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})).json()
     assert (await shop.patch(again, connector="shopify")).json()["has_credentials"] is False
 
@@ -404,15 +404,15 @@ async def test_trying_a_source_out(shop: Shop) -> None:
     shop.services.connectors.feed = [lines[:20], lines[20:]]
     answer = await shop.client.send_json("POST", path + "/test")
     assert answer.status == 200
-    told = answer.json()
-    assert told.pop("duration_ms") >= 0
-    assert told.pop("sample") == [{"SKU": f"A-{n}", "Title": f"Table {n}", "Price": ""} for n in range(5)]
-    mapping = told.pop("mapping")
+    report = answer.json()
+    assert report.pop("duration_ms") >= 0
+    assert report.pop("sample") == [{"SKU": f"A-{n}", "Title": f"Table {n}", "Price": ""} for n in range(5)]
+    mapping = report.pop("mapping")
     assert {("SKU", "sku"), ("Title", "title")} <= {
         (column["column"], column["field"]) for column in mapping["columns"]
     }
-    assert (mapping["missing"], told.pop("problems")) == ([], [])
-    assert told == {
+    assert (mapping["missing"], report.pop("problems")) == ([], [])
+    assert report == {
         "object": "source_test",
         "ok": True,
         "status": 200,
@@ -421,7 +421,7 @@ async def test_trying_a_source_out(shop: Shop) -> None:
         "content_type": "text/csv",
         "bytes_read": len(lines),
     }
-    [job] = shop.services.connectors.asked
+    [job] = shop.services.connectors.tasks
     assert job.credentials == {"token": "t"} and job.stream == "catalogue"
     assert shop.jobs() == [] and (await shop.stored(source["id"])).version == 2
 
@@ -429,9 +429,9 @@ async def test_trying_a_source_out(shop: Shop) -> None:
 async def test_a_test_reads_no_more_than_it_must(shop: Shop) -> None:
     source = await shop.create()
     shop.services.connectors.feed = [b"SKU\nA-1\n?\n", b"x" * 3 * 1024 * 1024, b"never"]
-    told = (await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")).json()
-    assert told["ok"] is True and told["bytes_read"] == 2 * 1024 * 1024
-    assert told["sample"] == [{"SKU": "A-1"}]
+    report = (await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")).json()
+    assert report["ok"] is True and report["bytes_read"] == 2 * 1024 * 1024
+    assert report["sample"] == [{"SKU": "A-1"}]
 
 
 @pytest.mark.parametrize(
@@ -443,7 +443,7 @@ async def test_a_test_reads_no_more_than_it_must(shop: Shop) -> None:
         ([], "parse_failed"),
     ],
 )
-async def test_a_failed_test_says_why(shop: Shop, feed: Any, code: str) -> None:
+async def test_a_failed_test_states_the_reason(shop: Shop, feed: Any, code: str) -> None:
     source = await shop.create()
     shop.services.connectors.feed = feed
     answer = await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")
@@ -474,13 +474,13 @@ async def test_what_is_not_pulled_cannot_be_tried(shop: Shop) -> None:
         assert (await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")).code == "unprocessable"
 
 
-async def test_a_dry_test_calls_nobody(shop: Shop) -> None:
+async def test_a_dry_test_sends_no_request(shop: Shop) -> None:
     source = await shop.create()
     path = f"/v1/sources/{source['id']}/test"
     assert (await shop.client.send_json("POST", path, service_dry_run="true")).json()["failure"]["code"] == "dry_run"
     explained = await shop.client.send_json("POST", path, service_dry_run="explain")
     assert explained.json()["warnings"] == ["A dry run does not call the source."]
-    assert shop.services.connectors.asked == []
+    assert shop.services.connectors.tasks == []
 
 
 async def test_nothing_about_an_unknown_source(shop: Shop) -> None:

@@ -10,12 +10,12 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.tenancy import Tenant
-from domain.people.model import Method, User
-from domain.people.usecases.sessions import SignInElsewhere, Visitor
-from domain.sso.model import Domain
+from domain.people.model import AuthMethod, User
+from domain.people.usecases.sessions import ClientInfo, SignInMethodRefused
+from domain.sso.model import MailDomain
 from domain.sso.ports import IdentityProviders, SsoStore
-from domain.sso.usecases.proving import DomainProofs
-from domain.sso.usecases.settings import SsoSettings, Wanted
+from domain.sso.usecases.domain_verifier import DomainVerifier
+from domain.sso.usecases.settings import SsoConnectionInput, SsoSettings
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import OPERATOR, World, running
 from tests.support.identity_provider import CLIENT, ISSUER, SECRET
@@ -38,9 +38,9 @@ async def connected(
     """An organisation whose connection and domain are there; answers its id."""
     org: str = world.orgs[name].id
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
-        await world.dependencies[SsoSettings].set(tx, Wanted(ISSUER, CLIENT, SECRET, joins_as))
+        await world.dependencies[SsoSettings].save_connection(tx, SsoConnectionInput(ISSUER, CLIENT, SECRET, joins_as))
         now = world.clock.now()
-        await tx[SsoStore].put_domain(Domain(org, domain, "token", now, None, now, now))
+        await tx[SsoStore].save_domain(MailDomain(org, domain, "token", now, None, now, now))
     return org
 
 
@@ -68,16 +68,18 @@ async def test_somebody_new_comes_in_with_the_role_that_is_set(world: World) -> 
     org = await connected(world)
     browser = Browser(world.app)
     url = await begun(browser)
-    asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
-    assert asked["redirect_uri"] == f"https://api.joinery.test/console/sso/callback/{org}"
-    assert asked["code_challenge_method"] == "S256" and asked["response_type"] == "code" and asked["nonce"]
-    assert asked["login_hint"] == "ada@fjord.example" and "openid" in asked["scope"]
+    parameters = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+    assert parameters["redirect_uri"] == f"https://api.joinery.test/console/sso/callback/{org}"
+    assert (
+        parameters["code_challenge_method"] == "S256" and parameters["response_type"] == "code" and parameters["nonce"]
+    )
+    assert parameters["login_hint"] == "ada@fjord.example" and "openid" in parameters["scope"]
     page = await back(browser, org, world.provider.authorize(url))
     assert page.status == 303 and page.header("location") == "/console/catalogue", page.text
     assert ATTEMPT not in browser.cookies
     assert (await browser.follow(page)).status == 200
     found = await world.sessions.find(browser.cookies[COOKIE])
-    assert found.session.methods == (Method.SSO,) and found.session.org == org
+    assert found.session.methods == (AuthMethod.SSO,) and found.session.org == org
     assert found.principal.role == "viewer" and found.user.verified_at is not None and found.user.name == "Ada Moreau"
     assert SECRET not in url and SECRET not in str(world.provider.seen)
 
@@ -125,11 +127,11 @@ CHEATS: list[tuple[dict[str, Any], str]] = [
     ({"claims": {"email_verified": False}}, "not verified your address"),
     ({"claims": {"email_verified": None}}, "not verified your address"),
     ({"claims": {"email_verified": "yes"}}, "not verified your address"),
-    ({"claims": {"email": "ada@oak.example"}}, "not in a domain"),
-    ({"claims": {"email": "ada@fjord.example@oak.example"}}, "not in a domain"),
+    ({"claims": {"email": "ada@oak.example"}}, "not in a verified domain"),
+    ({"claims": {"email": "ada@fjord.example@oak.example"}}, "not in a verified domain"),
     ({"claims": {"email": 7}}, "returned no email address"),
     ({"by_userinfo": True, "userinfo": {"sub": "another"}}, "describes another user"),
-    ({"down": True}, "did not answer"),
+    ({"down": True}, "did not respond"),
 ]
 ANSWERS = [
     ({"state": "another"}, "does not belong"),
@@ -145,7 +147,7 @@ ANSWERS = [
 
 async def test_what_does_not_hold_lets_nobody_in(world: World) -> None:
     org = await connected(world)
-    await world.dependencies[IdentityProviders].issuer(ISSUER)
+    await world.dependencies[IdentityProviders].check_issuer(ISSUER)
     honest = vars(world.provider).copy()
     for cheat, sentence in CHEATS:
         browser = Browser(world.app)
@@ -156,8 +158,8 @@ async def test_what_does_not_hold_lets_nobody_in(world: World) -> None:
         assert COOKIE not in browser.cookies
         vars(world.provider).update({name: honest[name] for name in cheat})
         world.clock.advance(timedelta(seconds=7))
-    async with world.uow.read(Tenant(org, True)) as tx:
-        assert not await tx[SsoStore].members_of(["fjord.example"])
+    async with world.uow.begin_reading(Tenant(org, True)) as tx:
+        assert not await tx[SsoStore].list_members_in_domains(["fjord.example"])
     assert (await came_in(world, org)).status == 303, "the honest provider"
 
 
@@ -202,20 +204,20 @@ async def test_another_organisations_provider_signs_nobody_in_here(world: World)
     browser = Browser(world.app)
     answer = world.provider.authorize(await begun(browser, "mallory@oak.example"))
     page = await back(browser, oak, answer)
-    assert page.status == 403 and "not in a domain" in page.text
+    assert page.status == 403 and "not in a verified domain" in page.text
     world.provider.person = {"sub": "m", "email": "mallory@oak.example", "email_verified": True}
     answer = world.provider.authorize(await begun(browser, "mallory@oak.example"))
     assert (await back(browser, oak, answer)).status == 303
     mallory = await world.people.by_email("mallory@oak.example")
     await world.join(mallory, "Fjord", "owner")
     found = await world.sessions.find(browser.cookies[COOKIE])
-    with pytest.raises(SignInElsewhere):
-        await world.sessions.look_at(found.session, world.orgs["Fjord"].id, True)
-    confirmed = await world.sessions.confirm(found.session, Method.PASSKEY)
-    assert (await world.sessions.look_at(confirmed, world.orgs["Fjord"].id, True)).org == world.orgs["Fjord"].id
+    with pytest.raises(SignInMethodRefused):
+        await world.sessions.switch_view(found.session, world.orgs["Fjord"].id, True)
+    confirmed = await world.sessions.record_authentication(found.session, AuthMethod.PASSKEY)
+    assert (await world.sessions.switch_view(confirmed, world.orgs["Fjord"].id, True)).org == world.orgs["Fjord"].id
 
 
-async def test_keys_that_are_rotated_are_asked_for_again_and_not_for_every_stranger(world: World) -> None:
+async def test_rotated_keys_are_fetched_again_but_not_for_every_unknown_key(world: World) -> None:
     org = await connected(world)
     assert (await came_in(world, org)).status == 303
     documents = world.dependencies[IdentityProviders]._documents
@@ -225,13 +227,13 @@ async def test_keys_that_are_rotated_are_asked_for_again_and_not_for_every_stran
     assert (await came_in(world, org)).status == 303
     world.provider.publish_keys = False
     world.provider.rotate()
-    before = len([one for one in world.provider.asked if one.endswith("/jwks")])
+    before = len([one for one in world.provider.requests if one.endswith("/jwks")])
     for _ in range(3):
         assert (await came_in(world, org)).status == 403
-    assert len([one for one in world.provider.asked if one.endswith("/jwks")]) == before
+    assert len([one for one in world.provider.requests if one.endswith("/jwks")]) == before
 
 
-async def test_the_address_may_be_told_by_userinfo_alone(world: World) -> None:
+async def test_the_address_may_come_from_userinfo_alone(world: World) -> None:
     org = await connected(world)
     world.provider.by_userinfo = True
     assert (await came_in(world, org)).status == 303
@@ -248,31 +250,31 @@ UNFIT: list[dict[str, Any]] = [
 async def test_providers_that_cannot_be_used(world: World) -> None:
     owner = await world.browser()
     shown = await owner.get(PLACE)
-    for told in UNFIT:
-        world.provider.told = told
+    for metadata in UNFIT:
+        world.provider.metadata = metadata
         page = await owner.submit(shown, f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret=SECRET, joins_as="")
-        assert page.status == 400 and "f-issuer-error" in page.text and SECRET not in page.text, told
+        assert page.status == 400 and "f-issuer-error" in page.text and SECRET not in page.text, metadata
 
 
-async def test_nobody_is_told_who_is_known(world: World) -> None:
+async def test_responses_do_not_reveal_who_has_an_account(world: World) -> None:
     await connected(world)
     await world.people.add(User("usr_1", "known@fjord.example", "", None, world.clock.now()))
-    stranger = Browser(world.app)
-    known, unknown = [await stranger.get(f"/console/sso?email={who}@fjord.example") for who in ("known", "nobody")]
+    signed_out = Browser(world.app)
+    known, unknown = [await signed_out.get(f"/console/sso?email={who}@fjord.example") for who in ("known", "nobody")]
     assert known.status == unknown.status == 200
-    other = await stranger.get("/console/sso?email=a@nowhere.example")
+    other = await signed_out.get("/console/sso?email=a@nowhere.example")
     assert other.status == 404 and "password or passkey" in other.text
-    leading = await stranger.get(
+    leading = await signed_out.get(
         "/console/sso?email=ada%40fjord.example&next=https://evil.example", sec_fetch_site="same-origin"
     )
     answer = world.provider.authorize((leading.header("refresh") or "").removeprefix("0;url="))
-    assert (await back(stranger, world.orgs["Fjord"].id, answer)).header("location") == "/console"
+    assert (await back(signed_out, world.orgs["Fjord"].id, answer)).header("location") == "/console"
 
 
 async def test_who_begins_too_many_waits(world: World) -> None:
     await connected(world)
-    stranger = Browser(world.app)
-    answers = [(await stranger.get("/console/sso?email=a@fjord.example")).status for _ in range(21)]
+    signed_out = Browser(world.app)
+    answers = [(await signed_out.get("/console/sso?email=a@fjord.example")).status for _ in range(21)]
     assert answers == [200] * 20 + [429]
 
 
@@ -291,7 +293,7 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     assert (await owner.submit(page, f"{PLACE}/switch", act="enforce")).status == 422
     await owner.submit(page, f"{PLACE}/domains", domain="@Fjord.Example.")
     assert (await owner.submit(page, f"{PLACE}/domains", domain="localhost")).status == 400
-    async with world.uow.read(Tenant(org, True)) as tx:
+    async with world.uow.begin_reading(Tenant(org, True)) as tx:
         (domain,) = await tx[SsoStore].domains()
     assert domain.domain == "fjord.example" and domain.record in (await owner.get(PLACE)).text
     world.names.put("fjord.example", "TXT", "v=spf1 -all", "joinery-verification=another")
@@ -303,13 +305,13 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     assert (await owner.submit(proven, f"{PLACE}/switch", act="enforce")).status == 422, "nobody has come in yet"
     assert (await came_in(world, org)).status == 303
     assert (await owner.submit(proven, f"{PLACE}/switch", act="enforce")).status == 303
-    async with world.uow.read(Tenant(org, True)) as tx:
+    async with world.uow.begin_reading(Tenant(org, True)) as tx:
         connection = await tx[SsoStore].connection()
     assert connection.enforced and connection.joins_as == "editor"
     kept = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret="", joins_as="")
     assert kept.status == 303
     other = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id="another", secret="", joins_as="")
-    assert other.status == 400 and "A new client has a new secret" in other.text
+    assert other.status == 400 and "has another client secret" in other.text
     assert (await owner.submit(proven, f"{PLACE}/domains/remove", domain="fjord.example")).status == 409
     world.clock.advance(timedelta(minutes=20))
     late = await owner.submit(proven, f"{PLACE}/switch", act="remove")
@@ -342,48 +344,53 @@ async def test_who_came_in_by_a_provider_proves_who_they_are_there(world: World)
 
 async def test_enforcing_ends_other_sessions_and_leaves_owners_a_way_in(world: World) -> None:
     org = await connected(world)
-    visitor, now = Visitor("203.0.113.7"), world.clock.now()
+    origin, now = ClientInfo("203.0.113.7"), world.clock.now()
     people: dict[str, User] = {}
     for name, role in (("owner", "owner"), ("editor", "editor"), ("guest", "editor")):
         domain = "elsewhere.example" if name == "guest" else "fjord.example"
         people[name] = await world.people.add(User(f"usr_{name}", f"{name}@{domain}", name, now, now))
         await world.join(people[name], "Fjord", role)
     cookies = {
-        name: (await world.sessions.begin(user, [Method.PASSWORD], visitor, org))[1] for name, user in people.items()
+        name: (await world.sessions.start(user, [AuthMethod.PASSWORD], origin, org))[1] for name, user in people.items()
     }
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
         settings = world.dependencies[SsoSettings]
         await tx[SsoStore].save(replace(await tx[SsoStore].connection(), tried_at=now))
-        await settings.enforce(tx, True)
-        affected = await settings.affected(tx)
-    assert await world.sso_rules.barred(org, affected) == 2
+        await settings.set_enforced(tx, True)
+        affected = await settings.list_members_in_verified_domains(tx)
+    assert await world.sso_rules.revoke_barred(org, affected) == 2
     left = {name for name, cookie in cookies.items() if await world.sessions.find(cookie)}
     assert left == {"guest"}
-    for methods in ([Method.PASSWORD], [Method.PASSWORD, Method.TOTP], [Method.LINK], [Method.PASSKEY]):
-        with pytest.raises(SignInElsewhere):
-            await world.sessions.begin(people["editor"], methods, visitor)
-    with pytest.raises(SignInElsewhere):
-        await world.sessions.begin(people["owner"], [Method.PASSWORD], visitor)
-    await world.sessions.begin(people["owner"], [Method.PASSWORD, Method.TOTP], visitor)
+    for methods in (
+        [AuthMethod.PASSWORD],
+        [AuthMethod.PASSWORD, AuthMethod.TOTP],
+        [AuthMethod.LINK],
+        [AuthMethod.PASSKEY],
+    ):
+        with pytest.raises(SignInMethodRefused):
+            await world.sessions.start(people["editor"], methods, origin)
+    with pytest.raises(SignInMethodRefused):
+        await world.sessions.start(people["owner"], [AuthMethod.PASSWORD], origin)
+    await world.sessions.start(people["owner"], [AuthMethod.PASSWORD, AuthMethod.TOTP], origin)
     audit = await (await world.client(scopes=frozenset({"audit:read"}))).get("/v1/audit-events?action=sso.passed_by")
     (entry,) = audit.json()["data"]
     assert entry["after"] == {"methods": ["password", "totp"], "signed_in_beside": people["owner"].id}
     assert (await came_in(world, org)).status == 303
 
 
-async def test_a_record_that_is_gone_is_told_and_counts_for_two_weeks(world: World) -> None:
+async def test_a_missing_record_is_reported_and_stays_valid_for_two_weeks(world: World) -> None:
     org = await connected(world)
-    proofs, tenant = world.dependencies[DomainProofs], Tenant(org, True)
+    proofs, tenant = world.dependencies[DomainVerifier], Tenant(org, True)
 
     async def looked() -> list[str]:
-        for one in await proofs.due():
-            there = await proofs.is_there(one)
+        for one in await proofs.list_due():
+            there = await proofs.has_record(one)
             async with world.uow.begin(tenant, OPERATOR) as tx:
-                await proofs.keep(tx, one.domain, there)
-        async with world.uow.read(tenant) as tx:
+                await proofs.store_result(tx, one.domain, there)
+        async with world.uow.begin_reading(tenant) as tx:
             return [one.state for one in await tx[SsoStore].domains()]
 
-    assert await looked() == ["proven"] and not world.names.asked, "looked at a moment ago"
+    assert await looked() == ["proven"] and not world.names.queries, "looked at a moment ago"
     world.clock.advance(timedelta(hours=25))
     world.names.down.add("*")
     assert await looked() == ["proven"]
@@ -391,7 +398,7 @@ async def test_a_record_that_is_gone_is_told_and_counts_for_two_weeks(world: Wor
     world.clock.advance(timedelta(hours=25))
     assert await looked() == ["lost"]
     assert (await Browser(world.app).get("/console/sso?email=a@fjord.example")).status == 200
-    assert "Record missing" in (await (await world.browser()).get(PLACE)).text
+    assert "DNS record missing" in (await (await world.browser()).get(PLACE)).text
     world.names.put("fjord.example", "TXT", "joinery-verification=token")
     world.clock.advance(timedelta(hours=25))
     assert await looked() == ["proven"]

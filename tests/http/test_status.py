@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from domain.platform.incidents import OpenedBy, opened
+from domain.platform.incidents import OpenedBy, create_incident
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService
 from entrypoints.api import pages as status_page
@@ -28,7 +28,7 @@ async def page(world: World) -> str:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_page, "STATUS_SECONDS", 0.0)
+    monkeypatch.setattr(status_page, "STATUS_CACHE_SECONDS", 0.0)
 
 
 async def test_incidents_are_listed_and_shown() -> None:
@@ -41,21 +41,21 @@ async def test_incidents_are_listed_and_shown() -> None:
         )
         for _ in range(4):
             world.clock.advance(timedelta(minutes=1))
-            await service.tick()
+            await service.check_components()
         [incident] = (await client.get("/v1/status/history")).json()["data"]
         assert (incident["component"], incident["state"], incident["opened_by"]) == ("feed", "down", "measurement")
         assert "closed_at" not in incident
         status = (await client.get("/v1/status")).json()
         assert [one["id"] for one in status["incidents"]] == [incident["id"]]
-        said = opened(
+        announced = create_incident(
             "feed", ComponentState.DEGRADED, "<script>alert(1)</script>", "We look.", OpenedBy.OPERATOR, world.clock.now(), world.clock.now()
         )  # fmt: skip
-        await world.incidents.save(said)
+        await world.incidents.save(announced)
         shown = await page(world)
         assert "Service disruption" in shown and "feed is down" in shown and "open for 3 min" in shown
         assert "&lt;script&gt;" in shown and "<script>" not in shown
         first = (await client.get("/v1/status/history?limit=1")).json()
-        assert first["has_more"] and [one["id"] for one in first["data"]] == [said.id]
+        assert first["has_more"] and [one["id"] for one in first["data"]] == [announced.id]
         rest = (await client.get(f"/v1/status/history?limit=1&starting_after={first['next_cursor']}")).json()
         assert [one["id"] for one in rest["data"]] == [incident["id"]]
 
@@ -73,8 +73,8 @@ async def test_looks_that_show_nothing_degrade_and_neither_open_nor_close_incide
             states.extend(found)
             while states:
                 world.clock.advance(timedelta(minutes=1))
-                await service.tick()
-            return (await service.status()).state, len(await world.incidents.open())
+                await service.check_components()
+            return (await service.get_status()).state, len(await world.incidents.list_open())
 
         assert await ticked(None, None, None, None) == (ComponentState.DEGRADED, 0)
         assert await ticked(ComponentState.DOWN, ComponentState.DOWN, None, ComponentState.DOWN) == ("down", 0)
@@ -93,9 +93,9 @@ async def test_the_page_needs_no_database() -> None:
     async with running(readiness={"database": broken}) as world:
         shown = await page(world)
         assert "Currently unavailable: <strong>database</strong>" in shown
-        world.checks.latest = never
+        world.checks.list_latest = never
         shown = await page(world)
         assert "Service disruption" in shown and "The state below is as of" in shown
     async with running() as world:
-        world.checks.latest = never
+        world.checks.list_latest = never
         assert "<strong>database</strong>" in await page(world)

@@ -76,7 +76,7 @@ async def test_filters(client: Client, log: Log) -> None:
         assert [event.json()["id"] for event in await stream.next()] == wanted
 
 
-async def test_nobody_hears_of_another_tenant(world: World, client: Client, log: Log) -> None:
+async def test_no_tenant_receives_events_of_another(world: World, client: Client, log: Log) -> None:
     async with opened(client) as stream:
         await Log(world, "Oak").write(3)
         await Log(world, "Elm", livemode=False).write(3)
@@ -95,7 +95,7 @@ async def test_refusals(world: World, client: Client, log: Log) -> None:
     assert (answer.status, answer.code) == (403, "feature_unavailable")
     await log.write(3)
     await raise_low_watermark(world.dependencies[Pool], log.tenant, 2)
-    await world.app.asgi_app._pipeline.services["changes"].changes.now(log.tenant)
+    await world.app.asgi_app._pipeline.services["changes"].changes.find_end(log.tenant)
     answer = await client.get("/v1/stream", last_event_id=cursor)
     assert (answer.status, answer.code) == (410, "cursor_expired")
 
@@ -116,7 +116,7 @@ async def test_connections_are_budgeted(world: World, client: Client) -> None:
 
 
 async def test_an_organisation_waits_only_so_often(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world.app.asgi_app._pipeline.waiters, "each", 2)
+    monkeypatch.setattr(world.app.asgi_app._pipeline.waiting_requests, "max_per_key", 2)
     mine, others = await world.client("Elm"), await world.client()
     async with opened(mine), opened(mine):
         refused = await mine.get("/v1/stream")
@@ -142,7 +142,7 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(world: World, clien
 async def test_heartbeats_also_while_filtered_events_go_by(
     client: Client, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "HEARTBEAT", 0.2)
+    monkeypatch.setattr(event_stream, "HEARTBEAT_SECONDS", 0.2)
     async with opened(client, "/v1/stream?types=offer.changed") as stream:
         before = stream.reader.comments
         for _ in range(20):
@@ -212,25 +212,27 @@ async def test_what_a_key_loses_ends_its_streams(world: World, client: Client) -
 async def test_one_statement_looks_after_all_streams_and_only_while_there_are_any(world: World) -> None:
     clients = [await world.client("Elm") for _ in range(3)]
     async with opened(clients[0]), opened(clients[1]), opened(clients[2]):
-        asked, began = world.credentials.looked, monotonic()
-        await asyncio.sleep(open_streams.PERIOD * 2.5)
-        assert 1 <= world.credentials.looked - asked <= 1 + (monotonic() - began) / open_streams.PERIOD
-    await asyncio.sleep(open_streams.PERIOD * 1.5)
-    asked = world.credentials.looked
-    await asyncio.sleep(open_streams.PERIOD * 1.5)
-    assert world.credentials.looked == asked
+        lookups, began = world.credentials.looked, monotonic()
+        await asyncio.sleep(open_streams.CREDENTIAL_CHECK_SECONDS * 2.5)
+        assert (
+            1 <= world.credentials.looked - lookups <= 1 + (monotonic() - began) / open_streams.CREDENTIAL_CHECK_SECONDS
+        )
+    await asyncio.sleep(open_streams.CREDENTIAL_CHECK_SECONDS * 1.5)
+    lookups = world.credentials.looked
+    await asyncio.sleep(open_streams.CREDENTIAL_CHECK_SECONDS * 1.5)
+    assert world.credentials.looked == lookups
 
 
 async def test_an_outage_of_the_store_ends_no_stream(world: World, client: Client, log: Log) -> None:
     async with opened(client) as stream:
         world.credentials.down = True
-        await asyncio.sleep(open_streams.PERIOD * 2.5)
+        await asyncio.sleep(open_streams.CREDENTIAL_CHECK_SECONDS * 2.5)
         written = await log.write()
         assert [event.json()["id"] for event in await stream.next()] == written
 
 
-async def test_a_slow_consumer_is_told_to_come_again(world: World, client: Client, log: Log) -> None:
-    world.app.asgi_app._pipeline.services["changes"].changes.tailer._most = 50
+async def test_a_slow_consumer_is_disconnected_with_retry(world: World, client: Client, log: Log) -> None:
+    world.app.asgi_app._pipeline.services["changes"].changes.tailer._max_waiting = 50
     async with opened(client) as stream:
         written = await log.write(2)
         await stream.next(2)
@@ -247,10 +249,10 @@ async def test_a_slow_consumer_is_told_to_come_again(world: World, client: Clien
     assert seen == written
 
 
-async def test_a_client_that_takes_nothing_is_let_go(
+async def test_a_client_that_reads_nothing_is_disconnected(
     world: World, client: Client, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "SEND_SECONDS", 0.3)
+    monkeypatch.setattr(lane, "MAX_SEND_SECONDS", 0.3)
     pipeline = world.app.asgi_app._pipeline
     async with opened(client) as stream:
         stream.blocked.clear()

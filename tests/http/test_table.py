@@ -8,7 +8,7 @@ from entrypoints.operations.operation import (
     Area,
     DetachedContext,
     DetachedRead,
-    DetachedWrite,
+    ExternalCall,
     Operation,
     Read,
     ReadContext,
@@ -16,7 +16,7 @@ from entrypoints.operations.operation import (
     Write,
     WriteContext,
 )
-from entrypoints.operations.table import NOTHING, Table
+from entrypoints.operations.table import NO_MATCH, OperationTable
 from tests.http.fakes import World
 from tests.http.toys import AREA, read
 from tests.support.table import whole
@@ -28,15 +28,15 @@ def _row(id_: str, method: str, path: str) -> Operation:
     return Write(id=id_, method=method, path=path, summary=id_, handler=read, scope=None, reply=None)
 
 
-def _table(*rows: Operation) -> Table:
-    return Table([Area(row.id, row.id, row.id, lambda _: None, (row,)) for row in rows])
+def _table(*rows: Operation) -> OperationTable:
+    return OperationTable([Area(row.id, row.id, row.id, lambda _: None, (row,)) for row in rows])
 
 
 def test_every_row_is_found() -> None:
     table = whole()
     for row in table:
         path = row.path.replace("{", "x").replace("}", "x")
-        found = table.find(row.method, path)
+        found = table.match_request(row.method, path)
         assert found.route is not None
         assert found.route.operation is row
 
@@ -44,30 +44,30 @@ def test_every_row_is_found() -> None:
 def test_static_wins_and_falls_back() -> None:
     rows = [_row("a", "GET", "/v1/x/{id}/y"), _row("b", "GET", "/v1/x/me/z"), _row("c", "POST", "/v1/x/me/y")]
     table = _table(*rows)
-    assert table.find("GET", "/v1/x/me/z").route.operation.id == "b"  # type: ignore[union-attr]
-    assert table.find("GET", "/v1/x/me/y").ids == {"id": "me"}
-    assert table.find("POST", "/v1/x/me/y").route.operation.id == "c"  # type: ignore[union-attr]
-    assert table.find("PUT", "/v1/x/me/y").allowed == ("OPTIONS", "POST")
+    assert table.match_request("GET", "/v1/x/me/z").route.operation.id == "b"  # type: ignore[union-attr]
+    assert table.match_request("GET", "/v1/x/me/y").ids == {"id": "me"}
+    assert table.match_request("POST", "/v1/x/me/y").route.operation.id == "c"  # type: ignore[union-attr]
+    assert table.match_request("PUT", "/v1/x/me/y").allowed_methods == ("OPTIONS", "POST")
 
 
 @pytest.mark.parametrize(
     "path", ["", "/", "/v1", "/v1/", "/v1/things//", "/v1/things/a/b/c", "//v1/things", "/v1/things/"]
 )
 def test_nothing_there(path: str) -> None:
-    assert Table([AREA]).find("GET", path) == NOTHING
+    assert OperationTable([AREA]).match_request("GET", path) == NO_MATCH
 
 
 def test_clashes_are_refused() -> None:
-    with pytest.raises(ValueError, match="share the ids"):
+    with pytest.raises(ValueError, match="have the same ID"):
         _table(_row("a", "GET", "/v1/a"), _row("a", "GET", "/v1/b"))
-    with pytest.raises(ValueError, match="Two operations answer"):
+    with pytest.raises(ValueError, match="Two operations have"):
         _table(_row("a", "GET", "/v1/a/{id}"), _row("b", "GET", "/v1/a/{other}"))
 
 
 @pytest.mark.asyncio
 async def test_handlers_are_given_the_services_that_they_name(world: World) -> None:
     services = world.app.asgi_app._pipeline.services
-    contexts = {Read: ReadContext, Write: WriteContext, DetachedRead: DetachedContext, DetachedWrite: WriteContext}
+    contexts = {Read: ReadContext, Write: WriteContext, DetachedRead: DetachedContext, ExternalCall: WriteContext}
     for row in whole():
         [given] = [kind for name, kind in get_type_hints(row.handler).items() if name != "return"]
         assert get_origin(given) is contexts.get(type(row), StreamContext), row.id

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.kernel.ids import new_id
-from domain.kernel.trace_context import context_of
+from domain.kernel.trace_context import parse_trace_context
 from ports.telemetry import SpanKind
 from tests.http.client import Answer
 from tests.http.fakes import running
@@ -19,7 +19,11 @@ async def test_a_request_is_a_span_of_its_callers_trace() -> None:
         client = await world.client()
         answer = await client.get("/v1/sources?limit=1&q=what-i-look-for", traceparent=PARENT)
         [span] = tracing.spans
-    assert span.parent == context_of(PARENT) and span.context.trace == PARENT[3:35] and span.kind is SpanKind.SERVER
+    assert (
+        span.parent == parse_trace_context(PARENT)
+        and span.context.trace == PARENT[3:35]
+        and span.kind is SpanKind.SERVER
+    )
     assert span.ended and span.name == f"GET {span.notes['http.route']}"
     assert span.notes["http.response.status_code"] == answer.status
     assert (
@@ -45,13 +49,16 @@ async def test_refusals_are_the_callers_and_failures_are_ours() -> None:
         assert unknown.notes["joinery.error_code"] == "not_found"
         missing = await _one(tracing, await client.get(f"/v1/sources/{new_id('src')}", traceparent="rubbish"))
         assert missing.name == "GET /v1/sources/{id}" and missing.parent is None and missing.failure is None
-        stranger = await _one(tracing, await world.stranger("svc_rk_live_nobody").get("/v1/sources"))
-        assert stranger.notes["joinery.error_code"] == "authentication_required" and "joinery.org" not in stranger.notes
+        unauthenticated = await _one(tracing, await world.bare_client("svc_rk_live_nobody").get("/v1/sources"))
+        assert (
+            unauthenticated.notes["joinery.error_code"] == "authentication_required"
+            and "joinery.org" not in unauthenticated.notes
+        )
         other = await _one(tracing, await client.send_json("BREW", "/v1/sources", {}))
         assert other.name in ("_OTHER", "_OTHER /v1/sources")
 
 
-async def test_what_is_ours_is_a_failure() -> None:
+async def test_server_errors_are_failures() -> None:
     tracing = MemoryTracing()
     async with running(tracing=tracing) as world:
         client = await world.client()
@@ -62,7 +69,7 @@ async def test_what_is_ours_is_a_failure() -> None:
         def broken(*_: object) -> None:
             raise Broken("svc_rk_live_secret")
 
-        world.uow.read = broken  # type: ignore[method-assign]
+        world.uow.begin_reading = broken  # type: ignore[method-assign]
         span = await _one(tracing, await client.get("/v1/sources"))
         assert (
             span.notes["http.response.status_code"] == 500

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.runs.model import SNAPSHOT_LIMIT
+from domain.runs.model import MAX_SNAPSHOT_BYTES
 from domain.runs.ports import RunStore
 from domain.uploads.model import Upload
 from tests.http.client import Answer
@@ -37,7 +37,7 @@ async def _put(shop: Shop, upload: Any, tmp_path: Path, bytes: int = 10) -> None
     """Hand in the bytes, as a client would at the target."""
     file = tmp_path / "file"
     file.write_bytes(b"x" * bytes)
-    async with shop.world.uow.read(shop.tenant) as tx:
+    async with shop.world.uow.begin_reading(shop.tenant) as tx:
         key = (await tx.store(Upload).get(upload["id"])).key
     await shop.services.objects.put_file(key, file)
 
@@ -81,7 +81,7 @@ async def test_complete(shop: Shop, tmp_path: Path) -> None:
     assert completed["completed_at"] == "2026-11-20T13:22:00.000Z"
     run = (await shop.client.get(f"/v1/runs/{completed['run']}")).json()
     assert (run["trigger"], run["status"], run["source"]) == ("upload", "queued", source["id"])
-    async with shop.world.uow.read(shop.tenant) as tx:
+    async with shop.world.uow.begin_reading(shop.tenant) as tx:
         assert (await tx[RunStore].get(run["id"])).input.upload == upload["id"]
     assert [job.key for job in shop.jobs()] == [run["id"]]
     shop.world.clock.advance(timedelta(hours=1))
@@ -139,8 +139,8 @@ async def test_only_file_sources_take_files(shop: Shop) -> None:
 
 async def test_a_file_over_the_limit(shop: Shop) -> None:
     source = await _source(shop)
-    assert (await _announce(shop, source, bytes=SNAPSHOT_LIMIT)).status == 201
-    assert (await _announce(shop, source, bytes=SNAPSHOT_LIMIT + 1)).code == "unprocessable"
+    assert (await _announce(shop, source, bytes=MAX_SNAPSHOT_BYTES)).status == 201
+    assert (await _announce(shop, source, bytes=MAX_SNAPSHOT_BYTES + 1)).code == "unprocessable"
 
 
 @pytest.mark.parametrize(

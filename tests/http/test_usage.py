@@ -16,7 +16,7 @@ async def test_what_is_used_now() -> None:
         await includes(at.world, records=50, sources=10)
         await at.create(**URL_SOURCE)
         async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
-            await tx[UsageMeters].count(RECORDS, 40, "run_1")
+            await tx[UsageMeters].add_usage(RECORDS, 40, "run_1")
         usage = (await at.client.get("/v1/usage")).json()
         assert usage["period"] == {"start": "2026-11-01", "end": "2026-12-01"} and usage["livemode"]
         meters = {one["meter"]: one for one in usage["meters"]}
@@ -30,7 +30,7 @@ async def test_what_is_used_now() -> None:
 async def test_day_by_day() -> None:
     async with shop() as at:
         async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
-            await tx[UsageMeters].count(RECORDS, 40, "run_1")
+            await tx[UsageMeters].add_usage(RECORDS, 40, "run_1")
         whole = (await at.client.get("/v1/usage/series")).json()
         assert [one["meter"] for one in whole["series"]] == list(METERS)
         assert (whole["since"], whole["until"]) == ("2026-10-22", "2026-11-20")
@@ -59,6 +59,6 @@ async def test_pushes_are_refused_once_the_month_is_spent() -> None:
         path = f"/v1/sources/{source['id']}/records"
         assert (await at.client.post(path, body)).status == 202
         async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
-            await tx[UsageMeters].count(RECORDS, 40, "run_1")
+            await tx[UsageMeters].add_usage(RECORDS, 40, "run_1")
         is_refused(await at.client.post(path, body), "records")
         is_refused(await at.client.post(path, body, service_dry_run="true"), "records")

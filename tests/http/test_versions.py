@@ -38,16 +38,16 @@ def test_steps_are_taken_from_the_newest_down() -> None:
         "data": [{"object": "thing", "name": "a", "version": 1, "in": {"object": "thing", "name": "b"}}],
     }
     assert THREE.latest == "2026-12-01"
-    assert THREE.shape(body, "2026-12-01") == body
-    assert THREE.shape(body, "2026-11-01")["data"][0]["name"] == "a"
-    oldest = THREE.shape(body, "2026-10-01")["data"][0]
+    assert THREE.convert(body, "2026-12-01") == body
+    assert THREE.convert(body, "2026-11-01")["data"][0]["name"] == "a"
+    oldest = THREE.convert(body, "2026-10-01")["data"][0]
     assert oldest == {"object": "thing", "title": "a", "in": {"object": "thing", "title": "b"}}
     assert body["data"][0]["version"] == 1  # type: ignore[index]
 
 
 def test_ours_render_alike() -> None:
     assert SUPPORTED.dates == ("2026-10-01", "2026-10-04")
-    assert all(SUPPORTED.unchanged(date) for date in SUPPORTED.dates)
+    assert all(SUPPORTED.has_latest_shape(date) for date in SUPPORTED.dates)
 
 
 @pytest.mark.asyncio

@@ -1,4 +1,4 @@
-"""What visitors without a credential can ask for: made once however many ask, and searches that keep to their own thread."""
+"""Pages for unauthenticated requests: built once under concurrent requests, and searches in their own thread."""
 
 import asyncio
 import threading
@@ -10,9 +10,9 @@ import pytest
 from domain.kernel.errors import Overloaded
 from entrypoints.api import pages
 from entrypoints.api import pages as client_files
-from entrypoints.api.pages import CLIENTS_PLACE as PLACE
-from entrypoints.api.pages import Pages
-from entrypoints.http.representations import OneThread
+from entrypoints.api.pages import CLIENTS_PATH as PLACE
+from entrypoints.api.pages import PublicPages
+from entrypoints.http.representations import SingleThreadExecutor
 from tests.support.built_site import site
 from tests.support.table import whole
 
@@ -26,7 +26,7 @@ def all_at_once(count, work):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_client_files_are_made_once(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
-    made, under_way, most, real = [], [], [], client_files.shipped
+    made, under_way, most, real = [], [], [], client_files.build_distribution
 
     def slowly(document):
         made.append(1)
@@ -38,17 +38,17 @@ def test_client_files_are_made_once(monkeypatch: pytest.MonkeyPatch, fails: bool
             raise OSError("the disk is full")
         return real(document)
 
-    monkeypatch.setattr(client_files, "shipped", slowly)
-    files = Pages(whole(), ADDRESS, ADDRESS)
+    monkeypatch.setattr(client_files, "build_distribution", slowly)
+    files = PublicPages(whole(), ADDRESS, ADDRESS)
 
-    def ask() -> int | None:
+    def request_file() -> int | None:
         try:
-            found = files.find(PLACE + "joinery.postman_collection.json", "", "")
+            found = files.find_response(PLACE + "joinery.postman_collection.json", "", "")
         except OSError:
             return None
         return found.status if found else 404
 
-    answers = all_at_once(8, ask)
+    answers = all_at_once(8, request_file)
     assert len(made) == 1 + fails and max(most) == 1
     assert sorted(answers, key=str) == [200] * (8 - fails) + [None] * fails
 
@@ -56,22 +56,22 @@ def test_client_files_are_made_once(monkeypatch: pytest.MonkeyPatch, fails: bool
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs/quickstart"])
 def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     site()
-    rendered, real = [], Pages._render
+    rendered, real = [], PublicPages._render
 
     def counted(self, path):
         rendered.append(path)
         time.sleep(0.02)
         return real(self, path)
 
-    monkeypatch.setattr(pages.Pages, "_render", counted)
-    served = Pages(whole(), ADDRESS, ADDRESS)
-    assert {answer.status for answer in all_at_once(8, lambda: served.find(path, ""))} == {200}
+    monkeypatch.setattr(pages.PublicPages, "_render", counted)
+    served = PublicPages(whole(), ADDRESS, ADDRESS)
+    assert {answer.status for answer in all_at_once(8, lambda: served.find_response(path, ""))} == {200}
     assert rendered == [path]
 
 
 @pytest.mark.asyncio
 async def test_what_waits_behind_one_thread_is_bounded() -> None:
-    go, thread = threading.Event(), OneThread("test", most=2)
+    go, thread = threading.Event(), SingleThreadExecutor("test", max_tasks=2)
     waiting = [asyncio.create_task(thread.run(go.wait)) for _ in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(Overloaded) as refused:
@@ -83,8 +83,8 @@ async def test_what_waits_behind_one_thread_is_bounded() -> None:
 
 
 @pytest.mark.asyncio
-async def test_visitors_whom_nobody_waits_for_leave_room() -> None:
-    go, thread = threading.Event(), OneThread("test", most=2)
+async def test_cancelled_requests_free_their_place() -> None:
+    go, thread = threading.Event(), SingleThreadExecutor("test", max_tasks=2)
     waiting = [asyncio.create_task(thread.run(go.wait)) for _ in range(2)]
     await asyncio.sleep(0)
     waiting[1].cancel()

@@ -1,4 +1,4 @@
-"""Deliveries over HTTP: reading, sending again, tests and samples, dry runs, and that workers are told."""
+"""Deliveries over HTTP: reading, sending again, tests and samples, dry runs, and notification of workers."""
 
 import json
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.wire.webhooks import TEST_EVENT
+from adapters.api_json.webhooks import TEST_EVENT
 from domain.events.model import TYPES
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
@@ -189,12 +189,12 @@ async def test_a_test_event_is_sent_whatever_is_subscribed(desk: Desk) -> None:
 @pytest.mark.parametrize("type", sorted(name for name, entry in TYPES.items() if entry.sample))
 async def test_samples_are_events_of_the_sandbox(desk: Desk, type: str) -> None:
     answer = await desk.sandbox.post("/v1/test/events", {"type": type})
-    told = answer.json()
+    sample = answer.json()
     assert answer.status == 202
-    assert Validator(TEST_EVENT).faults(told) == ()
+    assert Validator(TEST_EVENT).find_field_errors(sample) == ()
     [event] = desk.events()
-    assert (told["id"], told["type"], told["subject"]) == (event.id, type, event.subject)
-    assert told["event"]["livemode"] is False and told["event"]["data"]["id"] == event.subject
+    assert (sample["id"], sample["type"], sample["subject"]) == (event.id, type, event.subject)
+    assert sample["event"]["livemode"] is False and sample["event"]["data"]["id"] == event.subject
     assert event.catalogue == desk.world.orgs["Fjord"].catalogues[1]
 
 
@@ -268,8 +268,8 @@ async def test_secrets_are_in_no_preview(desk: Desk) -> None:
 async def test_workers_are_notified_when_changes_commit(desk: Desk) -> None:
     desk.world.database.execute("LISTEN joinery_webhooks")
     made = await desk.create()
-    said = f"{desk.tenant().org} t {made['id']}"
-    assert desk.world.database.heard() == [said]
+    notification = f"{desk.tenant().org} t {made['id']}"
+    assert desk.world.database.heard() == [notification]
     for step in (
         lambda: desk.patch(made, coalesce_seconds=4),
         lambda: desk.client.post(f"{PLACE}/{made['id']}/test"),
@@ -277,7 +277,7 @@ async def test_workers_are_notified_when_changes_commit(desk: Desk) -> None:
         lambda: desk.client.send_json("DELETE", f"{PLACE}/{made['id']}"),
     ):
         await step()
-        assert said in desk.world.database.heard()
+        assert notification in desk.world.database.heard()
     await desk.client.post(PLACE, ENDPOINT, service_dry_run="true")
     assert desk.world.database.heard() == []
     desk.world.database.execute("UNLISTEN *")

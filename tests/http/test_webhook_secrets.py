@@ -1,4 +1,4 @@
-"""Signing secrets over HTTP: told once, sealed in store, rotated with an overlap."""
+"""Signing secrets over HTTP: shown once, sealed in store, rotated with an overlap."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.ports import DeliveryLog
-from domain.webhooks.usecases.posting import signing_keys
-from domain.webhooks.usecases.service import Rotations
+from domain.webhooks.ports import DeliveryStore
+from domain.webhooks.usecases.attempts import decrypt_signing_keys
+from domain.webhooks.usecases.service import RotationExpiry
 from tests.http.fakes import OPERATOR
 from tests.http.webhooks import ENDPOINT, PLACE, Desk, desk, key_in
 
@@ -29,7 +29,7 @@ async def running_desk() -> AsyncIterator[Desk]:
 
 
 @pytest.mark.parametrize("path", ["", "/rotate-secret"])
-async def test_a_repeated_request_answers_the_secret_that_lies_sealed(desk: Desk, path: str) -> None:
+async def test_a_repeated_request_returns_the_sealed_secret(desk: Desk, path: str) -> None:
     made = await desk.create() if path else {"id": ""}
     target = f"{PLACE}/{made['id']}{path}" if path else PLACE
     body = None if path else ENDPOINT
@@ -71,12 +71,12 @@ async def test_a_former_secret_is_forgotten_once_its_overlap_is_over(desk: Desk)
     made, other = await desk.create(), await desk.create()
     rotated = (await desk.client.post(f"{PLACE}/{made['id']}/rotate-secret", {"overlap_hours": 2})).json()
     await desk.client.post(f"{PLACE}/{other['id']}/rotate-secret", {"overlap_hours": 3})
-    rotations = Rotations(desk.world.uow, desk.world.dependencies[DeliveryLog], desk.service, desk.world.clock)
+    rotations = RotationExpiry(desk.world.uow, desk.world.dependencies[DeliveryStore], desk.service, desk.world.clock)
     desk.world.clock.advance(timedelta(hours=2) - timedelta(milliseconds=1))
-    assert await rotations.end_lapsed() == 0 and (await desk.kept(made["id"]))[1].previous is not None
+    assert await rotations.end_rotations() == 0 and (await desk.kept(made["id"]))[1].previous is not None
     desk.world.clock.advance(timedelta(milliseconds=1))
     before = await desk.read(made["id"])
-    assert await rotations.end_lapsed() == 1 and await rotations.end_lapsed() == 0
+    assert await rotations.end_rotations() == 1 and await rotations.end_rotations() == 0
     endpoint, secrets = await desk.kept(made["id"])
     assert secrets.previous is None and endpoint.rotation is None
     assert (await desk.keys(made["id"])) == (key_in(rotated["secret"]),)
@@ -100,7 +100,7 @@ async def test_a_rotation_begun_meanwhile_is_not_ended(desk: Desk) -> None:
     assert (await desk.kept(made["id"]))[1].previous is not None and len(await desk.keys(made["id"])) == 2
 
 
-async def test_rotation_overlaps_a_day_unless_told(desk: Desk) -> None:
+async def test_rotation_overlaps_a_day_by_default(desk: Desk) -> None:
     made = await desk.create()
     rotated = (await desk.client.post(f"{PLACE}/{made['id']}/rotate-secret", None)).json()
     assert rotated["rotation"]["expires_at"] == "2026-11-21T13:08:00.000Z"
@@ -133,5 +133,5 @@ async def test_overlaps_have_bounds(desk: Desk, hours: Any, code: str) -> None:
 async def test_secrets_of_another_endpoint_do_not_open(desk: Desk) -> None:
     one, other = await desk.create(), await desk.create()
     _, secrets = await desk.kept(one["id"])
-    with pytest.raises(ValueError, match="sealed"):
-        signing_keys(desk.service.vault, (await desk.kept(other["id"]))[0], secrets, desk.world.clock.now())
+    with pytest.raises(ValueError, match="encrypted"):
+        decrypt_signing_keys(desk.service.vault, (await desk.kept(other["id"]))[0], secrets, desk.world.clock.now())

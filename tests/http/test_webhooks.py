@@ -78,7 +78,7 @@ async def test_create(desk: Desk) -> None:
 
 
 async def test_create_with_everything(desk: Desk) -> None:
-    source, category = await _source(desk), next(iter(categories.everything()))
+    source, category = await _source(desk), next(iter(categories.category_by_id()))
     filters = {"sources": [source], "categories": [category], "catalogues": [new_id("cat")]}
     fields = {
         "event_types": ["offer.changed", "export.completed"],
@@ -100,9 +100,9 @@ async def test_the_version_is_the_requests(desk: Desk) -> None:
 async def test_it_begins_at_the_ends_of_both_logs(desk: Desk) -> None:
     async with desk.world.uow.begin(desk.tenant(), OPERATOR) as tx:
         await tx[EventLog].append([builders.event("src_1"), builders.event("src_2")])
-        high_watermark = await tx[EventLog].high_watermark()
-    async with desk.world.uow.read(desk.tenant()) as tx:
-        high_watermark = await tx[EventLog].high_watermark()
+        high_watermark = await tx[EventLog].get_high_watermark()
+    async with desk.world.uow.begin_reading(desk.tenant()) as tx:
+        high_watermark = await tx[EventLog].get_high_watermark()
     made = await desk.create()
     assert desk.checkpoint(made["id"]) == high_watermark > 0
 
@@ -164,14 +164,14 @@ REFUSED_EVERYWHERE = [
 @pytest.mark.parametrize(
     "url", [*REFUSED_EVERYWHERE, "http://receiver.example/hooks", "https://receiver.example:8443/hooks"]
 )
-async def test_urls_that_are_never_asked_in_live_mode(desk: Desk, url: str) -> None:
+async def test_urls_that_are_refused_in_live_mode(desk: Desk, url: str) -> None:
     assert (await _refused(desk, 422, {"url": url})).code == "unprocessable"
     made = await desk.create()
     assert (await desk.patch(made, url=url)).status == 422
 
 
 @pytest.mark.parametrize("url", REFUSED_EVERYWHERE)
-async def test_urls_that_are_never_asked_in_test_mode(desk: Desk, url: str) -> None:
+async def test_urls_that_are_refused_in_test_mode(desk: Desk, url: str) -> None:
     assert (await desk.sandbox.post(PLACE, {**ENDPOINT, "url": url})).status == 422
 
 
@@ -279,7 +279,7 @@ async def test_disabling_fails_what_is_on_its_way(desk: Desk) -> None:
     assert desk.events() == [], "what people do themselves is no news to them"
 
 
-async def test_enabling_starts_anew(desk: Desk) -> None:
+async def test_enabling_starts_at_the_current_position(desk: Desk) -> None:
     made = await desk.create()
     await desk.disable(made["id"], "failing")
     disabled = await desk.read(made["id"])
@@ -290,8 +290,8 @@ async def test_enabling_starts_anew(desk: Desk) -> None:
     enabled = (await desk.patch(disabled, status="enabled")).json()
     assert enabled["status"] == "enabled"
     assert "status_reason" not in enabled and "failing_since" not in enabled
-    async with desk.world.uow.read(desk.tenant()) as tx:
-        assert desk.checkpoint(made["id"]) == await tx[EventLog].high_watermark() > 0
+    async with desk.world.uow.begin_reading(desk.tenant()) as tx:
+        assert desk.checkpoint(made["id"]) == await tx[EventLog].get_high_watermark() > 0
 
 
 async def test_delete(desk: Desk) -> None:
@@ -314,11 +314,11 @@ async def test_the_service_disables(desk: Desk, reason: str) -> None:
     now = await desk.read(made["id"])
     assert (now["status"], now["status_reason"], now["version"]) == ("disabled", {"code": reason}, 2)
     [event] = desk.events()
-    told = json.loads(event.body)
-    assert (event.type, event.subject, event.version, told["source"]) == (
+    payload = json.loads(event.body)
+    assert (event.type, event.subject, event.version, payload["source"]) == (
         "delivery.disabled", made["id"], 2, "service/webhooks",
     )  # fmt: skip
-    assert told["data"] == now
+    assert payload["data"] == now
     assert (await desk.delivery(made["id"], waiting.id))["status"] == "failed"
     assert (await desk.audited(made["id"]))[-1].context == OPERATOR
     await desk.disable("whe_0000000000000000000000")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from adapters.wire.resource import Body
+from adapters.api_json.resource import Body
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.jobs.model import NewJob
@@ -18,13 +18,15 @@ from domain.orgs.model import Member
 from domain.orgs.ports import OrgStore
 from entrypoints.operations.operation import Area, Operation, Read, ReadContext, Reply, Write, WriteContext
 
-THING = schema.record("thing", {"id": schema.id_of("src"), "name": schema.text("oak"), "version": schema.integer(1)})
+THING = schema.response_object(
+    "thing", {"id": schema.id_schema("src"), "name": schema.text("oak"), "version": schema.integer(1)}
+)
 CREATE = schema.strict_object(
     {
-        "name": schema.text("oak", longest=10),
+        "name": schema.text("oak", max_length=10),
         "size": schema.number(1.5),
         "deep": {},
-        "words": schema.array(schema.text("a", longest=3), most=2),
+        "words": schema.array(schema.text("a", max_length=3), max_items=2),
         "maybe": schema.nullable(schema.strict_object({"on": schema.boolean()}, ("on",))),
     },
     ("name",),
@@ -105,7 +107,7 @@ async def list_all(call: ReadContext[None]) -> Reply:
     found = list(step[: call.page_request.limit])
     more = len(step) > len(found)
     page = Page(tuple(sorted(found)), more, str(found[-1]) if more else None)
-    return call.listing(page, lambda number: {"object": "number", "number": number})
+    return call.build_page_reply(page, lambda number: {"object": "number", "number": number})
 
 
 async def update(call: WriteContext[None]) -> Reply:
@@ -113,7 +115,7 @@ async def update(call: WriteContext[None]) -> Reply:
     thing = _own(call)
     if call.expected_version not in (None, thing.version):
         raise PreconditionFailed(f"The version is {thing.version}.")
-    if not call.tx.dry:
+    if not call.tx.is_dry_run:
         thing.name, thing.version = call.command["name"], thing.version + 1
     return Reply(to_wire(thing), version=thing.version)
 
@@ -121,24 +123,24 @@ async def update(call: WriteContext[None]) -> Reply:
 async def remove(call: WriteContext[None]) -> Reply:
     """Forget a thing."""
     thing = _own(call)
-    if not call.tx.dry:
+    if not call.tx.is_dry_run:
         del KEPT[thing.id]
     return Reply()
 
 
 async def poke(call: WriteContext[None]) -> Reply:
-    """Does what the test says, without any ids."""
+    """Do what the test defines, without any IDs."""
     CALLS.append(call)
     if DOINGS.get("then"):
         raise DOINGS["then"]
     return Reply({"object": "poke", "size": Decimal("1.50"), "body": call.command})
 
 
-async def tell(call: ReadContext[None]) -> Reply:
-    """Fails as the test says."""
+async def peek(call: ReadContext[None]) -> Reply:
+    """Fail as the test defines."""
     if DOINGS.get("then"):
         raise DOINGS["then"]
-    return Reply({"object": "told", "at": call.version}, etag=DOINGS.get("etag"))
+    return Reply({"object": "peek", "at": call.version}, etag=DOINGS.get("etag"))
 
 
 def _row(id_: str, method: str, path: str, handler: Any, **more: Any) -> Operation:
@@ -157,18 +159,18 @@ OPERATIONS = (
     _row("things.forward", "GET", "/v1/forward", list_all, paging="forward"),
     _row("things.create", "POST", "/v1/things", create, body=CREATE, status=201, **_WRITE),
     _row("things.read", "GET", "/v1/things/{id}", read, **_ID),
-    _row("things.static", "GET", "/v1/things/special", tell),
+    _row("things.static", "GET", "/v1/things/special", peek),
     _row("things.update", "PATCH", "/v1/things/{id}", update, body=schema.strict_object({"name": schema.text("a")}, ("name",)),
-         if_match=True, **_ID, **_WRITE),
+         requires_if_match=True, **_ID, **_WRITE),
     _row("things.remove", "DELETE", "/v1/things/{id}", remove, status=204, **_ID, **_WRITE),
     _row("things.poke", "POST", "/v1/things/{id}/poke", poke,
-         body=Body(schema.strict_object({"a": {}}), lambda value: value or None, required=False), **_ID, **_WRITE),
+         body=Body(schema.strict_object({"a": {}}), lambda value: value or None, is_required=False), **_ID, **_WRITE),
     _row("things.act", "POST", "/v1/things/{id}/act", poke, **_ID, **_WRITE),
     _row("things.heavy", "POST", "/v1/heavy", poke, scope="sources:write", rate="expensive"),
     _row("things.export", "POST", "/v1/bulk", poke, scope="exports:write", rate="export", feature="bulk_exports"),
-    _row("things.keyless", "POST", "/v1/keyless", poke, scope="sources:write", rate="expensive", keyless=True),
-    _row("things.owner", "POST", "/v1/owner", poke, who="owner", **_WRITE),
-    _row("things.person", "POST", "/v1/person", poke, who="person", **_WRITE),
-    _row("things.session", "POST", "/v1/session", poke, who="member_session", **_WRITE),
+    _row("things.keyless", "POST", "/v1/keyless", poke, scope="sources:write", rate="expensive", is_keyless=True),
+    _row("things.owner", "POST", "/v1/owner", poke, caller_kind="owner", **_WRITE),
+    _row("things.person", "POST", "/v1/person", poke, caller_kind="person", **_WRITE),
+    _row("things.session", "POST", "/v1/session", poke, caller_kind="member_session", **_WRITE),
 )  # fmt: skip
 AREA = Area("things", "Things", "Toys.", lambda _: None, OPERATIONS)

@@ -8,9 +8,9 @@ from typing import Any
 
 from domain.audit.model import AuditEntry
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Delivery, Endpoint, SealedSecrets
+from domain.webhooks.model import Delivery, EncryptedSecrets, Endpoint
 from domain.webhooks.ports import WebhookStore
-from domain.webhooks.usecases.posting import signing_keys
+from domain.webhooks.usecases.attempts import decrypt_signing_keys
 from domain.webhooks.usecases.service import WebhookService
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World, audited, running
@@ -71,10 +71,10 @@ class Desk:
         """The log's events, oldest first."""
         return self.world.database.rows("SELECT * FROM events ORDER BY position")
 
-    async def kept(self, id: str) -> tuple[Endpoint, SealedSecrets]:
+    async def kept(self, id: str) -> tuple[Endpoint, EncryptedSecrets]:
         """The endpoint and its secrets as they are stored."""
-        async with self.world.uow.read(self.tenant()) as tx:
-            endpoint, secrets = await tx[WebhookStore].get(id), await tx[WebhookStore].secrets(id)
+        async with self.world.uow.begin_reading(self.tenant()) as tx:
+            endpoint, secrets = await tx[WebhookStore].get(id), await tx[WebhookStore].get_secrets(id)
         assert endpoint is not None and secrets is not None
         return endpoint, secrets
 
@@ -88,13 +88,13 @@ class Desk:
         rows = self.world.database.rows("SELECT org, livemode, endpoint, id FROM webhook_deliveries ORDER BY id")
         found: list[Delivery] = []
         for row in rows:
-            async with self.world.uow.read(Tenant(row.org, row.livemode)) as tx:
-                found.append(await tx[WebhookStore].delivery(row.endpoint, row.id))
+            async with self.world.uow.begin_reading(Tenant(row.org, row.livemode)) as tx:
+                found.append(await tx[WebhookStore].get_delivery(row.endpoint, row.id))
         return found
 
     async def keys(self, id: str) -> tuple[bytes, ...]:
         """The keys that sign for the endpoint now."""
-        return signing_keys(self.service.vault, *await self.kept(id), self.world.clock.now())
+        return decrypt_signing_keys(self.service.vault, *await self.kept(id), self.world.clock.now())
 
 
 def key_in(secret: str) -> bytes:

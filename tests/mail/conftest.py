@@ -1,4 +1,4 @@
-"""A listener beside a real application on PostgreSQL, whose name system is given."""
+"""A listener with a real application on PostgreSQL, and a name system that tests define."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

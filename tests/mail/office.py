@@ -1,4 +1,4 @@
-"""A post office: an organisation's API, a worker that works when it is told to, and a listener on a real socket."""
+"""A post office: an organisation's API, a worker that runs on demand, and a listener on a real socket."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,8 +8,8 @@ from typing import Any
 
 from adapters.mime.reader import MimeReader
 from adapters.senders.checks import SenderVerifier
-from entrypoints.mail.service import Listener, desk_of
-from entrypoints.mail.settings import mail_settings
+from entrypoints.mail.service import MailListener, create_state
+from entrypoints.mail.settings import read_mail_settings
 from tests.flows.bench import Bench, bench
 from tests.mail.post import SENDER, send
 from tests.support.memory.hosts import MemoryNameRecords
@@ -17,11 +17,11 @@ from tests.support.memory.hosts import MemoryNameRecords
 
 @dataclass
 class Office:
-    """`names` is what the name system says."""
+    """`names` is the name system."""
 
     bench: Bench
     names: MemoryNameRecords
-    listener: Listener
+    listener: MailListener
     port: int
     sources: dict[str, str] = field(default_factory=dict)
 
@@ -52,8 +52,8 @@ async def office(folder: Path, **env: str) -> AsyncIterator[Office]:
     names = MemoryNameRecords()
     reader, checks = MimeReader(), SenderVerifier(names)
     async with bench(folder) as made:
-        settings = mail_settings({"JOINERY_MAIL_CONNECTIONS_EACH": "64", "JOINERY_MAIL_EACH_MINUTE": "6000"} | env)
-        listener = Listener(desk_of(made.world.dependencies, settings, reader, checks))
+        settings = read_mail_settings({"JOINERY_MAIL_CONNECTIONS_EACH": "64", "JOINERY_MAIL_EACH_MINUTE": "6000"} | env)
+        listener = MailListener(create_state(made.world.dependencies, settings, reader, checks))
         port = await listener.start("127.0.0.1", 0)
         try:
             yield Office(made, names, listener, port)

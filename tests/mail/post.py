@@ -75,12 +75,12 @@ class Dialogue:
             pass
         return line.strip()
 
-    def say(self, text: str | bytes) -> str:
+    def exchange(self, text: str | bytes) -> str:
         """Send it as it is, and hear the reply."""
-        self.tell(text)
+        self.send(text)
         return self.hear()
 
-    def tell(self, text: str | bytes) -> None:
+    def send(self, text: str | bytes) -> None:
         """Send it as it is."""
         self._socket.sendall(text.encode() if isinstance(text, str) else text)
 
@@ -93,7 +93,7 @@ class Dialogue:
         """Up to the start of the message."""
         assert self.hear().startswith("220")
         for line in ("EHLO mta.vendor.example", f"MAIL FROM:<{sender}>", f"RCPT TO:<{address}>", "DATA"):
-            reply = self.say(line + "\r\n")
+            reply = self.exchange(line + "\r\n")
             assert reply[:3] in ("250", "354"), (line, reply)
         return self
 

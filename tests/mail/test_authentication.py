@@ -1,4 +1,4 @@
-"""Senders that are who they say, and those that are not: SPF, DKIM and DMARC with keys and records of our own."""
+"""Genuine and forged senders: SPF, DKIM and DMARC with keys and records of our own."""
 
 import asyncio
 import ssl
@@ -19,56 +19,56 @@ OUTSIDE = "ADDR=192.0.2.10 HELO=mta.vendor.example"
 
 
 def publish(post: Office, policy: str = "reject", spf: str = "v=spf1 ip4:192.0.2.10 -all") -> None:
-    """What vendor.example says of its mail."""
+    """Publish the records of vendor.example."""
     post.names.put("vendor.example", "TXT", "some-verification=1", spf)
     post.names.put("_dmarc.vendor.example", "TXT", f"v=DMARC1; p={policy}")
     post.names.put("feeds._domainkey.vendor.example", "TXT", KEY.record)
 
 
-async def _told(post: Office, source: str) -> Any:
+async def _find_message(post: Office, source: str) -> Any:
     return (await post.messages(source))[0]
 
 
 @pytest.mark.parametrize("canon", [(b"relaxed", b"relaxed"), (b"simple", b"simple")])
-async def test_a_signature_speaks_for_the_author(post: Office, canon: tuple[bytes, bytes]) -> None:
+async def test_a_signature_authenticates_the_author(post: Office, canon: tuple[bytes, bytes]) -> None:
     publish(post, spf="v=spf1 -all")
     source, address = await post.source()
     raw = KEY.signed(wire(message(("a.csv", CSV))), canonicalize=canon)
     assert (await post.send(address, raw)).startswith("250")
-    assert (await _told(post, source))["authentication"] == {
+    assert (await _find_message(post, source))["authentication"] == {
         "spf": "fail", "dkim": "pass", "dmarc": "pass", "policy": "reject",
     }  # fmt: skip
 
 
-async def test_the_server_speaks_for_the_author(tmp_path: Path) -> None:
+async def test_the_server_authenticates_the_author(tmp_path: Path) -> None:
     async with office(tmp_path, **RELAYS) as post:
         publish(post)
         source, address = await post.source()
         assert (await post.send(address, message(("a.csv", CSV)), xforward=OUTSIDE)).startswith("250")
-        told = (await _told(post, source))["authentication"]
-        assert (told["spf"], told["dkim"], told["dmarc"]) == ("pass", "none", "pass")
+        shown = (await _find_message(post, source))["authentication"]
+        assert (shown["spf"], shown["dkim"], shown["dmarc"]) == ("pass", "none", "pass")
         reply = await post.send(address, message(("b.csv", CSV)), xforward="ADDR=192.0.2.11 HELO=elsewhere.example")
         assert reply.startswith("550 5.7.26") and "SPF fail" in reply
 
 
-async def test_mail_that_fails_is_refused_where_the_domain_asks_for_it(post: Office) -> None:
+async def test_mail_that_fails_is_refused_if_the_domain_requires_it(post: Office) -> None:
     publish(post)
     source, address = await post.source()
     reply = await post.send(address, message(("a.csv", CSV)))
     assert reply.startswith("550 5.7.26"), reply
-    told = await _told(post, source)
-    assert (told["status"], told["reason"]) == ("refused", "dmarc_rejected")
-    assert told["authentication"] == {"spf": "fail", "dkim": "none", "dmarc": "fail", "policy": "reject"}
+    shown = await _find_message(post, source)
+    assert (shown["status"], shown["reason"]) == ("refused", "dmarc_rejected")
+    assert shown["authentication"] == {"spf": "fail", "dkim": "none", "dmarc": "fail", "policy": "reject"}
     assert await post.runs(source) == []
 
 
 @pytest.mark.parametrize("policy", ["quarantine", "none"])
-async def test_milder_policies_are_told(post: Office, policy: str) -> None:
+async def test_milder_policies_are_recorded(post: Office, policy: str) -> None:
     publish(post, policy)
     source, address = await post.source()
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
-    told = await _told(post, source)
-    assert told["authentication"] == {"spf": "fail", "dkim": "none", "dmarc": "fail", "policy": policy}
+    shown = await _find_message(post, source)
+    assert shown["authentication"] == {"spf": "fail", "dkim": "none", "dmarc": "fail", "policy": policy}
 
 
 async def test_a_changed_message_is_not_the_signed_one(post: Office) -> None:
@@ -78,7 +78,7 @@ async def test_a_changed_message_is_not_the_signed_one(post: Office) -> None:
     for forged in (raw.replace(b"Daily", b"Other"), raw.replace(b"attached inventory", b"Attached inventory")):
         assert forged != raw
         assert (await post.send(address, forged)).startswith("550 5.7.26")
-    assert (await _told(post, source))["authentication"]["dkim"] == "fail"
+    assert (await _find_message(post, source))["authentication"]["dkim"] == "fail"
 
 
 async def test_a_signature_over_a_part_counts_for_nothing(post: Office) -> None:
@@ -88,7 +88,7 @@ async def test_a_signature_over_a_part_counts_for_nothing(post: Office) -> None:
     raw = KEY.signed(wire(message(("a.csv", CSV))), length=True)
     assert dkim.verify(raw, dnsfunc=lambda *_, **__: KEY.record)
     assert (await post.send(address, raw)).startswith("550 5.7.26")
-    assert (await _told(post, source))["authentication"]["dkim"] == "policy"
+    assert (await _find_message(post, source))["authentication"]["dkim"] == "policy"
 
 
 @pytest.mark.parametrize(
@@ -120,15 +120,15 @@ async def test_a_name_system_that_does_not_answer(tmp_path: Path) -> None:
         source, address = await post.source()
         same = message(("a.csv", CSV))
         assert (await post.send(address, same, xforward=OUTSIDE)).startswith("451 4.7.0")
-        assert ((await _told(post, source))["reason"], await post.runs(source)) == ("not_checked", [])
+        assert ((await _find_message(post, source))["reason"], await post.runs(source)) == ("not_checked", [])
         post.names.down.clear()
         assert (await post.send(address, same, xforward=OUTSIDE)).startswith("250")
         post.names.down.add("*")
         assert (await post.send(address, message(("b.csv", CSV)))).startswith("250")
-        assert (await _told(post, source))["authentication"]["dmarc"] == "temperror"
+        assert (await _find_message(post, source))["authentication"]["dmarc"] == "temperror"
 
 
-async def test_a_key_that_cannot_be_asked_for_is_no_forgery(tmp_path: Path) -> None:
+async def test_an_unavailable_key_is_not_a_forgery(tmp_path: Path) -> None:
     async with office(tmp_path, **RELAYS) as post:
         publish(post, spf="v=spf1 -all")
         post.names.down.add("feeds._domainkey.vendor.example")
@@ -152,11 +152,11 @@ async def test_spf_is_bounded(post: Office) -> None:
         post.names.put(f"s{number}.vendor.example", "TXT", f"v=spf1 include:s{number + 1}.vendor.example -all")
     post.names.put("vendor.example", "TXT", "v=spf1 include:s0.vendor.example -all")
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
-    assert (await _told(post, source))["authentication"]["spf"] == "permerror"
-    assert len([name for name, _ in post.names.asked if name.startswith("s")]) <= 11
+    assert (await _find_message(post, source))["authentication"]["spf"] == "permerror"
+    assert len([name for name, _ in post.names.queries if name.startswith("s")]) <= 11
     post.names.put("vendor.example", "TXT", b"v=spf1 \xff\x00%{" + b"(" * 3000)
     assert (await post.send(address, message(("b.csv", CSV)))).startswith("250")
-    assert (await _told(post, source))["authentication"]["spf"] == "permerror"
+    assert (await _find_message(post, source))["authentication"]["spf"] == "permerror"
 
 
 async def test_signatures_made_to_take_long(post: Office) -> None:
@@ -168,8 +168,8 @@ async def test_signatures_made_to_take_long(post: Office) -> None:
     for hostile in (raw, many + wire(message(("b.csv", CSV)))):
         async with asyncio.timeout(20):
             assert (await post.send(address, hostile)).startswith("250")
-    asked = [name for name, _ in post.names.asked if name.startswith("feeds._domainkey")]
-    assert len(asked) <= 10
+    lookups = [name for name, _ in post.names.queries if name.startswith("feeds._domainkey")]
+    assert len(lookups) <= 10
 
 
 async def test_the_dialogue_goes_on_under_tls(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ async def test_the_dialogue_goes_on_under_tls(tmp_path: Path) -> None:
         source, address = await post.source()
         raw = wire(message(("a.csv", CSV)))
         assert (await asyncio.to_thread(_under_tls, post.port, address, raw))[0] == 250
-        assert (await _told(post, source))["status"] == "accepted"
+        assert (await _find_message(post, source))["status"] == "accepted"
         assert await asyncio.to_thread(_injected, post.port) == b""
 
 
@@ -206,8 +206,8 @@ def _injected(port: int) -> bytes:
     """What a command that was sent in the clear behind STARTTLS is answered under TLS."""
     dialogue = Dialogue(port)
     dialogue.hear()
-    dialogue.say("EHLO mta.vendor.example\r\n")
-    assert dialogue.say("STARTTLS\r\nNOOP\r\n").startswith("220")
+    dialogue.exchange("EHLO mta.vendor.example\r\n")
+    assert dialogue.exchange("STARTTLS\r\nNOOP\r\n").startswith("220")
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     secured = context.wrap_socket(dialogue._socket)

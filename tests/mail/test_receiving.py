@@ -15,8 +15,8 @@ import pytest
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
-from domain.sso.ports import NameRecord, RecordKind
-from ports.objects import Objects
+from domain.sso.ports import DnsRecord, RecordKind
+from ports.objects import ObjectStore
 from tests.mail.office import Office
 from tests.mail.post import CSV, SENDER, Dialogue, message, wire
 from tests.support.postgres import database
@@ -37,12 +37,12 @@ async def test_from_a_message_to_products(post: Office) -> None:
     source, address = await post.source()
     reply = await post.send(address, message(("Inventory.csv", CSV)))
     assert reply.startswith("250 2.0.0"), reply
-    [told] = await post.messages(source)
-    assert (told["object"], told["from"], told["subject"], told["status"]) == (
+    [shown] = await post.messages(source)
+    assert (shown["object"], shown["from"], shown["subject"], shown["status"]) == (
         "inbound_message", "feeds@vendor.example", "Daily inventory", "accepted",
     )  # fmt: skip
-    assert told["authentication"] == {"spf": "none", "dkim": "none", "dmarc": "none"}
-    [file] = told["attachments"]
+    assert shown["authentication"] == {"spf": "none", "dkim": "none", "dmarc": "none"}
+    [file] = shown["attachments"]
     assert (file["filename"], file["bytes"]) == ("Inventory.csv", len(CSV))
     await post.bench.worked(source)
     [run] = await post.runs(source)
@@ -77,17 +77,17 @@ async def test_the_same_message_twice_is_taken_once(post: Office) -> None:
     same = message(("a.csv", CSV), message_id="<daily-1@vendor.example>")
     replies = await asyncio.gather(*(post.send(address, same) for _ in range(4)))
     assert all(reply.startswith("250") for reply in replies)
-    assert sum("Taken before" in reply for reply in replies) == 3
+    assert sum("Duplicate message" in reply for reply in replies) == 3
     assert len(await post.runs(source)) == 1
-    told = await post.messages(source)
-    assert sorted(entry.get("reason", "") for entry in told) == ["", "duplicate", "duplicate", "duplicate"]
-    assert {entry["attachments"][0]["run"] for entry in told} == {(await post.runs(source))[0]["id"]}
+    shown = await post.messages(source)
+    assert sorted(entry.get("reason", "") for entry in shown) == ["", "duplicate", "duplicate", "duplicate"]
+    assert {entry["attachments"][0]["run"] for entry in shown} == {(await post.runs(source))[0]["id"]}
     waiting = await post.bench.rows(
         "SELECT count(*) FROM stored_objects WHERE org = %s AND run IS NULL AND NOT freed", post.bench.tenant.org
     )
     assert waiting == [(0,)], "what the others had put aside is free again"
     changed = message(("a.csv", CSV + b"OAK-3,Stool,20,1\r\n"), message_id="<daily-1@vendor.example>")
-    assert "Taken before" not in await post.send(address, changed)
+    assert "Duplicate message" not in await post.send(address, changed)
     assert len(await post.runs(source)) == 2
 
 
@@ -95,10 +95,10 @@ async def test_without_an_id_the_same_bytes_are_the_same_message(post: Office) -
     _source, address = await post.source()
     made = message(("a.csv", CSV))
     del made["Message-ID"]
-    assert "Taken before" not in await post.send(address, made)
-    assert "Taken before" in await post.send(address, made)
+    assert "Duplicate message" not in await post.send(address, made)
+    assert "Duplicate message" in await post.send(address, made)
     made.replace_header("Subject", "Another day")
-    assert "Taken before" not in await post.send(address, made)
+    assert "Duplicate message" not in await post.send(address, made)
 
 
 async def test_a_week_later_it_is_another_message(post: Office) -> None:
@@ -109,15 +109,15 @@ async def test_a_week_later_it_is_another_message(post: Office) -> None:
         await owner.execute(
             "UPDATE inbound_messages SET received_at = received_at - %s WHERE source = %s", (timedelta(days=7), source)
         )
-    assert "Taken before" not in await post.send(address, same)
+    assert "Duplicate message" not in await post.send(address, same)
 
 
 async def test_a_message_without_data_is_taken_and_starts_nothing(post: Office) -> None:
     source, address = await post.source()
     reply = await post.send(address, message(subject="Out of office", Auto_Submitted="auto-replied"))
     assert reply.startswith("250") and "No data file" in reply
-    [told] = await post.messages(source)
-    assert (told["status"], told["reason"], told["attachments"]) == ("accepted", "no_data", [])
+    [shown] = await post.messages(source)
+    assert (shown["status"], shown["reason"], shown["attachments"]) == ("accepted", "no_data", [])
     assert await post.runs(source) == []
 
 
@@ -128,17 +128,17 @@ async def test_a_file_source_takes_mail_as_well(post: Office) -> None:
     await post.bench.worked(source)
     [run] = await post.runs(source)
     assert (run["trigger"], run["status"]) == ("mail", "succeeded")
-    [told] = await post.messages(source)
-    assert told["attachments"][0]["filename"] == "feed.csv"
+    [shown] = await post.messages(source)
+    assert shown["attachments"][0]["filename"] == "feed.csv"
 
 
-async def test_what_was_acknowledged_is_there(post: Office) -> None:
+async def test_acknowledged_messages_are_stored(post: Office) -> None:
     """The run's bytes are whole in the object store, and counted, by the time of the answer."""
     source, address = await post.source()
     await post.send(address, message(("a.csv", CSV)))
     [run] = await post.runs(source)
     [(key, bytes)] = await post.bench.rows("SELECT key, bytes FROM stored_objects WHERE run = %s", run["id"])
-    objects = post.bench.world.dependencies[Objects]
+    objects = post.bench.world.dependencies[ObjectStore]
     assert b"".join([chunk async for chunk in objects.read(key)]) == CSV and bytes == len(CSV)
     audited = await post.bench.rows(
         "SELECT target FROM audit_entries WHERE org = %s AND action = 'mail.take' ORDER BY id",
@@ -147,9 +147,9 @@ async def test_what_was_acknowledged_is_there(post: Office) -> None:
     assert {kind for (kind,) in audited} == {"upload", "run"}
 
 
-async def test_a_store_that_fails_takes_nothing(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_store_accepts_nothing(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     source, address = await post.source()
-    objects = post.bench.world.dependencies[Objects]
+    objects = post.bench.world.dependencies[ObjectStore]
     put = type(objects).put_file
 
     async def broken(*_: Any, **__: Any) -> None:
@@ -164,21 +164,21 @@ async def test_a_store_that_fails_takes_nothing(post: Office, monkeypatch: pytes
     assert (await post.send(address, same)).startswith("250")
 
 
-async def test_a_database_that_is_away_puts_the_sender_off(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unavailable_database_defers_the_sender(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     source, address = await post.source()
-    intake = post.listener._desk.intake
+    intake = post.listener._state.intake
 
     async def away(_: str) -> Any:
         raise Unavailable
 
-    monkeypatch.setattr(intake.addresses, "find", away)
+    monkeypatch.setattr(intake.addresses, "find_recipient", away)
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
     monkeypatch.undo()
 
     async def lost(*_: Any) -> Any:
         raise Unavailable
 
-    monkeypatch.setattr(type(intake), "_commit", lost)
+    monkeypatch.setattr(type(intake), "_commit_acceptance", lost)
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
     assert await post.bench.rows("SELECT 1 FROM uploads WHERE source = %s", source) == []
 
@@ -189,7 +189,7 @@ async def test_a_sender_that_hangs_up_before_the_answer_may_send_again(post: Off
 
     def hang_up() -> None:
         dialogue = Dialogue(post.port).opened(address)
-        dialogue.tell(wire(same) + b".\r\n")
+        dialogue.send(wire(same) + b".\r\n")
         dialogue.close()
 
     await asyncio.to_thread(hang_up)
@@ -204,13 +204,13 @@ async def test_several_messages_in_one_connection_pipelined(post: Office) -> Non
     def talk() -> list[str]:
         dialogue = Dialogue(post.port)
         dialogue.hear()
-        dialogue.say("EHLO mta.vendor.example\r\n")
+        dialogue.exchange("EHLO mta.vendor.example\r\n")
         heard = []
         for number in range(3):
-            dialogue.tell(f"MAIL FROM:<{SENDER}> BODY=8BITMIME SMTPUTF8\r\nRCPT TO:<{address}>\r\nDATA\r\n")
+            dialogue.send(f"MAIL FROM:<{SENDER}> BODY=8BITMIME SMTPUTF8\r\nRCPT TO:<{address}>\r\nDATA\r\n")
             heard += [dialogue.hear() for _ in range(3)]
             raw = wire(message((f"{number}.csv", CSV.replace(b"OAK", b"OAK%d" % number))))
-            dialogue.tell(raw + b".\r\n" + (b"QUIT\r\n" if number == 2 else b"NOOP\r\n"))
+            dialogue.send(raw + b".\r\n" + (b"QUIT\r\n" if number == 2 else b"NOOP\r\n"))
             heard += [dialogue.hear(), dialogue.hear()]
         dialogue.close()
         return heard
@@ -224,16 +224,16 @@ async def test_data_is_named_before_pictures_when_there_are_many(post: Office) -
     source, address = await post.source()
     pictures = [(f"{number}.png", b"\x89PNG\r\n\x1a\n%d" % number) for number in range(120)]
     assert (await post.send(address, message(*pictures, ("a.csv", CSV)))).startswith("250")
-    [told] = await post.messages(source)
-    assert len(told["attachments"]) == 100 and told["detail"] == "21 further attachments are not named."
-    assert told["attachments"][0]["filename"] == "a.csv" and "reason" not in told
+    [shown] = await post.messages(source)
+    assert len(shown["attachments"]) == 100 and shown["detail"] == "21 further attachments are not listed."
+    assert shown["attachments"][0]["filename"] == "a.csv" and "reason" not in shown
 
 
 async def test_silent_name_servers_hold_up_no_other_organisation(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(40))
     answered, waiting, look_up = threading.Event(), threading.Semaphore(0), post.names.look_up
 
-    def look_up_slowly(name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...]:
+    def look_up_slowly(name: str, kind: RecordKind, seconds: float) -> tuple[DnsRecord, ...]:
         if "silent.example" in name:
             waiting.release()
             answered.wait(60)

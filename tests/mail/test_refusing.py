@@ -1,4 +1,4 @@
-"""What is refused in the dialogue itself, and told to the source's owner."""
+"""What is refused in the dialogue itself, and shown to the source's owner."""
 
 import asyncio
 import errno
@@ -10,13 +10,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from adapters.mime.structure import MOST_PARTS
+from adapters.mime.structure import MAX_PARTS
 from domain.kernel.errors import StorageFull, Unavailable
-from domain.mail.model import LARGEST
+from domain.mail.model import MAX_BYTES_PER_MESSAGE
 from domain.mail.usecases import staging
 from entrypoints.mail import session as receiving
 from entrypoints.mail.peers import MIB
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from tests.flows.bench import Bench
 from tests.mail.office import Office, office
 from tests.mail.post import CSV, SENDER, Dialogue, message, wire
@@ -25,10 +25,10 @@ from tests.support.postgres import database
 pytestmark = pytest.mark.asyncio
 
 
-async def _told(post: Office, source: str) -> tuple[str, str]:
-    [told] = await post.messages(source)
+async def _find_outcome(post: Office, source: str) -> tuple[str, str]:
+    [shown] = await post.messages(source)
     assert await post.runs(source) == []
-    return told["status"], told["reason"]
+    return shown["status"], shown["reason"]
 
 
 async def test_an_unknown_address_is_refused_before_the_message(post: Office) -> None:
@@ -55,7 +55,7 @@ async def test_an_address_that_is_rotated_while_the_message_comes(post: Office) 
     source, address = await post.source()
     dialogue = await asyncio.to_thread(lambda: Dialogue(post.port).opened(address))
     assert (await post.bench.client.post(f"/v1/sources/{source}/inbound-address/rotate")).status == 200
-    reply = await asyncio.to_thread(dialogue.say, wire(message(("a.csv", CSV))) + b".\r\n")
+    reply = await asyncio.to_thread(dialogue.exchange, wire(message(("a.csv", CSV))) + b".\r\n")
     assert reply.startswith("550 5.1.1") and await post.runs(source) == []
 
 
@@ -85,13 +85,13 @@ async def test_each_tenant_sees_its_own_messages(post: Office) -> None:
 async def test_senders_that_are_not_listed(post: Office) -> None:
     source, address = await post.source("orders@other.example", "partner.example")
     reply = await post.send(address, message(("a.csv", CSV)))
-    assert reply.startswith("550 5.7.1") and "feeds@vendor.example may not send" in reply
-    assert await _told(post, source) == ("refused", "sender_not_listed")
+    assert reply.startswith("550 5.7.1") and "feeds@vendor.example is not in the list of permitted senders" in reply
+    assert await _find_outcome(post, source) == ("refused", "sender_not_listed")
     for sender, code in (("a@partner.example", "250"), ("Orders@OTHER.example", "250"), ("a@x.partner.example", "550")):
         assert (await post.send(address, message(("a.csv", CSV), sender=sender))).startswith(code), sender
 
 
-async def test_the_same_refusal_is_told_to_the_owner_once(post: Office) -> None:
+async def test_a_repeated_refusal_is_shown_to_the_owner_once(post: Office) -> None:
     source, address = await post.source("other.example")
     same = message(("a.csv", CSV))
     assert {(await post.send(address, same))[:3] for _ in range(3)} == {"550"}
@@ -104,20 +104,25 @@ async def test_a_message_over_the_limit(post: Office) -> None:
     def announce() -> str:
         dialogue = Dialogue(post.port)
         dialogue.hear()
-        dialogue.say("EHLO mta.vendor.example\r\n")
-        return dialogue.say(f"MAIL FROM:<{SENDER}> SIZE={LARGEST + 1}\r\n")
+        dialogue.exchange("EHLO mta.vendor.example\r\n")
+        return dialogue.exchange(f"MAIL FROM:<{SENDER}> SIZE={MAX_BYTES_PER_MESSAGE + 1}\r\n")
 
     assert (await asyncio.to_thread(announce)).startswith("552")
 
     def pour() -> str:
         dialogue = Dialogue(post.port).opened(address)
-        dialogue.tell(wire(message(subject="Huge")).partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
-        dialogue.tell((b"x" * 998 + b"\r\n") * (LARGEST // 1000 + 1))
-        return dialogue.say(".\r\n")
+        dialogue.send(wire(message(subject="Huge")).partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
+        dialogue.send((b"x" * 998 + b"\r\n") * (MAX_BYTES_PER_MESSAGE // 1000 + 1))
+        return dialogue.exchange(".\r\n")
 
     assert (await asyncio.to_thread(pour)).startswith("552 5.3.4")
-    [told] = await post.messages(source)
-    assert (told["status"], told["reason"], told["from"], told["subject"]) == ("refused", "too_large", SENDER, "Huge")
+    [shown] = await post.messages(source)
+    assert (shown["status"], shown["reason"], shown["from"], shown["subject"]) == (
+        "refused",
+        "too_large",
+        SENDER,
+        "Huge",
+    )
 
 
 @pytest.mark.parametrize("end", [b"\n.\n", b"\n.\r\n", b"\r\n.\n", b"\r.\r", b"\r\n.\r", b"x\ry\r\n", b"\n"], ids=repr)
@@ -128,19 +133,19 @@ async def test_nothing_hides_behind_another_end(post: Office, end: bytes) -> Non
 
     def smuggle() -> tuple[str, bytes]:
         dialogue = Dialogue(post.port).opened(address)
-        dialogue.tell(wire(message(("a.csv", CSV))) + end + smuggled + b".\r\n")
+        dialogue.send(wire(message(("a.csv", CSV))) + end + smuggled + b".\r\n")
         return dialogue.hear(), dialogue._file.read()
 
     reply, rest = await asyncio.to_thread(smuggle)
     assert reply.startswith("521 5.5.2") and rest == b""
-    assert await _told(post, source) == ("refused", "malformed")
+    assert await _find_outcome(post, source) == ("refused", "malformed")
 
 
 async def test_bounces_are_heard_and_refused(post: Office) -> None:
     source, address = await post.source()
     reply = await post.send(address, message(("a.csv", CSV)), sender="")
     assert reply.startswith("550 5.7.1") and "return path" in reply
-    assert await _told(post, source) == ("refused", "bounce")
+    assert await _find_outcome(post, source) == ("refused", "bounce")
 
 
 async def test_one_recipient_at_a_time(post: Office) -> None:
@@ -150,9 +155,9 @@ async def test_one_recipient_at_a_time(post: Office) -> None:
     def talk() -> list[str]:
         dialogue = Dialogue(post.port)
         dialogue.hear()
-        dialogue.say("EHLO mta.vendor.example\r\n")
+        dialogue.exchange("EHLO mta.vendor.example\r\n")
         lines = (f"MAIL FROM:<{SENDER}>", f"RCPT TO:<{address}>", f"RCPT TO:<{second}>", "RSET", "DATA")
-        return [dialogue.say(line + "\r\n") for line in lines]
+        return [dialogue.exchange(line + "\r\n") for line in lines]
 
     assert [reply[:9] for reply in await asyncio.to_thread(talk)] == [
         "250 OK", "250 2.1.5", "452 4.5.3", "250 OK", "503 5.5.1",
@@ -160,30 +165,30 @@ async def test_one_recipient_at_a_time(post: Office) -> None:
 
 
 @pytest.mark.parametrize(
-    ("headers", "told"),
+    ("headers", "text"),
     [
         (b"From: a@vendor.example\r\nFrom: feeds@vendor.example\r\n", "2 From headers"),
         (b"Subject: none\r\n", "0 From headers"),
-        (b"From: feeds@vendor.example, other@vendor.example\r\n", "one address"),
-        (b"From: feeds\r\n", "one address"),
+        (b"From: feeds@vendor.example, other@vendor.example\r\n", "one email address"),
+        (b"From: feeds\r\n", "one email address"),
         (b"From: " + b"(" * 1900 + b"\r\n", "From header"),
         (b"From: feeds@vendor.example\r\n" + b"X: y\r\n" * 20_000, "headers"),
     ],
 )
-async def test_messages_whose_author_nobody_knows(post: Office, headers: bytes, told: str) -> None:
+async def test_messages_whose_author_nobody_knows(post: Office, headers: bytes, text: str) -> None:
     source, address = await post.source()
     reply = await post.send(address, headers + b"\r\nSKU,Price\r\na,1\r\n")
-    assert reply.startswith("550 5.6.0") and told in reply, reply
-    assert await _told(post, source) == ("refused", "malformed")
+    assert reply.startswith("550 5.6.0") and text in reply, reply
+    assert await _find_outcome(post, source) == ("refused", "malformed")
 
 
 async def test_messages_of_too_many_parts(post: Office) -> None:
     source, address = await post.source()
-    parts = (b"--b\r\n\r\nx\r\n" * (MOST_PARTS + 1)) + b"--b--\r\n"
+    parts = (b"--b\r\n\r\nx\r\n" * (MAX_PARTS + 1)) + b"--b--\r\n"
     head = b"From: feeds@vendor.example\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
     reply = await post.send(address, head + parts)
     assert reply.startswith("550 5.6.0") and "parts" in reply
-    assert await _told(post, source) == ("refused", "malformed")
+    assert await _find_outcome(post, source) == ("refused", "malformed")
 
 
 async def test_too_many_data_files_start_nothing(post: Office) -> None:
@@ -193,27 +198,27 @@ async def test_too_many_data_files_start_nothing(post: Office) -> None:
         for number in range(21):
             archive.writestr(f"{number}.csv", CSV.replace(b"OAK", b"OAK%d" % number))
     assert (await post.send(address, message(("a.zip", packed.getvalue())))).startswith("550 5.3.4")
-    assert await _told(post, source) == ("refused", "too_many_files")
+    assert await _find_outcome(post, source) == ("refused", "too_many_files")
 
 
-async def test_a_paused_source_asks_to_come_again(post: Office) -> None:
+async def test_a_paused_source_defers_the_sender(post: Office) -> None:
     source, address = await post.source()
     await post.bench.client.send_json("PATCH", f"/v1/sources/{source}", {"status": "paused"}, if_match="*")
     same = message(("a.csv", CSV))
     assert (await post.send(address, same)).startswith("450 4.2.1")
-    assert await _told(post, source) == ("refused", "source_not_active")
+    assert await _find_outcome(post, source) == ("refused", "source_not_active")
     await post.bench.client.send_json("PATCH", f"/v1/sources/{source}", {"status": "active"}, if_match="*")
     assert (await post.send(address, same)).startswith("250")
-    assert [told["status"] for told in await post.messages(source)] == ["accepted", "refused"]
+    assert [shown["status"] for shown in await post.messages(source)] == ["accepted", "refused"]
 
 
 async def test_guesses_end_the_connection(post: Office) -> None:
     def guess() -> list[str]:
         dialogue = Dialogue(post.port)
         dialogue.hear()
-        dialogue.say("EHLO mta.vendor.example\r\n")
-        dialogue.say(f"MAIL FROM:<{SENDER}>\r\n")
-        replies = [dialogue.say(f"RCPT TO:<guess{number}@in.joinery.example>\r\n") for number in range(5)]
+        dialogue.exchange("EHLO mta.vendor.example\r\n")
+        dialogue.exchange(f"MAIL FROM:<{SENDER}>\r\n")
+        replies = [dialogue.exchange(f"RCPT TO:<guess{number}@in.joinery.example>\r\n") for number in range(5)]
         return [*replies, dialogue.hear()]
 
     replies = await asyncio.to_thread(guess)
@@ -240,7 +245,7 @@ async def test_connections_and_messages_are_bounded(tmp_path) -> None:
         assert (await post.send(other, message(("a.csv", CSV)))).startswith("250")
 
 
-async def test_a_full_plan_puts_the_sender_off(post: Office) -> None:
+async def test_a_full_plan_defers_the_sender(post: Office) -> None:
     source, address = await post.source()
     async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner:
         await owner.execute(
@@ -248,14 +253,14 @@ async def test_a_full_plan_puts_the_sender_off(post: Office) -> None:
             (post.bench.tenant.org, 1 << 60),
         )
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("452 4.2.2")
-    assert await _told(post, source) == ("refused", "quota_exceeded")
+    assert await _find_outcome(post, source) == ("refused", "quota_exceeded")
 
 
 async def test_what_is_offered_and_what_is_not(post: Office) -> None:
     def talk() -> tuple[str, list[str]]:
         dialogue = Dialogue(post.port)
         dialogue.hear()
-        dialogue.tell("EHLO mta.vendor.example\r\n")
+        dialogue.send("EHLO mta.vendor.example\r\n")
         lines = []
         while True:
             line = dialogue._file.readline().decode().strip()
@@ -263,10 +268,10 @@ async def test_what_is_offered_and_what_is_not(post: Office) -> None:
             if line[3] == " ":
                 break
         commands = ("AUTH PLAIN AGEAYg==", "VRFY a", "EXPN a", "XFORWARD ADDR=192.0.2.1", "NOOP")
-        return " ".join(lines), [dialogue.say(command + "\r\n")[:3] for command in commands]
+        return " ".join(lines), [dialogue.exchange(command + "\r\n")[:3] for command in commands]
 
     offered, replies = await asyncio.to_thread(talk)
-    assert f"SIZE {LARGEST} " in offered
+    assert f"SIZE {MAX_BYTES_PER_MESSAGE} " in offered
     assert {"8BITMIME", "SMTPUTF8", "PIPELINING", "ENHANCEDSTATUSCODES"} <= set(offered.split())
     assert "AUTH" not in offered and "STARTTLS" not in offered and "XFORWARD" not in offered
     assert replies == ["500", "500", "500", "550", "250"]
@@ -275,16 +280,16 @@ async def test_what_is_offered_and_what_is_not(post: Office) -> None:
 async def test_nothing_hides_while_the_database_is_away(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """The refusal cannot be noted; the connection ends all the same."""
     source, address = await post.source()
-    intake = post.listener._desk.intake
+    intake = post.listener._state.intake
 
     async def lost(*_: object) -> None:
         raise Unavailable
 
-    monkeypatch.setattr(type(intake), "_note_refusal", lost)
+    monkeypatch.setattr(type(intake), "_store_refusal", lost)
 
     def smuggle() -> tuple[str, bytes]:
         dialogue = Dialogue(post.port).opened(address)
-        dialogue.tell(wire(message(("a.csv", CSV))) + b"\n.\nRSET\r\n" * 3)
+        dialogue.send(wire(message(("a.csv", CSV))) + b"\n.\nRSET\r\n" * 3)
         return dialogue.hear(), dialogue._file.read()
 
     reply, rest = await asyncio.to_thread(smuggle)
@@ -296,68 +301,72 @@ async def test_lines_without_end(post: Office) -> None:
 
     def pour() -> list[str]:
         dialogue = Dialogue(post.port).opened(address)
-        dialogue.tell(b"From: feeds@vendor.example\r\nSubject: Long\r\n\r\n" + b"x" * 200_000 + b"\r\n")
-        heard = [dialogue.say(b".\r\n"), dialogue.say(b"NOOP " + b"x" * 100_000 + b"\r\n"), dialogue.say(b"NOOP\r\n")]
+        dialogue.send(b"From: feeds@vendor.example\r\nSubject: Long\r\n\r\n" + b"x" * 200_000 + b"\r\n")
+        heard = [
+            dialogue.exchange(b".\r\n"),
+            dialogue.exchange(b"NOOP " + b"x" * 100_000 + b"\r\n"),
+            dialogue.exchange(b"NOOP\r\n"),
+        ]
         dialogue.close()
         return heard
 
     replies = await asyncio.to_thread(pour)
     assert [reply[:3] for reply in replies] == ["550", "500", "250"]
-    [told] = await post.messages(source)
-    assert (told["reason"], told["subject"]) == ("malformed", "Long")
+    [shown] = await post.messages(source)
+    assert (shown["reason"], shown["subject"]) == ("malformed", "Long")
 
 
-async def test_what_is_in_hand_is_bounded(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_messages_in_progress_are_bounded(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     source, address = await post.source()
-    monkeypatch.setattr(post.listener._desk.peers.bytes, "total", 2 * MIB)
+    monkeypatch.setattr(post.listener._state.connection_limits.message_bytes, "max_total", 2 * MIB)
     large = message(("a.csv", CSV + b"OAK-9,Chair,1,1\r\n" * 150_000))
     assert (await post.send(address, large)).startswith("452 4.3.1")
-    assert post.listener._desk.peers.bytes.in_hand == 0 and await post.messages(source) == []
+    assert post.listener._state.connection_limits.message_bytes.amount_in_use == 0 and await post.messages(source) == []
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
-    assert post.listener._desk.peers.bytes.in_hand == 0
+    assert post.listener._state.connection_limits.message_bytes.amount_in_use == 0
 
 
 async def test_connections_are_forgotten_when_they_end(post: Office) -> None:
     _, address = await post.source()
     for hang_up in (b"", b"QUIT\r\n", b"EHLO x\r\nMAIL FROM:<a@b.example>\r\n"):
         dialogue = await asyncio.to_thread(Dialogue, post.port)
-        dialogue.tell(hang_up)
+        dialogue.send(hang_up)
         dialogue.close()
     abandoned = await asyncio.to_thread(lambda: Dialogue(post.port).opened(address))
-    abandoned.tell(b"Subject: half")
+    abandoned.send(b"Subject: half")
     abandoned.close()
     async with asyncio.timeout(10):
-        while post.listener._desk.peers.connections.in_hand:
+        while post.listener._state.connection_limits.connections.amount_in_use:
             await asyncio.sleep(0.02)
 
 
-async def test_a_sender_that_pauses_is_let_go(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_sender_is_disconnected(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     _, address = await post.source()
-    monkeypatch.setattr(receiving, "LINE_SECONDS", 0.2)
+    monkeypatch.setattr(receiving, "MAX_PAUSE_SECONDS", 0.2)
 
     def pause() -> tuple[str, bytes]:
         dialogue = Dialogue(post.port).opened(address)
-        dialogue.tell(b"Subject: half")
+        dialogue.send(b"Subject: half")
         return dialogue.hear(), dialogue._file.read()
 
     reply, rest = await asyncio.to_thread(pause)
     assert reply.startswith("521 4.4.2") and rest == b""
 
 
-async def test_mail_for_a_full_store_is_asked_for_later(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_mail_is_deferred_while_the_store_is_full(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     source, address = await post.source()
 
     async def full(key: str, path: object) -> None:
         raise StorageFull
 
     with monkeypatch.context() as patched:
-        patched.setattr(post.bench.world.dependencies[Objects], "put_file", full)
+        patched.setattr(post.bench.world.dependencies[ObjectStore], "put_file", full)
         assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
     assert await post.messages(source) == [] and await post.runs(source) == []
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
 
 
-async def test_mail_is_asked_for_later_while_the_work_folder_is_full(
+async def test_mail_is_deferred_while_the_work_folder_is_full(
     post: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     source, address = await post.source()
@@ -366,7 +375,7 @@ async def test_mail_is_asked_for_later_while_the_work_folder_is_full(
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
     with monkeypatch.context() as patched:
-        patched.setattr(staging, "_write", full)
+        patched.setattr(staging, "_write_file", full)
         assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
     [logged] = [one for one in caplog.records if one.levelno >= logging.WARNING]
     assert logged.levelno == logging.WARNING and logged.exc_info is None and "work folder" in logged.getMessage()
@@ -376,7 +385,7 @@ async def test_mail_is_asked_for_later_while_the_work_folder_is_full(
 
 async def test_a_sender_is_checked_before_the_message_is_read(post: Office) -> None:
     source, address = await post.source("orders@vendor.example")
-    bomb = message(*[(f"{at}.csv", CSV) for at in range(MOST_PARTS + 1)], sender="stranger@elsewhere.example")
+    bomb = message(*[(f"{at}.csv", CSV) for at in range(MAX_PARTS + 1)], sender="stranger@elsewhere.example")
     assert (await post.send(address, bomb)).startswith("550 5.7.1")
-    assert await _told(post, source) == ("refused", "sender_not_listed")
+    assert await _find_outcome(post, source) == ("refused", "sender_not_listed")
     assert (await post.messages(source))[0].get("attachments", []) == []

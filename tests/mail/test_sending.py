@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult
 
-from adapters.smtp import Relay, SmtpMailer
-from domain.outbox.ports import Letter, MailRefused, MailUnsent
+from adapters.smtp import MailServer, SmtpMailer
+from domain.outbox.ports import MailMessage, MailRefused, MailUnsent
 from entrypoints.errors import SettingsError
-from entrypoints.settings import from_environment
+from entrypoints.settings import read_settings
 from tests.support.memory.clock import SettableClock
 
 pytestmark = pytest.mark.asyncio
-LETTER = Letter(
+LETTER = MailMessage(
     "mail_1", "ingrid@fjord.example", "Willkommen – Möbel", "Grüße,\nhttps://joinery.test/console/link/svc_link_x"
 )
 
@@ -66,11 +66,11 @@ async def served(taken: Taken) -> AsyncIterator[int]:
 def mailer(port: int, user: str | None = None, password: str | None = None, **changes: Any) -> SmtpMailer:
     clock = SettableClock()
     clock.set(datetime(2026, 11, 20, 13, 8, tzinfo=UTC))
-    told: dict[str, Any] = {"sender": "joinery@shop.example", "implicit_tls": False, "start_tls": False}
-    return SmtpMailer(Relay("127.0.0.1", port, user=user, password=password, **told | changes), clock)
+    options: dict[str, Any] = {"sender": "joinery@shop.example", "implicit_tls": False, "start_tls": False}
+    return SmtpMailer(MailServer("127.0.0.1", port, user=user, password=password, **options | changes), clock)
 
 
-async def test_a_letter_arrives_as_it_was_written() -> None:
+async def test_a_message_arrives_as_it_was_written() -> None:
     taken = Taken()
     async with served(taken) as port:
         await mailer(port, "joinery", "s:cret").send(LETTER)
@@ -80,7 +80,7 @@ async def test_a_letter_arrives_as_it_was_written() -> None:
     assert message["Message-ID"] == "<mail_1@shop.example>" and message["Auto-Submitted"] == "auto-generated"
 
 
-async def test_refusals_tell_whether_to_try_again() -> None:
+async def test_refusals_are_temporary_or_permanent() -> None:
     taken = Taken(answer="451 later")
     async with served(taken) as port:
         with pytest.raises(MailUnsent, match="451") as later:
@@ -108,7 +108,7 @@ async def test_refusals_tell_whether_to_try_again() -> None:
     ],
 )  # fmt: skip
 async def test_the_setting(url: str, expected: tuple[Any, ...]) -> None:
-    found = from_environment(_env(url)).smtp
+    found = read_settings(_env(url)).smtp
     assert found is not None
     assert (
         found.host,
@@ -127,10 +127,10 @@ async def test_the_setting(url: str, expected: tuple[Any, ...]) -> None:
 )
 async def test_a_bad_setting_is_refused_without_being_repeated(url: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        from_environment(_env(url))
+        read_settings(_env(url))
     assert "geheim" not in str(refused.value)
 
 
 def _env(url: str) -> dict[str, str]:
-    told = {"JOINERY_DATABASE_URL": "postgresql:///x", "JOINERY_SECRET": "s" * 32, "JOINERY_SMTP_URL": url}
-    return told | {"JOINERY_BASE_URL": "https://api.example"}
+    settings = {"JOINERY_DATABASE_URL": "postgresql:///x", "JOINERY_SECRET": "s" * 32, "JOINERY_SMTP_URL": url}
+    return settings | {"JOINERY_BASE_URL": "https://api.example"}

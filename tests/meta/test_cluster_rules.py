@@ -17,8 +17,8 @@ import psycopg
 import pytest
 
 import adapters.postgres
-from adapters.postgres.cluster import REFERENCE
-from adapters.postgres.nodes.node_pool import here
+from adapters.postgres.cluster import REFERENCE_TABLES
+from adapters.postgres.nodes.node_pool import expand_shards
 from tests.meta.test_distribution import connected, every_statement, org_parameter, planned
 
 pytestmark = pytest.mark.asyncio
@@ -121,7 +121,7 @@ class Rules:
 
     async def faults(self, statement: str) -> list[str]:
         """What a cluster refuses of the statement, or does wrongly."""
-        numbered, _ = org_parameter(here(statement, None))  # type: ignore[arg-type]
+        numbered, _ = org_parameter(expand_shards(statement, None))  # type: ignore[arg-type]
         found = [fault for query in await self._queries(numbered) for fault in self._of_query(query)]
         plan, _ = await planned(self.connection, statement)
         return [*found, *self._joined(plan, with_parts(plan))]
@@ -226,7 +226,7 @@ async def rules() -> Rules:
 
 
 def constants(tables: Container[str]) -> Iterator[tuple[str, str]]:
-    """(place, statement) of the statements about these tables that modules hold beside the SQL files."""
+    """Return (place, statement) of the statements about these tables in modules, apart from the SQL files."""
     for module in iter_modules(adapters.postgres.__path__):
         if module.name == "cluster":  # its statements ask Citus itself, and are run by tests/citus
             continue
@@ -242,7 +242,7 @@ async def test_no_statement_breaks_a_rule() -> None:
     async with looked_at.connection:
         every = [*every_statement(), *constants(looked_at.tables.values())]
         found = {name: faults for name, one in every if (faults := await looked_at.faults(one))}
-    assert found.keys() == _EXEMPT.keys() and any(name.startswith("erasing.") for name, _ in every)
+    assert found.keys() == _EXEMPT.keys() and any(name.startswith("erasure.") for name, _ in every)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ async def test_every_table_has_a_place() -> None:
     connection, tenants = await connected()
     async with connection:
         tables = {name for (name,) in await (await connection.execute(_TABLES)).fetchall()}
-    assert tables - tenants == {*REFERENCE, *LOCAL, *PER_NODE}, "LOCAL says where a table without `org` lies"
+    assert tables - tenants == {*REFERENCE_TABLES, *LOCAL, *PER_NODE}, "LOCAL says where a table without `org` lies"
 
 
 async def test_the_documentation_names_every_table() -> None:
@@ -316,6 +316,6 @@ async def test_the_documentation_names_every_table() -> None:
         )
     )
     listed = {place: re.findall(r"`([a-z_]+)`", tables) for place, tables in rows.items()}
-    assert listed["On every node"] == sorted(REFERENCE)
+    assert listed["On every node"] == sorted(REFERENCE_TABLES)
     assert listed["At the coordinator"] == sorted(LOCAL)
     assert listed["On each node, its own"] == sorted(PER_NODE)

@@ -16,10 +16,10 @@ import psycopg
 import pytest
 
 import adapters.postgres
-from adapters.postgres.catalogue_query import FILTERS, list_sql
-from adapters.postgres.cluster import REFERENCE
-from adapters.postgres.nodes.node_pool import here
-from adapters.postgres.stores import rendered, statements
+from adapters.postgres.catalogue_query import FILTERS, build_list_statement
+from adapters.postgres.cluster import REFERENCE_TABLES
+from adapters.postgres.nodes.node_pool import expand_shards
+from adapters.postgres.stores import load_statements, render_statement
 from adapters.postgres.unit_of_work import TABLES
 from domain.kernel.paging import PageRequest
 from tests.support.postgres import database
@@ -29,11 +29,11 @@ _NAMED = re.compile(r"%\((\w+)\)s")
 _INSERT = re.compile(r"INSERT INTO ([a-z_]+)(?: AS \w+)? \(([^)]*)\)\s*(?:VALUES \(|SELECT )(.*)", re.DOTALL)
 _TO_END = r"(?:(?!INSERT INTO).)*"
 SCATTERS: Final[Mapping[str, str]] = {
-    "events.bounds": "one listener asks how far all logs go that are followed; each is named",
-    "events.publishers": "the relay reads every publisher's log",
-    "events.publishers_among": "the relay asks of those that wrote; each is named",
+    "event_log.bounds": "one listener asks how far all logs go that are followed; each is named",
+    "event_log.publishers": "the relay reads every publisher's log",
+    "event_log.publishers_among": "the relay asks of those that wrote; each is named",
     "runs.due_exports": "the scheduler serves every organisation; each export expires in its name",
-    "runs.waiting_since": "the operator's look at how long exports wait",
+    "runs.find_oldest_waiting": "the operator's look at how long exports wait",
     "idempotency.expired": "upkeep by age alone: whose answers are old",
     "idempotency.purge_expired": "upkeep by age alone; each organisation is named",
     "jobs.backlog": "operators look at what waits of all",
@@ -51,11 +51,11 @@ SCATTERS: Final[Mapping[str, str]] = {
     "secrets.stale_kept_for_undoing": "the same",
     "secrets.stale_source_credentials": "the same",
     "secrets.stale_webhook_secrets": "the same",
-    "sources.due": "the scheduler serves every organisation's sources",
-    "sources.next_due": "the scheduler serves every organisation's sources",
+    "sources.list_due": "the scheduler serves every organisation's sources",
+    "sources.find_next_due": "the scheduler serves every organisation's sources",
     "storage.batches": "operators look at every organisation's; each is named",
-    "storage.due": "the scheduler serves every organisation; each entry is freed in its name",
-    "storage.freed": "the scheduler serves every organisation; each entry is named with its tenant",
+    "storage.list_due": "the scheduler serves every organisation; each entry is freed in its name",
+    "storage.list_freed": "the scheduler serves every organisation; each entry is named with its tenant",
     "storage.holdings": "the operator's sums",
     "storage.waiting": "the operator's sums",
     "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints",
@@ -65,7 +65,7 @@ SCATTERS: Final[Mapping[str, str]] = {
     "platform.troubled": "the operator's look at sources that fail",
     "platform.tenant_of_source": "the operator asks whose a source is",
     "platform.figures_of_tenants": "what the operator is alerted about",
-    "usage.unfolded": "the scheduler folds what tenants have counted",
+    "usage.find_unaggregated": "the scheduler folds what tenants have counted",
     "usage.to_resume": "the scheduler lets go what a month or plan held back",
 }
 """Statements that deliberately span organisations, each with the reason. Those that read `here.` are run on every node, of what it holds."""
@@ -83,7 +83,7 @@ def _loaded() -> dict[str, str]:
 
 
 def _area(made: Mapping[str, str]) -> str:
-    [area] = [name for name in AREAS if statements(name).keys() == made.keys()]
+    [area] = [name for name in AREAS if load_statements(name).keys() == made.keys()]
     return area
 
 
@@ -96,12 +96,12 @@ LOADED = _loaded()
 
 
 def _choices(statement: str) -> Iterator[str]:
-    """The statement with its optional lines: forwards and backwards, with all that can be kept beside each other."""
+    """Return the statement with its optional lines: forwards and backwards, with all that can be kept together."""
     names = frozenset(name for line in _OPTION.findall(statement) for name in line.split())
     ways = [name for name in names if name.startswith("by_")] or [""]
     for way in ways:
         for left in ({"backwards", "before", "cut"}, {"forwards", "after", "whole"}):
-            yield rendered(statement, names - left - {*ways} | {way}, 3)  # type: ignore[arg-type]
+            yield render_statement(statement, names - left - {*ways} | {way}, 3)  # type: ignore[arg-type]
 
 
 def every_statement() -> Iterator[tuple[str, str]]:
@@ -115,14 +115,23 @@ def every_statement() -> Iterator[tuple[str, str]]:
         words = ("word0", "word1") if "q" in filters else ()
         for page in PAGES:
             for walked in ("", *(name for name in (*filters, *words) if name not in ("q", "updated_since"))):
-                yield f"catalogue.{listed}", list_sql(listed, (*filters, *words), page, walked)
+                yield f"catalogue.{listed}", build_list_statement(listed, (*filters, *words), page, walked)
                 if walked:
-                    yield f"catalogue.{listed}_end", list_sql(listed, (*filters, *words), page, walked, f"{listed}_end")
+                    yield (
+                        f"catalogue.{listed}_end",
+                        build_list_statement(listed, (*filters, *words), page, walked, f"{listed}_end"),
+                    )
     for table in TABLES:
-        for made in ("select", "get", "get_locked", "insert", "remove"):
+        for made in (
+            "select_statement",
+            "get_statement",
+            "get_locked_statement",
+            "insert_statement",
+            "delete_statement",
+        ):
             yield f"{table.name}.{made}", getattr(table, made)
-        yield f"{table.name}.update", table.update()
-        yield from ((f"{table.name}.list", one) for one in _choices(table.list))
+        yield f"{table.name}.update", table.build_update_statement()
+        yield from ((f"{table.name}.list", one) for one in _choices(table.list_statement))
 
 
 LISTED = frozenset(
@@ -137,23 +146,23 @@ def _forecast(text: str) -> str:
 
 
 def _own() -> str:
-    return rendered(statements("events")["own"], frozenset({"after", "forwards", "hidden", "since"}), 9)
+    return render_statement(load_statements("event_log")["own"], frozenset({"after", "forwards", "hidden", "since"}), 9)
 
 
 FRAGMENTS: Final[Mapping[str, Callable[[str], str]]] = {
     "webhooks.totals": _forecast,
     "webhooks.bursts": _forecast,
     **{
-        f"events.{name}": lambda text: text.replace("{chosen}", _own())
+        f"event_log.{name}": lambda text: text.replace("{chosen}", _own())
         for name in ("page", "splice", "plain", "weighed")
     },
-    "events.network": lambda text: text.replace("{window}", "9"),
+    "event_log.network": lambda text: text.replace("{window}", "9"),
 }
 """What code makes of statements that are parts only."""
 
 
 def test_every_statement_is_looked_at() -> None:
-    named = {f"{area}.{name}" for area in AREAS for name in statements(area)}
+    named = {f"{area}.{name}" for area in AREAS for name in load_statements(area)}
     assert named == LOADED.keys()
 
 
@@ -166,7 +175,7 @@ def org_parameter(statement: str) -> tuple[str, str]:
 
 async def planned(connection: psycopg.AsyncConnection[Any], statement: str) -> tuple[dict[str, Any], str]:
     """Its plan for any parameters, and the organisation's parameter."""
-    numbered, org = org_parameter(here(statement, None))  # type: ignore[arg-type]
+    numbered, org = org_parameter(expand_shards(statement, None))  # type: ignore[arg-type]
     count = len(set(re.findall(r"\$\d+", numbered)))
     await connection.execute(f"PREPARE looked_at AS {numbered}".encode())
     try:
@@ -176,8 +185,8 @@ async def planned(connection: psycopg.AsyncConnection[Any], statement: str) -> t
     finally:
         await connection.execute("DEALLOCATE looked_at")
     assert row is not None
-    [told] = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    return told["Plan"], org
+    [explained] = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    return explained["Plan"], org
 
 
 def unbound(plan: Mapping[str, Any], org: str, tenants: frozenset[str]) -> set[str]:
@@ -205,7 +214,7 @@ def _inserts(statement: str) -> list[str]:
 
 
 def _value(listed: str, place: int) -> str:
-    """Of values beside each other, with whatever in brackets, the one at a place."""
+    """Return the value at a place of a list of values, which may contain brackets."""
     depth, values = 0, [""]
     for letter in listed:
         depth += (letter == "(") - (letter == ")")
@@ -223,25 +232,25 @@ def _of_insert(insert: str, tenants: frozenset[str], parts: frozenset[str]) -> l
     found = _INSERT.match(insert)
     if found is None or found[1] not in tenants:
         return []
-    told = []
+    faults = []
     columns = [column.strip() for column in found[2].split(",")]
     value = _value(found[3], columns.index("org")) if "org" in columns else ""
     if not re.fullmatch(r"%\(org\)s|(?:\w+\.)?org", value):
-        told.append(f"a row of {found[1]} has no organisation, or one that is made up")
+        faults.append(f"a row of {found[1]} has no organisation, or one that is made up")
     read = frozenset(_tables(insert)[1:])
     if not re.search(r"\)\s*SELECT\b", insert):
-        return told
+        return faults
     if re.search(r"\b(nextval|random|clock_timestamp|gen_random_uuid)\(", insert):
-        told.append("an INSERT … SELECT calls a volatile function")
+        faults.append("an INSERT … SELECT calls a volatile function")
     if not read & (tenants | parts) and "ON CONFLICT" not in insert:
-        told.append(
+        faults.append(
             "an INSERT … SELECT from what is no tenant's table has no ON CONFLICT: policies would not be checked"
         )
     if any(re.match("new_|reported_", table) for table in read) and read & tenants:
-        told.append("an INSERT … SELECT joins a temporary table with a tenant's")
+        faults.append("an INSERT … SELECT joins a temporary table with a tenant's")
     if "%(" in insert.partition("DO UPDATE")[2]:
-        told.append("a parameter stands in DO UPDATE of an INSERT … SELECT")
-    return told
+        faults.append("a parameter stands in DO UPDATE of an INSERT … SELECT")
+    return faults
 
 
 def broken_rules(statement: str, tenants: frozenset[str]) -> list[str]:
@@ -249,23 +258,23 @@ def broken_rules(statement: str, tenants: frozenset[str]) -> list[str]:
     if not tenants & {*_tables(statement)}:
         return []
     parts = frozenset(re.findall(r"\b(\w+) AS \(", statement))
-    told = [fault for insert in _inserts(statement) for fault in _of_insert(insert, tenants, parts)]
+    faults = [fault for insert in _inserts(statement) for fault in _of_insert(insert, tenants, parts)]
     if re.search(r"(?<!EXISTS )\(\s*SELECT\s+FROM\b", statement):
-        told.append("a sub-select in FROM selects nothing")
+        faults.append("a sub-select in FROM selects nothing")
     if "SKIP LOCKED" in statement and "org = %(org)s" not in statement:
-        told.append("rows of several organisations are locked")
+        faults.append("rows of several organisations are locked")
     if "WITH RECURSIVE" in statement and "here." not in statement:
-        told.append("a recursive query spans servers")
+        faults.append("a recursive query spans servers")
     if len(re.findall(r"\bAS \(\s*(?:UPDATE|INSERT|DELETE)\b", statement)) > 1 and re.search(
         r"\)\s*INSERT\b", statement
     ):
-        told.append("two parts of a WITH write beside an INSERT")
+        faults.append("two parts of a WITH write beside an INSERT")
     correlated = re.findall(r"\(\s*SELECT\b[^()]*\bFROM (\w+)[^()]*\bWHERE\s+\w+\.org = (?!%)\w+\.org", statement)
     if "here." not in statement and tenants & {*correlated}:
-        told.append("a sub-select is bound to the organisation of what is around it, and not to the parameter")
+        faults.append("a sub-select is bound to the organisation of what is around it, and not to the parameter")
     if "here." in statement and re.search(r"\b(?:INSERT|UPDATE|DELETE|FOR (?:NO KEY )?UPDATE)\b", statement):
-        told.append("what is read over all organisations of a server is written to as well")
-    return told
+        faults.append("what is read over all organisations of a server is written to as well")
+    return faults
 
 
 _TENANT_TABLES = """
@@ -284,7 +293,7 @@ async def connected() -> tuple[psycopg.AsyncConnection[Any], frozenset[str]]:
     """A superuser's session, which plans for any parameters, and the tables that are spread."""
     connection = await psycopg.AsyncConnection.connect(await database(), autocommit=True)
     cursor = await connection.execute(_TENANT_TABLES)
-    tenants = frozenset(name for (name,) in await cursor.fetchall()) - {*REFERENCE}
+    tenants = frozenset(name for (name,) in await cursor.fetchall()) - {*REFERENCE_TABLES}
     await connection.execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")
     for name, text in LOADED.items():
         if "staging" in name:
@@ -360,7 +369,7 @@ async def test_unique_keys_hold_the_organisation() -> None:
 
 
 async def test_policies_are_carried_out_where_the_rows_are() -> None:
-    """No sub-select, which a cluster refuses, and no function but the one that tells whose the session is."""
+    """No sub-select, which a cluster refuses, and no function but the one that returns the session's tenant."""
     connection, tenants = await connected()
     async with connection:
         cursor = await connection.execute(

@@ -7,13 +7,13 @@ from itertools import chain
 import pytest
 
 from connectors.sdk.tables import (
-    GIVEN_FIELDS,
-    GIVEN_PARTS,
+    DECLARED_FIELD_PARTS,
+    DECLARED_FIELDS,
     OFFER_FIELDS,
     PRODUCT_FIELDS,
     VARIANT_FIELDS,
-    given_field,
-    is_given,
+    base_field,
+    is_declarable_field,
 )
 from domain.ingestion.vocabulary import fields
 from domain.ingestion.vocabulary.fields import IGNORE, is_field
@@ -25,18 +25,21 @@ def words(*patterns: str) -> set[str]:
 
 
 HEADS = {
-    given_field(name)
+    base_field(name)
     for name in (
         *fields.PRODUCT,
         *fields.VARIANT,
         *fields.OFFER,
-        *fields._NAMED,
-        *words(fields._NUMBERED.pattern),
+        *fields._SUBFIELDS,
+        *words(fields._NUMBERED_FIELD.pattern),
         "axes",
     )
-} | GIVEN_FIELDS
+} | DECLARED_FIELDS
 PARTS = set().union(
-    *fields._NAMED.values(), fields.CARTON_PARTS, words(*GIVEN_PARTS.values()), {"quantity", "eta", "hero", "Colour"}
+    *fields._SUBFIELDS.values(),
+    fields.CARTON_PARTS,
+    words(*DECLARED_FIELD_PARTS.values()),
+    {"quantity", "eta", "hero", "Colour"},
 )
 
 
@@ -51,17 +54,17 @@ def names() -> Iterator[str]:
 
 @pytest.mark.parametrize("head", sorted(HEADS))
 def test_no_field_is_missing(head: str) -> None:
-    mapped = [name for name in names() if given_field(name) == head and is_field(name)]
+    mapped = [name for name in names() if base_field(name) == head and is_field(name)]
     if mapped and head != IGNORE:
-        assert head in GIVEN_FIELDS, f"connectors.sdk.tables lacks {head}, which mappings may name"
+        assert head in DECLARED_FIELDS, f"connectors.sdk.tables lacks {head}, which mappings may name"
 
 
 def test_both_sides_know_the_same_names() -> None:
     for name in names():
-        assert is_given(name) is (is_field(name) and name != IGNORE), name
-        assert is_given(f"{name}@unit=g") is is_given(name)
+        assert is_declarable_field(name) is (is_field(name) and name != IGNORE), name
+        assert is_declarable_field(f"{name}@unit=g") is is_declarable_field(name)
 
 
 def test_every_field_that_may_be_given_means_something() -> None:
-    assert {given_field(name) for name in names() if is_field(name)} - {IGNORE} == GIVEN_FIELDS
-    assert len(GIVEN_FIELDS) == len(PRODUCT_FIELDS) + len(VARIANT_FIELDS) + len(OFFER_FIELDS), "each stands once"
+    assert {base_field(name) for name in names() if is_field(name)} - {IGNORE} == DECLARED_FIELDS
+    assert len(DECLARED_FIELDS) == len(PRODUCT_FIELDS) + len(VARIANT_FIELDS) + len(OFFER_FIELDS), "each stands once"

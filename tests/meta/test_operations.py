@@ -28,16 +28,16 @@ def test_row(operation: Operation) -> None:
     assert row is not None, "the contract has no such operation"
     own_permission = "the change's own"
     assert (operation.scope or "") == ("" if row["scope"] == own_permission else row["scope"])
-    assert operation.who == row["who"]
+    assert operation.caller_kind == row["who"]
     assert operation.rate == row["rate_class"]
-    assert operation.idempotent == (row["idempotency"] == "required")
+    assert operation.requires_idempotency_key == (row["idempotency"] == "required")
     assert (operation.method == "POST") == bool(row["idempotency"])
     assert (operation.paging or "") == row["paging"]
     assert operation.status == int(row["success"])
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=_name)
-def test_row_is_told_to_people(operation: Operation) -> None:
+def test_every_row_is_described(operation: Operation) -> None:
     assert operation.summary
     assert not operation.summary.endswith(".")
     assert operation.description

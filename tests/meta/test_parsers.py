@@ -69,7 +69,7 @@ def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id.isupper())
 
 
-def _told() -> set[tuple[str, str]]:
+def _listed() -> set[tuple[str, str]]:
     text = (
         (ROOT / "docs" / "threat-model.md")
         .read_text(encoding="utf-8")
@@ -82,11 +82,11 @@ def _told() -> set[tuple[str, str]]:
 
 
 def test_every_parser_has_a_row() -> None:
-    assert sorted(_found() - _told()) == []
+    assert sorted(_found() - _listed()) == []
 
 
 def test_every_row_has_its_parser() -> None:
-    assert sorted(_told() - _found()) == []
+    assert sorted(_listed() - _found()) == []
 
 
 def test_some_are_never_used() -> None:

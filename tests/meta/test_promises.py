@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from domain.events.model import NOT_SENT_YET, TYPES
-from domain.orgs.model import AVAILABLE, FEATURES, Meter, Plan
+from domain.orgs.model import FEATURES, IMPLEMENTED_FEATURES, MeterAllowance, Plan
 from domain.webhooks.model import SUBSCRIBED_TYPES
 from tests.support.table import whole
 
@@ -24,17 +24,17 @@ def _sources() -> str:
 SOURCES = _sources()
 
 
-def test_a_feature_is_shown_when_an_operation_asks_for_it() -> None:
-    asked = {operation.feature for operation in whole()} | {operation.body_feature for operation in whole()}
-    assert asked - {None} == AVAILABLE
-    assert AVAILABLE < FEATURES, "the plans hold the others already"
+def test_a_feature_is_shown_if_an_operation_requires_it() -> None:
+    required = {operation.feature for operation in whole()} | {operation.body_feature for operation in whole()}
+    assert required - {None} == IMPLEMENTED_FEATURES
+    assert IMPLEMENTED_FEATURES < FEATURES, "the plans hold the others already"
 
 
 def test_a_plan_shows_only_what_is_there() -> None:
-    meter = Meter(1, 1, 1)
+    meter = MeterAllowance(1, 1, 1)
     plan = Plan("max", "Max", "max", "usd", 1, FEATURES, {"export_rows": meter, "ai_tokens": meter, "sources": meter})
-    assert plan.available == AVAILABLE
-    assert plan.included("export_rows") == 1
+    assert plan.implemented_features == IMPLEMENTED_FEATURES
+    assert plan.find_included_amount("export_rows") == 1
 
 
 @pytest.mark.parametrize("name", sorted(TYPES))
@@ -43,5 +43,5 @@ def test_an_event_is_marked_until_something_sends_it(name: str) -> None:
 
 
 def test_the_description_of_endpoints_marks_them() -> None:
-    told = set(re.findall(r"`([a-z]+\.[a-z_]+)`", SUBSCRIBED_TYPES["description"]))
-    assert told == NOT_SENT_YET
+    marked = set(re.findall(r"`([a-z]+\.[a-z_]+)`", SUBSCRIBED_TYPES["description"]))
+    assert marked == NOT_SENT_YET

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.postgres.migrate import available
+from adapters.postgres.schema_migrations import load_migrations
 from domain.kernel import retention
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,7 +16,7 @@ _GONE = re.compile(r"^DROP TABLE (?:IF EXISTS )?(\w+)|^ALTER TABLE (\w+) RENAME 
 
 def _tables() -> set[str]:
     tables = {"schema_migrations"}
-    for _, script in available():
+    for _, script in load_migrations():
         tables |= {name for name in _MADE.findall(script) if not name.endswith("_default")}
         for dropped, old, new in _GONE.findall(script):
             tables -= {dropped, old}
@@ -33,7 +33,7 @@ def _rows() -> dict[str, list[str]]:
     return {table: row for row in cells for table in re.findall(r"`(\w+)`", row[3])}
 
 
-def test_no_table_has_two_fates() -> None:
+def test_no_table_has_two_retention_rules() -> None:
     """A table that is not named is kept as long as its organisation."""
     page = (ROOT / "docs/retention.md").read_text("utf-8")
     named = [
@@ -62,11 +62,11 @@ def test_no_table_has_two_fates() -> None:
         ("platform_checks", retention.STATUS_CHECKS),
     ],
 )
-def test_the_docs_tell_the_ages_of_the_code(table: str, age: timedelta) -> None:
+def test_the_docs_state_the_ages_of_the_code(table: str, age: timedelta) -> None:
     assert f"{age.days} days" in _rows()[table][1]
 
 
-def test_the_docs_tell_the_other_ages_of_the_code() -> None:
+def test_the_docs_state_the_other_ages_of_the_code() -> None:
     rows = _rows()
     assert f"{retention.REQUEST_LOGS.days} at most" in rows["request_logs"][1]
-    assert f"{retention.IDEMPOTENT_ANSWERS // timedelta(hours=1)} hours" in rows["idempotency_keys"][1]
+    assert f"{retention.IDEMPOTENT_RESPONSES // timedelta(hours=1)} hours" in rows["idempotency_keys"][1]

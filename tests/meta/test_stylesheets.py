@@ -1,4 +1,4 @@
-"""The console's stylesheets do not work against each other: a class is laid out in one of them."""
+"""The console's stylesheets do not conflict: a class is styled in one of them."""
 
 import re
 from pathlib import Path
@@ -10,13 +10,13 @@ SHARED = frozenset({"table", "rows"})
 """Classes of the first stylesheet that another one only adds to."""
 
 
-def _laid_out(name: str) -> set[str]:
+def _styled_classes(name: str) -> set[str]:
     """The classes that have rules of their own, outside of any other selector."""
     return set(_BARE.findall(_COMMENT.sub("", (FOLDER / name).read_text("utf-8"))))
 
 
-def test_a_class_is_laid_out_in_one_stylesheet() -> None:
-    sheets = {path.name: _laid_out(path.name) for path in sorted(FOLDER.glob("*.css"))}
+def test_a_class_is_styled_in_one_stylesheet() -> None:
+    sheets = {path.name: _styled_classes(path.name) for path in sorted(FOLDER.glob("*.css"))}
     assert len(sheets) > 1
     names = sorted(sheets)
     for at, first in enumerate(names):

@@ -1,4 +1,4 @@
-"""Tests of one file name live beside each other, since their folders are packages."""
+"""Tests of one file name can exist in several folders, since their folders are packages."""
 
 from pathlib import Path
 

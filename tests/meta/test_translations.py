@@ -7,7 +7,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.frontend import CommandLineInterface
 from babel.messages.pofile import read_po
 
-from entrypoints.console.translation import FOLDER, LANGUAGES
+from entrypoints.console.translation import CATALOGUE_FOLDER, LANGUAGES
 
 
 def read(path: Path, locale: str | None = None) -> Catalog:
@@ -32,7 +32,7 @@ def test_messages_are_extracted(template: Catalog) -> None:
 
 @pytest.mark.parametrize("language", sorted(set(LANGUAGES) - {"en"}))
 def test_every_message_is_translated(template: Catalog, language: str) -> None:
-    catalogue = read(FOLDER / language / "LC_MESSAGES" / "messages.po", language)
+    catalogue = read(CATALOGUE_FOLDER / language / "LC_MESSAGES" / "messages.po", language)
     found = {message.id: message for message in catalogue if message.id}
     assert not {message.id for message in template if message.id} ^ found.keys(), "run `make translations`"
     for message in found.values():

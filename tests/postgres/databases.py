@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from adapters.postgres.migrate import migrate
+from adapters.postgres.schema_migrations import migrate
 from tests.support.citus import ON_CLUSTER, cluster_database, drop
 from tests.support.postgres import database, is_shared
 

@@ -1,4 +1,4 @@
-"""Plans as PostgreSQL tells them: of a statement with named parameters, made for its values or for any."""
+"""Plans as PostgreSQL explains them: of a statement with named parameters, made for its values or for any."""
 
 import json
 import re
@@ -27,8 +27,8 @@ async def plan(
     finally:
         await connection.execute("DEALLOCATE looked_at")
     assert row is not None
-    [told] = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    found: dict[str, Any] = told["Plan"]
+    [explained_plan] = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    found: dict[str, Any] = explained_plan["Plan"]
     return found
 
 

@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.nodes.connections import connect
 from adapters.postgres.nodes.pool import Pool
-from domain.audit.model import Change, id_at
+from domain.audit.model import Change, compute_lowest_id
 from domain.audit.ports import AuditLog
 from domain.audit.usecases import AuditService
 from domain.kernel import retention
@@ -24,7 +24,7 @@ from ports.unit_of_work import UnitOfWork
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.forkserver import joinery
-from tests.tenancy.world import OPERATIONS, World, ask, serving
+from tests.tenancy.world import OPERATIONS, World, call_operation, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(__file__).parents[2]
@@ -53,8 +53,8 @@ class Place:
 
     async def found(self, tenant: Tenant) -> list[tuple[str, int]]:
         """The faults of its chain."""
-        async with self.world.dependencies[UnitOfWork].read(tenant) as tx:
-            return [(fault.kind.value, fault.sequence) for fault in (await AuditService().verify(tx)).faults]
+        async with self.world.dependencies[UnitOfWork].begin_reading(tenant) as tx:
+            return [(fault.kind.value, fault.sequence) for fault in (await AuditService().verify_chain(tx)).faults]
 
     async def tamper(self, tenant: Tenant, *statements: str) -> None:
         for statement in statements:
@@ -170,7 +170,7 @@ async def test_it_is_found(place: Place, statements: tuple[str, ...], faults: li
     assert await place.found(tenant) == faults
 
 
-async def test_the_command_says_which(place: Place) -> None:
+async def test_the_command_names_the_entries(place: Place) -> None:
     whole, broken = await place.tenant(), await place.tenant()
     status, answer = await asyncio.to_thread(place.verified, "--org", whole.org)
     live, test = answer["chains"]
@@ -193,18 +193,28 @@ async def test_old_entries_go_and_leave_a_chain(place: Place) -> None:
     old = datetime.now(UTC) - retention.AUDIT_ENTRIES - timedelta(days=1)
     async with place.world.dependencies[UnitOfWork].begin(tenant, CALL) as tx:
         entry = await tx[AuditLog].add(Change("source", "src_1", "update", {}, {}))
-        await tx[AuditLog].keep(entry, b"sealed")
+        await tx[AuditLog].store_sealed(entry, b"sealed")
     await place.tamper(
         tenant,
-        f"UPDATE audit_entries SET id = '{id_at(old)[:-4]}000' || sequence WHERE OWN AND sequence < 3",
+        f"UPDATE audit_entries SET id = '{compute_lowest_id(old)[:-4]}000' || sequence WHERE OWN AND sequence < 3",
         "UPDATE audit_kept SET expires_at = now() WHERE OWN",
         "UPDATE organisations SET created_at = created_at - interval '3 years' WHERE id = %(org)s",
     )
-    await PostgresMaintenance(place.world.dependencies[Pool]).purge_audit()
+    await PostgresMaintenance(place.world.dependencies[Pool]).purge_audit_entries()
     assert await place.found(tenant) == []
-    async with place.world.dependencies[UnitOfWork].read(tenant) as tx:
-        report = await AuditService().verify(tx)
-        assert (report.entries, report.before, report.head.began, await tx[AuditLog].kept(entry)) == (3, 0, 2, None)
+    async with place.world.dependencies[UnitOfWork].begin_reading(tenant) as tx:
+        report = await AuditService().verify_chain(tx)
+        assert (
+            report.valid_entries,
+            report.unchained_entries,
+            report.head.unchained_until,
+            await tx[AuditLog].get_sealed(entry),
+        ) == (
+            3,
+            0,
+            2,
+            None,
+        )
     await place.tamper(tenant, "DELETE FROM audit_entries WHERE OWN AND sequence = 3")
     assert await place.found(tenant) == [("missing", 3)]
 
@@ -214,7 +224,7 @@ async def test_two_who_undo_at_once_undo_it_once(place: Place) -> None:
     mine = await place.world.furnished(organisation, livemode=True)
     undo = next(row for row in OPERATIONS if row.id == "audit.undo")
     update = next(row for row in OPERATIONS if row.id == "matching.update_judge_settings")
-    answers = await asyncio.gather(*(ask(mine.client, undo, mine.ids) for _ in range(6)))
+    answers = await asyncio.gather(*(call_operation(mine.client, undo, mine.ids) for _ in range(6)))
     assert sorted(answer.status for answer in answers) == [200, 409, 409, 409, 409, 409]
     settings = (await mine.client.get(update.path)).json()
     assert settings["auto_merge_at"] == 0.95

@@ -14,17 +14,17 @@ import pytest_asyncio
 from psycopg import sql
 
 from adapters.files.objects import FileObjects
-from adapters.postgres import migrate
-from adapters.postgres.dump import Snapshot, TableShape
+from adapters.postgres import schema_migrations
+from adapters.postgres.dump import DatabaseSnapshot, TableShape
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.migrate import available, read_compatibility
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.schema_migrations import load_migrations, read_compatibility
 from adapters.s3.objects import S3Objects
-from domain.secrets.keys import SigningKeys, link_key
+from domain.secrets.keys import SigningKeys, derive_link_key
 from entrypoints.backup import contents
-from entrypoints.backup.archive import BackupError, Reader, Writer
-from entrypoints.backup.contents import Manifest
-from ports.objects import Objects
+from entrypoints.backup.archive import BackupError, BackupReader, BackupWriter
+from entrypoints.backup.contents import BackupManifest
+from ports.objects import ObjectStore
 from tests.contract.test_objects import s3_endpoint  # noqa: F401  the fixture
 from tests.postgres.databases import database_alone, fresh_database
 from tests.support.postgres import at_hand, database
@@ -55,7 +55,7 @@ async def targets() -> AsyncIterator[list[str]]:
 
 async def _fill(address: str) -> None:
     pool = Pool(address, size=1)
-    await PostgresMaintenance(pool).partitions(datetime.now(UTC).date())
+    await PostgresMaintenance(pool).maintain_partitions(datetime.now(UTC).date())
     await pool.close()
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute(
@@ -79,7 +79,7 @@ async def filled_run(owner: psycopg.AsyncConnection[Any], n: int, key: str) -> N
 
 
 async def _contents(address: str) -> dict[str, list[str]]:
-    """Every row of every table, as text, but for what tells one history of a log from another."""
+    """Every row of every table, as text, except what distinguishes histories of a log."""
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute("SET timezone = 'UTC'")
         cursor = await owner.execute(
@@ -88,8 +88,10 @@ async def _contents(address: str) -> dict[str, list[str]]:
         )
         found = {}
         for (name,) in await cursor.fetchall():
-            told = "(to_jsonb(t) - 'epoch' - 'began')::text" if name == "event_logs" else "t::text"
-            rows = await owner.execute(sql.SQL(f"SELECT {told} FROM {{}} t ORDER BY 1").format(sql.Identifier(name)))
+            expression = "(to_jsonb(t) - 'epoch' - 'began')::text" if name == "event_logs" else "t::text"
+            rows = await owner.execute(
+                sql.SQL(f"SELECT {expression} FROM {{}} t ORDER BY 1").format(sql.Identifier(name))
+            )
             found[name] = [row[0] for row in await rows.fetchall()]
         return found
 
@@ -101,7 +103,7 @@ async def _epochs(address: str) -> dict[tuple[str, bool], tuple[int, int, int]]:
         return {(org, livemode): (epoch, began, last) for org, livemode, epoch, began, last in await cursor.fetchall()}
 
 
-async def _stored(objects: Objects, folder: Path) -> dict[str, bytes]:
+async def _stored(objects: ObjectStore, folder: Path) -> dict[str, bytes]:
     stored = {key: secrets.token_bytes(1000 + n) for n, key in enumerate(KEYS)}
     for key, content in stored.items():
         (folder / "one").write_bytes(content)
@@ -109,23 +111,23 @@ async def _stored(objects: Objects, folder: Path) -> dict[str, bytes]:
     return stored
 
 
-async def _make(path: Path, address: str, objects: Objects) -> Manifest:
-    with Writer(path) as writer:
-        return await contents.make(writer, address, objects, [SECRET], with_secret=True)
+async def _make(path: Path, address: str, objects: ObjectStore) -> BackupManifest:
+    with BackupWriter(path) as writer:
+        return await contents.create_backup(writer, address, objects, [SECRET], with_secret=True)
 
 
-async def _restore(path: Path, address: str, objects: Objects) -> None:
-    reader = Reader(path)
-    await contents.restore(reader, contents.checked(reader), address, objects)
+async def _restore(path: Path, address: str, objects: ObjectStore) -> None:
+    reader = BackupReader(path)
+    await contents.restore_backup(reader, contents.verify_backup(reader), address, objects)
 
 
 @pytest.mark.parametrize("kept_in", ["files", "s3"])
 async def test_from_any_server_to_any(
     source: str, targets: list[str], tmp_path: Path, kept_in: str, request: pytest.FixtureRequest
 ) -> None:
-    def store(name: str) -> Objects:
+    def store(name: str) -> ObjectStore:
         if kept_in == "files":
-            return FileObjects(tmp_path / name, "http://localhost", SigningKeys(link_key(SECRET)))
+            return FileObjects(tmp_path / name, "http://localhost", SigningKeys(derive_link_key(SECRET)))
         endpoint = request.getfixturevalue("s3_endpoint")
         return S3Objects(
             f"s3://blobs/{secrets.token_hex(4)}-{name}?endpoint={endpoint}&access_key_id=a&secret_access_key=b"
@@ -143,7 +145,7 @@ async def test_from_any_server_to_any(
         assert after.keys() == before.keys() != set()
         for log, (epoch, began, last) in after.items():
             assert epoch != before[log][0] and began == last == 4711, "what was told after the backup is lost"
-        assert (await read_compatibility(target)).names == [name for name, _ in available()]
+        assert (await read_compatibility(target)).names == [name for name, _ in load_migrations()]
         for key, content in stored.items():
             assert b"".join([chunk async for chunk in arrived.read(key)]) == content
         with pytest.raises(BackupError, match="The database is not empty"):
@@ -155,16 +157,16 @@ async def test_a_failed_load_leaves_the_database_empty(
 ) -> None:
     address = await fresh_database("failing")
     await _fill(address)
-    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(derive_link_key(SECRET)))
     await _stored(objects, tmp_path)
     await _make(tmp_path / "backup", address, objects)
-    arrived = FileObjects(tmp_path / "to", "http://localhost", SigningKeys(link_key(SECRET)))
+    arrived = FileObjects(tmp_path / "to", "http://localhost", SigningKeys(derive_link_key(SECRET)))
 
     async def fail(*_: object) -> None:
         raise OSError("the disk is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr("adapters.postgres.dump.Loader.finish", fail)
+        patched.setattr("adapters.postgres.dump.DumpLoader.finish", fail)
         with pytest.raises(OSError, match="the disk is gone"):
             await _restore(tmp_path / "backup", targets[0], arrived)
     assert await _contents(targets[0]) == {}
@@ -173,10 +175,10 @@ async def test_a_failed_load_leaves_the_database_empty(
 
 
 async def test_other_bytes_under_a_key_are_not_overwritten(source: str, targets: list[str], tmp_path: Path) -> None:
-    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(derive_link_key(SECRET)))
     await _stored(objects, tmp_path)
     await _make(tmp_path / "backup", source, objects)
-    arrived = FileObjects(tmp_path / "to", "http://localhost", SigningKeys(link_key(SECRET)))
+    arrived = FileObjects(tmp_path / "to", "http://localhost", SigningKeys(derive_link_key(SECRET)))
     (tmp_path / "one").write_bytes(b"somebody else's")
     await arrived.put_file(KEYS[1], tmp_path / "one")
     with pytest.raises(BackupError, match="contains another object under"):
@@ -188,19 +190,21 @@ async def test_an_object_that_is_forgotten_meanwhile(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the rows were read, retention drops an object that they name: it had been copied before."""
-    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(derive_link_key(SECRET)))
     await _stored(objects, tmp_path)
     await objects.delete(KEYS[2])
 
-    async def forgetful(self: Snapshot, table: TableShape, rows: Any = Snapshot.rows) -> AsyncIterator[bytes]:
+    async def forgetful(
+        self: DatabaseSnapshot, table: TableShape, rows: Any = DatabaseSnapshot.copy_rows
+    ) -> AsyncIterator[bytes]:
         await objects.delete(KEYS[0])
         async for chunk in rows(self, table):
             yield chunk
 
-    monkeypatch.setattr(Snapshot, "rows", forgetful)
+    monkeypatch.setattr(DatabaseSnapshot, "copy_rows", forgetful)
     made = await _make(tmp_path / "backup", source, objects)
     assert (made.objects, made.missing) == (3, [KEYS[2]])
-    assert contents.checked(Reader(tmp_path / "backup")) == made
+    assert contents.verify_backup(BackupReader(tmp_path / "backup")) == made
 
 
 async def test_a_backup_of_an_earlier_schema_is_brought_up_to_date(
@@ -209,11 +213,11 @@ async def test_a_backup_of_an_earlier_schema_is_brought_up_to_date(
     """One of a release that this one does not know is refused."""
     address = await fresh_database("earlier")
     await _fill(address)
-    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(derive_link_key(SECRET)))
     made = await _make(tmp_path / "backup", address, objects)
-    later = [*available(), ("9001_later", "CREATE TABLE later (a integer)")]
+    later = [*load_migrations(), ("9001_later", "CREATE TABLE later (a integer)")]
     with monkeypatch.context() as patched:
-        patched.setattr(migrate, "available", lambda: later)
+        patched.setattr(schema_migrations, "load_migrations", lambda: later)
         await _restore(tmp_path / "backup", targets[0], objects)
         assert (await read_compatibility(targets[0])).names == [name for name, _ in later]
         newer = await _make(tmp_path / "newer", targets[0], objects)
@@ -229,30 +233,32 @@ async def test_backups_of_the_last_release_are_restored_and_older_ones_refused(
 ) -> None:
     address = await fresh_database("of_last")
     await _fill(address)
-    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(derive_link_key(SECRET)))
     made = await _make(tmp_path / "backup", address, objects)
     older = replace(made, migrations=["0042_instances", "0043_purges"])
     with pytest.raises(BackupError, match=r"0043_purges\) is older than this release can migrate"):
-        await contents.restore(Reader(tmp_path / "backup"), older, targets[0], objects)
+        await contents.restore_backup(BackupReader(tmp_path / "backup"), older, targets[0], objects)
     assert await _contents(targets[0]) == {}
-    last = replace(made, migrations=[*older.migrations, "0044_first_party"])
-    await contents.restore(Reader(tmp_path / "backup"), last, targets[0], objects)
+    last = replace(made, migrations=[*older.migrations, "0044_first_party", *made.migrations[1:]])
+    await contents.restore_backup(BackupReader(tmp_path / "backup"), last, targets[0], objects)
     assert await _contents(targets[0]) == await _contents(address)
 
 
 async def test_whatever_ends_a_backup_leaves_none(source: str, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), Writer(tmp_path / "backup") as writer:
-        writer.add("one", b"x")
+    with pytest.raises(RuntimeError), BackupWriter(tmp_path / "backup") as writer:
+        writer.add_file("one", b"x")
         raise RuntimeError
     assert not list(tmp_path.iterdir())
     (tmp_path / "backup.partial").mkdir()
     (tmp_path / "backup.partial" / "left").write_bytes(b"by one that was killed")
     await _make(
-        tmp_path / "backup", source, FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+        tmp_path / "backup",
+        source,
+        FileObjects(tmp_path / "from", "http://localhost", SigningKeys(derive_link_key(SECRET))),
     )
     assert not (tmp_path / "backup" / "left").exists()
 
 
 async def test_names_that_lead_elsewhere(tmp_path: Path) -> None:
-    with Writer(tmp_path / "backup") as writer, pytest.raises(BackupError, match="not a valid file name"):
-        writer.add("objects/../../outside", b"x")
+    with BackupWriter(tmp_path / "backup") as writer, pytest.raises(BackupError, match="not a valid file name"):
+        writer.add_file("objects/../../outside", b"x")

@@ -1,4 +1,4 @@
-"""What `joinery cluster` says where there is no cluster; and that nothing of a plain PostgreSQL needs one."""
+"""Output of `joinery cluster` where there is no cluster; and that nothing of a plain PostgreSQL needs one."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from adapters.postgres.cluster import ClusterError, coordinator
-from adapters.postgres.nodes.connecting import connect, is_distributed
+from adapters.postgres.cluster import ClusterError, connect_to_coordinator
+from adapters.postgres.nodes.connections import connect, is_distributed
 from adapters.postgres.nodes.router import COORDINATOR, Node, Placement
 from entrypoints.cli.main import main
 from tests.postgres.databases import database_alone
@@ -15,16 +15,16 @@ from tests.support.postgres import database
 
 
 @pytest.mark.asyncio
-async def test_a_plain_postgresql_is_told_apart() -> None:
+async def test_a_plain_postgresql_is_recognised() -> None:
     with pytest.raises(ClusterError, match="is a plain PostgreSQL"):
-        async with coordinator(await database()):
+        async with connect_to_coordinator(await database()):
             pass
     async with await connect(await database(), "joinery") as connection:
         assert not await is_distributed(connection, "jobs")
 
 
 @pytest.mark.parametrize("command", [["init"], ["status"], ["move", "org_1"], ["rebalance"]])
-def test_every_command_says_what_to_do(
+def test_every_command_states_the_next_step(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("JOINERY_DATABASE_URL", raising=False)
@@ -36,7 +36,7 @@ def test_every_command_says_what_to_do(
 async def test_init_leaves_a_plain_postgresql_as_it_is() -> None:
     async with database_alone("single", migrated=False) as address:
         with pytest.raises(ClusterError, match="docs/cluster.md"):
-            async with coordinator(address):
+            async with connect_to_coordinator(address):
                 pass
         async with await connect(address, "joinery") as connection:
             cursor = await connection.execute(
@@ -65,12 +65,12 @@ async def test_homes_are_known_while_the_nodes_are_read_again() -> None:
         return [(0, "a", 1), (1, "b", 2)] if "pg_dist_node" in statement else [(True,)]
 
     placement = Placement(Node(COORDINATOR, "host=a port=1"), query)
-    await placement.nodes()
+    await placement.list_nodes()
     reading.clear()
     answered.clear()
-    again = asyncio.create_task(placement.nodes())
+    again = asyncio.create_task(placement.list_nodes())
     await reading.wait()
-    homes = await placement.homes(["org_1"])
+    homes = await placement.find_nodes(["org_1"])
     answered.set()
     await again
     assert homes["org_1"].name == "b:2"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.nodes.connections import connect
 from tests.support.postgres import MACHINES_OWN, at_hand, database
 
 pytestmark = pytest.mark.asyncio
@@ -11,13 +11,17 @@ SHOWN = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count
 
 async def test_our_side() -> None:
     async with await connect(await database(), "a test") as connection:
-        told = connection.info.get_parameters()
+        parameters = connection.info.get_parameters()
         cursor = await connection.execute("SHOW application_name")
         assert await cursor.fetchone() == ("a test",)
-    assert (told["keepalives_idle"], told["tcp_user_timeout"], told["connect_timeout"]) == ("5", "11000", "5")
+    assert (parameters["keepalives_idle"], parameters["tcp_user_timeout"], parameters["connect_timeout"]) == (
+        "5",
+        "11000",
+        "5",
+    )
 
 
-async def test_what_the_address_says_goes_first() -> None:
+async def test_settings_of_the_address_take_precedence() -> None:
     address = await database()
     joint = "&" if "?" in address else "?"
     async with await connect(f"{address}{joint}keepalives_idle=60", "a test") as connection:

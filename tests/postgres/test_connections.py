@@ -36,7 +36,7 @@ async def test_whoever_gets_no_connection_leaves_none_open() -> None:
         pool = Pool(address)
         for _ in range(3):
             with pytest.raises(psycopg.errors.UndefinedColumn):
-                async with pool.tenant(Tenant("org_1", True)):
+                async with pool.connect_to_tenant(Tenant("org_1", True)):
                     pytest.fail("it was let in")
         async with asyncio.timeout(5):
             while await _connections(owner):
@@ -57,6 +57,6 @@ async def test_a_slow_look_at_the_workload_is_not_a_database_out_of_reach(monkey
     pool = Pool(await database(), size=1)
     try:
         with pytest.raises(Unavailable, match="longer than three seconds"):
-            await platform.PostgresWorkload(pool).tenant_of_source("src_1")
+            await platform.PostgresWorkload(pool).find_tenant_of_source("src_1")
     finally:
         await pool.close()

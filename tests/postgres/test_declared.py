@@ -6,7 +6,15 @@ from typing import Any, Protocol
 
 import pytest
 
-from adapters.postgres.stores import NamedStatements, done, every, first, paged, run, value
+from adapters.postgres.stores import (
+    NamedStatementStore,
+    execute_count,
+    execute_one,
+    fetch_all,
+    fetch_first,
+    fetch_page,
+    fetch_scalar,
+)
 from domain.kernel.paging import Page, PageRequest
 
 pytestmark = pytest.mark.asyncio
@@ -46,7 +54,7 @@ class RecordingSession:
         self.statements.append((sql, values))
         return len(self.rows)
 
-    async def all(self, sql: Any, **values: Any) -> list[tuple[Any, ...]]:
+    async def fetch_rows(self, sql: Any, **values: Any) -> list[tuple[Any, ...]]:
         self.statements.append((sql, values))
         return self.rows
 
@@ -58,17 +66,17 @@ def _renamed(chair: Chair) -> dict[str, Any]:
 SQL = {name: f"-- {name}" for name in ("chair", "several", "add", "drop_chair", "legs", "page", "mend", "rename")}
 
 
-class ChairStore(NamedStatements, Chairs):
+class ChairStore(NamedStatementStore, Chairs):
     _sql = SQL
 
-    get = first(Chair, "chair")
-    several = every(Chair, most=9)
-    add = run()
-    remove = done("drop_chair")
-    legs = value()
-    page = paged(Chair)
-    mend = done()
-    rename = run(values=_renamed)
+    get = fetch_first(Chair, "chair")
+    several = fetch_all(Chair, most=9)
+    add = execute_count()
+    remove = execute_one("drop_chair")
+    legs = fetch_scalar()
+    page = fetch_page(Chair)
+    mend = execute_one()
+    rename = execute_count(values=_renamed)
 
     def __init__(self, *rows: tuple[Any, ...]) -> None:
         self._session = RecordingSession(*rows)

@@ -1,4 +1,4 @@
-"""One leads; whoever waits holds nothing, takes over at once when it is told, and soon when nobody tells it."""
+"""One process leads; waiting ones hold nothing, and take over at once when notified, and soon when not."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.postgres.locks import leadership
+from adapters.postgres.locks import hold_leadership
 from tests.postgres.databases import database_alone
 from tests.postgres.vacuuming import kept_back
 
@@ -32,7 +32,7 @@ class Candidate:
         self.task = asyncio.create_task(self._run(address, look))
 
     async def _run(self, address: str, look: float) -> None:
-        async with leadership(address, look=look) as led:
+        async with hold_leadership(address, retry_seconds=look) as led:
             self.since = time.monotonic()
             self.leads.set()
             leaving = asyncio.create_task(self.leave.wait())
@@ -45,7 +45,7 @@ class Candidate:
             await asyncio.gather(leaving, losing, return_exceptions=True)
 
 
-async def test_a_clean_leave_is_told(address: str) -> None:
+async def test_a_clean_leave_is_notified(address: str) -> None:
     async with asyncio.timeout(20):
         first = Candidate(address, 600)
         await first.leads.wait()
@@ -58,7 +58,7 @@ async def test_a_clean_leave_is_told(address: str) -> None:
         await asyncio.gather(first.task, second.task)
 
 
-async def test_a_crashed_leaders_place_is_taken_and_it_knows(address: str) -> None:
+async def test_a_crashed_leader_is_replaced_and_notices(address: str) -> None:
     async with asyncio.timeout(20):
         first = Candidate(address, 0.1)
         await first.leads.wait()

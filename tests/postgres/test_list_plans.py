@@ -1,6 +1,6 @@
 """Every list with every filter that it takes looks at little more than its page, whatever plan PostgreSQL makes of it.
 
-The lists are those of the operation table. Each is asked over HTTP, over tables that hold much and have been analysed; the
+The lists are those of the operation table. Each is requested over HTTP, over tables that hold much and have been analysed; the
 statements that it sends are explained as they ran, planned for their values and planned for any.
 """
 
@@ -17,11 +17,11 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.postgres.nodes.connecting import connect
-from adapters.postgres.stores import LOOKED
-from benchmarks.filling import CATEGORIES, GTIN, RARE, fill, made_id, make_past_days
+from adapters.postgres.nodes.connections import connect
+from adapters.postgres.stores import SCAN_LIMIT
+from benchmarks.generated_rows import CATEGORIES, GTIN, RARE_NUMBER, build_row_id, create_past_partitions, insert_rows
 from domain.access.usecases import AccessService, KeyRequest
-from domain.catalogue import search
+from domain.catalogue import search_terms
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.ports import OrgRegistry
 from entrypoints.areas.registry import AREAS
@@ -73,34 +73,34 @@ def _values(operation: str, filter: str, today: datetime) -> tuple[str, ...]:
         "object": ("source", "merge", "none"),
         "undoable": ("true", "false"),
         "kind": ("variant", "product"),
-        "survivor": (made_id("var", 9, day, ROWS // 2), made_id("var", 9, day, ROWS * 9)),
-        "merged": (made_id("var", 9, day, ROWS),),
-        "pair": (made_id("mpr", 9, day, ROWS),),
+        "survivor": (build_row_id("var", 9, day, ROWS // 2), build_row_id("var", 9, day, ROWS * 9)),
+        "merged": (build_row_id("var", 9, day, ROWS),),
+        "pair": (build_row_id("mpr", 9, day, ROWS),),
         "availability": ("in_stock", "preorder", "discontinued"),
         "brand": ("brand7", "alone", "none"),
         "category": CATEGORIES,
         "catalogue": (CATALOGUE,),
         "q": ("sofa", "walnut sofa", "halden alone sofa", "sku77", "nothing"),
         "type": ("offer.changed", "source.blocked", "product.merged"),
-        "event": (made_id("evt", 7, day, ROWS),),
-        "catalogue.list_products id": (made_id("prod", 9, day, ROWS // 5), _many(day, "prod", ROWS // 5)),
-        "catalogue.list_products variant": (made_id("var", 9, day, ROWS // 2), _many(day, "var", ROWS // 2)),
-        "catalogue.list_offers id": (made_id("ofr", 9, day, ROWS), _many(day, "ofr", ROWS)),
-        "offer": (made_id("ofr", 9, day, ROWS), _many(day, "ofr", ROWS)),
+        "event": (build_row_id("evt", 7, day, ROWS),),
+        "catalogue.list_products id": (build_row_id("prod", 9, day, ROWS // 5), _many(day, "prod", ROWS // 5)),
+        "catalogue.list_products variant": (build_row_id("var", 9, day, ROWS // 2), _many(day, "var", ROWS // 2)),
+        "catalogue.list_offers id": (build_row_id("ofr", 9, day, ROWS), _many(day, "ofr", ROWS)),
+        "offer": (build_row_id("ofr", 9, day, ROWS), _many(day, "ofr", ROWS)),
         "external_id": ("V0", ",".join(f"{kind}{number}" for number in range(50) for kind in "PV"), "none"),
         "sku": ("SKU-9", ",".join(f"SKU-{number}" for number in range(100)), "none"),
         "mpn": ("MANY", ",".join(("MANY", *(f"M-{number}" for number in range(99)))), "M-1", "none"),
         "gtin": (GTIN, ",".join(str(number) for number in range(1, 101)), "12345678"),
-        "variant": (made_id("var", 9, day, ROWS // 2),),
-        "product": (made_id("prod", 9, day, ROWS // 5),),
-        "source": (made_id("src", 0, day), made_id("src", RARE, day)),
+        "variant": (build_row_id("var", 9, day, ROWS // 2),),
+        "product": (build_row_id("prod", 9, day, ROWS // 5),),
+        "source": (build_row_id("src", 0, day), build_row_id("src", RARE_NUMBER, day)),
         "updated_since": tuple((today - timedelta(hours=hours)).isoformat() for hours in (24 * 100, 36, 6, -24)),
     }
     return known.get(f"{operation} {filter}") or known[filter]
 
 
 def _many(day: date, kind: str, of: int) -> str:
-    return ",".join(made_id(kind, number, day, of) for number in range(100))
+    return ",".join(build_row_id(kind, number, day, of) for number in range(100))
 
 
 @dataclass
@@ -140,13 +140,13 @@ async def _filled(folder: Path) -> AsyncIterator[Ground]:
         serving(folder, JOINERY_DATABASE_URL=address) as world,
         await connect(address, "filling") as owner,
     ):
-        await make_past_days(owner, today.date())
+        await create_past_partitions(owner, today.date())
         tenant = await _organisation(world.dependencies, owner, CATALOGUE, ROWS, today)
         for number in range(1, OTHERS):
             await _organisation(world.dependencies, owner, f"cat_x{number:021d}", FEW, today)
         await owner.execute("VACUUM ANALYZE")
         async with world.dependencies[UnitOfWork].begin(tenant, AuditContext(Actor("service", "tests"), "tests")) as tx:
-            _, secret = await world.dependencies[AccessService].issue_key(tx, KeyRequest("plans"))
+            _, secret = await world.dependencies[AccessService].create_key(tx, KeyRequest("plans"))
         await owner.execute("SET ROLE joinery_app")
         scope = "SELECT set_config('joinery.org', %s, false), set_config('joinery.livemode', 't', false)"
         await owner.execute(scope, (tenant.org,))
@@ -157,7 +157,7 @@ async def _organisation(container: Dependencies, owner: Any, catalogue: str, row
     plan = await container[OrgRegistry].plan("max")
     organisation = builders.organisation(plan=plan, catalogues=(catalogue, catalogue + "t"))
     await container[OrgRegistry].create(organisation)
-    await fill(owner, organisation.id, catalogue, rows, today.date())
+    await insert_rows(owner, organisation.id, catalogue, rows, today.date())
     return Tenant(organisation.id, True)
 
 
@@ -181,7 +181,8 @@ def _queries(operation: Operation, today: datetime) -> Iterator[dict[str, str]]:
 async def _pages(ground: Ground, operation: Operation, query: Mapping[str, str]) -> None:
     """The first page, the next, and back from there."""
     path = target(
-        operation, {"src": made_id("src", 0, ground.today.date()), "whe": made_id("whe", 0, ground.today.date())}
+        operation,
+        {"src": build_row_id("src", 0, ground.today.date()), "whe": build_row_id("whe", 0, ground.today.date())},
     )
     way = "starting_after"
     cursor: str | None = None
@@ -197,19 +198,19 @@ async def _pages(ground: Ground, operation: Operation, query: Mapping[str, str])
 
 def faults(found: Mapping[str, Any], most: int, sorted_: int, whole: int = FEW) -> list[str]:
     """What of a plan that was carried out is not as a page of a list should be."""
-    told = []
+    messages = []
     looked = 0
     for node in nodes(found):
         rows = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         if "Relation Name" in node and node["Node Type"] != "Bitmap Index Scan":
             looked += rows
             if node["Node Type"] == "Seq Scan" and rows > whole:
-                told.append(f"all of {node['Relation Name']} is read")
+                messages.append(f"all of {node['Relation Name']} is read")
         if "Sort" in node["Node Type"]:
             given = sum(part["Actual Rows"] * part["Actual Loops"] for part in node["Plans"])
             if given > sorted_:
-                told.append(f"{given} rows are sorted by {node['Sort Key']}")
-    return [*told, f"{looked} rows are looked at"] if looked > most else told
+                messages.append(f"{given} rows are sorted by {node['Sort Key']}")
+    return [*messages, f"{looked} rows are looked at"] if looked > most else messages
 
 
 @pytest.mark.parametrize("operation", LISTS.values(), ids=LISTS)
@@ -221,7 +222,7 @@ async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeyp
         either_side = operation.id == "matching.list_pairs" and not {"variant", "product"}.isdisjoint(query)
         unordered = (
             either_side
-            or not {"updated_since", "id", "offer", *search.CODES}.isdisjoint(query)
+            or not {"updated_since", "id", "offer", *search_terms.CODE_FILTERS}.isdisjoint(query)
             or "," in query.get("variant", "")
         )
         by_days = operation.id == "request_logs.list"
@@ -233,13 +234,15 @@ async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeyp
                 seen.add((mode, statement, str(values)))
                 await ground.looking.execute(f"SET plan_cache_mode = {mode}".encode())
                 found = await plan(ground.looking, statement, values, "ANALYZE", "TIMING off")
-                most = LOOKED + ROUTINE + SORTED if narrow else ROUTINE
+                most = SCAN_LIMIT + ROUTINE + SORTED if narrow else ROUTINE
                 few, whole = LIMIT + 1, FEW
                 if by_days:
                     # days with few requests may be read whole and sorted; and the log has no index for what is asked of it seldom
-                    most, few, whole = (2 * LOOKED, LOOKED, LOOKED) if "custom" in mode else (ROWS, ROWS, LOOKED)
-                told = faults(found, most, SORTED if unordered else few, whole)
-                assert not told, (operation.id, query, mode, told, statement)
+                    most, few, whole = (
+                        (2 * SCAN_LIMIT, SCAN_LIMIT, SCAN_LIMIT) if "custom" in mode else (ROWS, ROWS, SCAN_LIMIT)
+                    )
+                messages = faults(found, most, SORTED if unordered else few, whole)
+                assert not messages, (operation.id, query, mode, messages, statement)
     assert seen
 
 
@@ -252,5 +255,5 @@ async def test_walking_through_a_table_would_be_noticed(ground: Ground) -> None:
         "SELECT id FROM offers WHERE org = %(org)s AND currency = 'eur' ORDER BY id LIMIT 6": "looked at",
         "SELECT count(*) FROM offers WHERE org = %(org)s AND price > 0": "is read",
     }.items():
-        told = faults(await plan(ground.looking, wrong, values, "ANALYZE"), ROUTINE, LIMIT + 1)
-        assert any(word in one for one in told), (wrong, told)
+        messages = faults(await plan(ground.looking, wrong, values, "ANALYZE"), ROUTINE, LIMIT + 1)
+        assert any(word in one for one in messages), (wrong, messages)

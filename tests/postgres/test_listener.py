@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.events import JsonEventRendering
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
 from domain.changes.model import FeedPosition
-from domain.changes.usecases.tailing import LogTailer
+from domain.changes.usecases.log_tailer import LogTailer
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -58,9 +58,9 @@ async def running(idle: float) -> AsyncIterator[Log]:
     """A follower on a database of its own."""
     async with database_alone("listener") as address:
         pool = Pool(address, size=4)
-        rendering = WireEventRendering()
-        tailer = LogTailer(PostgresEventReader(pool), rendering, PostgresSignals(pool), idle=idle)
-        uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), rendering)
+        rendering = JsonEventRendering()
+        tailer = LogTailer(PostgresEventReader(pool), rendering, PostgresSignals(pool), idle_seconds=idle)
+        uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), rendering)
         task = asyncio.create_task(tailer.run())
         try:
             async with asyncio.timeout(60):
@@ -71,13 +71,13 @@ async def running(idle: float) -> AsyncIterator[Log]:
             await pool.close()
 
 
-async def test_a_cut_listener_hears_again_and_misses_nothing() -> None:
-    async with running(idle=600) as log, log.tailer.follow(log.tenant, FeedPosition()) as following:
+async def test_a_cut_listener_reconnects_and_misses_nothing() -> None:
+    async with running(idle=600) as log, log.tailer.subscribe(log.tenant, FeedPosition()) as following:
         written, seen = [], []
 
         async def take() -> None:
             while len(seen) < len(written):
-                seen.extend(event.id for event in (await following.next()).events)
+                seen.extend(event.id for event in (await following.next_batch()).events)
 
         for name in ("joinery signals", "joinery", "joinery signals"):
             written += await log.write(2)
@@ -93,19 +93,19 @@ async def test_a_cut_listener_hears_again_and_misses_nothing() -> None:
         assert seen == written
 
 
-async def test_a_writer_held_open_is_not_heard_of_and_keeps_nobody_from_being_heard() -> None:
-    async with running(idle=600) as log, log.tailer.follow(log.tenant, FeedPosition()) as following:
+async def test_an_open_writer_is_not_notified_and_delays_no_other() -> None:
+    async with running(idle=600) as log, log.tailer.subscribe(log.tenant, FeedPosition()) as following:
         first = await log.write()
-        assert [event.id for event in (await following.next()).events] == first
+        assert [event.id for event in (await following.next_batch()).events] == first
         event = builders.event(new_id("src"))
         async with log.uow.begin(log.tenant, builders.CALL) as slow:
             await slow[EventLog].append([event])
             second = await log.write(2)
             seen: list[str] = []
             while len(seen) < 2:
-                seen += [event.id for event in (await following.next()).events]
+                seen += [event.id for event in (await following.next_batch()).events]
             assert seen == second
-            assert not (await following.next(timeout=0.3)).events
+            assert not (await following.next_batch(timeout=0.3)).events
             assert following.position.own.position == 3
-        assert [event.id for event in (await following.next()).events] == [event.id]
+        assert [event.id for event in (await following.next_batch()).events] == [event.id]
         assert following.position.own.position == 4

@@ -10,24 +10,24 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.events import JsonEventRendering
 from adapters.postgres import maintenance, partitions
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.maintenance import PostgresMaintenance, PostgresPurgeGuard
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
-from adapters.postgres.partitions import AHEAD, PARTITIONED, first_id
+from adapters.postgres.partitions import DAYS_AHEAD, PARTITIONED_TABLES, compute_first_id
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
 from domain.changes.model import FeedPosition
 from domain.events.ports import EventLog
-from domain.kernel.ids import encode, new_id, uuid7
+from domain.kernel.ids import build_uuid7, encode_base62, new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.retention import INBOUND_MESSAGES
 from domain.kernel.tenancy import Tenant
 from domain.mail.model import InboundMessage, MessageStatus
-from domain.webhooks.model import DeliveryFilter, SealedSecrets
+from domain.webhooks.model import DeliveryFilter, EncryptedSecrets
 from domain.webhooks.ports import WebhookStore
 from tests.postgres.databases import database_alone
 from tests.support import builders
@@ -58,7 +58,7 @@ async def made_store() -> AsyncIterator[Store]:
     """On a database of its own: partitions are everybody's."""
     async with database_alone("upkeep") as address:
         pool = Pool(address, size=2)
-        uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+        uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
         registry = PostgresOrgRegistry(pool)
         plan = await registry.plan("standard")
         assert plan is not None
@@ -71,7 +71,7 @@ async def made_store() -> AsyncIterator[Store]:
 
 def _id_of(day: date, milliseconds: int = 0, bits: int = 0) -> str:
     midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return f"dlv_{encode(uuid7(int(midnight.timestamp() * 1000) + milliseconds, bits))}"
+    return f"dlv_{encode_base62(build_uuid7(int(midnight.timestamp() * 1000) + milliseconds, bits))}"
 
 
 async def _deliver(store: Store, endpoint: str, *ids: str, status: str = "succeeded") -> None:
@@ -83,18 +83,18 @@ async def _deliver(store: Store, endpoint: str, *ids: str, status: str = "succee
 async def _endpoint(store: Store) -> str:
     endpoint = builders.endpoint()
     async with store.uow.begin(store.tenant, builders.CALL) as tx:
-        await tx[WebhookStore].add(endpoint, SealedSecrets(b"x"), FeedPosition())
+        await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"x"), FeedPosition())
     return endpoint.id
 
 
 async def test_a_day_begins_with_its_first_id() -> None:
     day = date(2026, 11, 20)
-    assert _id_of(day, -1, (1 << 74) - 1) < first_id("dlv", day) == _id_of(day)
-    assert first_id("dlv", TODAY) < new_id("dlv") < first_id("dlv", TODAY + timedelta(days=2))
+    assert _id_of(day, -1, (1 << 74) - 1) < compute_first_id("dlv", day) == _id_of(day)
+    assert compute_first_id("dlv", TODAY) < new_id("dlv") < compute_first_id("dlv", TODAY + timedelta(days=2))
 
 
-async def test_deliveries_lie_in_the_day_of_their_ids(store: Store) -> None:
-    await store.maintenance.partitions(TODAY)
+async def test_deliveries_are_stored_in_the_partition_of_their_ids_day(store: Store) -> None:
+    await store.maintenance.maintain_partitions(TODAY)
     endpoint = await _endpoint(store)
     tomorrow = TODAY + timedelta(days=1)
     await _deliver(
@@ -105,19 +105,19 @@ async def test_deliveries_lie_in_the_day_of_their_ids(store: Store) -> None:
     assert await store.places("webhook_deliveries") == {
         names[0]: 1, names[1]: 2, names[2]: 1, "webhook_deliveries_default": 1,
     }  # fmt: skip
-    async with store.uow.read(store.tenant) as tx:
-        page = await tx[WebhookStore].deliveries(DeliveryFilter(endpoint=endpoint), PageRequest())
+    async with store.uow.begin_reading(store.tenant) as tx:
+        page = await tx[WebhookStore].list_deliveries(DeliveryFilter(endpoint=endpoint), PageRequest())
     assert len(page.items) == 5
 
 
 async def test_old_days_of_deliveries_are_dropped(store: Store) -> None:
     begun = TODAY - timedelta(days=40)
-    await store.maintenance.partitions(begun)
+    await store.maintenance.maintain_partitions(begun)
     endpoint = await _endpoint(store)
-    days = [begun + timedelta(days=ahead) for ahead in range(1, AHEAD + 1)]
+    days = [begun + timedelta(days=ahead) for ahead in range(1, DAYS_AHEAD + 1)]
     await _deliver(store, endpoint, *(_id_of(day, 5) for day in days), _id_of(begun - timedelta(days=9)))
-    kept = PARTITIONED["webhook_deliveries"].kept
-    await store.maintenance.partitions(days[1] + timedelta(days=kept))
+    kept = PARTITIONED_TABLES["webhook_deliveries"].days_kept
+    await store.maintenance.maintain_partitions(days[1] + timedelta(days=kept))
     assert await store.places("webhook_deliveries") == {
         f"webhook_deliveries_{days[1]:%Y%m%d}": 1, f"webhook_deliveries_{days[2]:%Y%m%d}": 1,
     }  # fmt: skip
@@ -125,7 +125,7 @@ async def test_old_days_of_deliveries_are_dropped(store: Store) -> None:
 
 async def test_the_floor_rises_with_the_events_that_are_dropped(store: Store) -> None:
     begun = TODAY - timedelta(days=50)
-    await store.maintenance.partitions(begun)
+    await store.maintenance.maintain_partitions(begun)
     reader = PostgresEventReader(store.pool)
     days = [begun, *(begun + timedelta(days=ahead) for ahead in (1, 2, 3))]
     for day in days:
@@ -135,16 +135,16 @@ async def test_the_floor_rises_with_the_events_that_are_dropped(store: Store) ->
         await store.owner.execute("UPDATE events SET time = %s WHERE time > now() - interval '1 day'", (noon,))
     cursor = await store.owner.execute("SELECT position FROM events ORDER BY position")
     positions = [row[0] for row in await cursor.fetchall()]
-    assert (await reader.bounds([store.tenant]))[store.tenant].low == 0
-    await store.maintenance.partitions(days[1] + timedelta(days=PARTITIONED["events"].kept))
-    assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[1], (
+    assert (await reader.query_bounds([store.tenant]))[store.tenant].low == 0
+    await store.maintenance.maintain_partitions(days[1] + timedelta(days=PARTITIONED_TABLES["events"].days_kept))
+    assert (await reader.query_bounds([store.tenant]))[store.tenant].low == positions[1], (
         "what the default partition had of older days is gone"
     )
-    await store.maintenance.partitions(days[3] + timedelta(days=PARTITIONED["events"].kept))
-    assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[5]
+    await store.maintenance.maintain_partitions(days[3] + timedelta(days=PARTITIONED_TABLES["events"].days_kept))
+    assert (await reader.query_bounds([store.tenant]))[store.tenant].low == positions[5]
     assert await store.places("events") == {f"events_{days[3]:%Y%m%d}": 2}
-    await store.maintenance.partitions(days[3] + timedelta(days=PARTITIONED["events"].kept))
-    assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[5]
+    await store.maintenance.maintain_partitions(days[3] + timedelta(days=PARTITIONED_TABLES["events"].days_kept))
+    assert (await reader.query_bounds([store.tenant]))[store.tenant].low == positions[5]
 
 
 async def test_plans_keep_deliveries_for_less_long(store: Store) -> None:
@@ -168,7 +168,7 @@ async def test_plans_keep_deliveries_for_less_long(store: Store) -> None:
     }  # fmt: skip
 
 
-async def _tell(store: Store, number: int = 1) -> None:
+async def _append_events(store: Store, number: int = 1) -> None:
     async with store.uow.begin(store.tenant, builders.CALL) as tx:
         await tx[EventLog].append([builders.event(f"src_{n}") for n in range(number)])
 
@@ -197,17 +197,17 @@ def _named(table: str, first: date, last: date) -> set[str]:
 
 async def test_the_first_day_has_its_partition(store: Store) -> None:
     """Migrating makes it, before anything is written."""
-    for table in PARTITIONED:
+    for table in PARTITIONED_TABLES:
         assert await _partitions(store, table) == {f"{table}_default"} | _named(
-            table, TODAY, TODAY + timedelta(days=AHEAD)
+            table, TODAY, TODAY + timedelta(days=DAYS_AHEAD)
         )
-    await _tell(store)
+    await _append_events(store)
     assert await store.places("events") == {f"events_{TODAY:%Y%m%d}": 1}
 
 
 async def test_rows_of_a_day_without_a_partition_move_there(store: Store) -> None:
     late = TODAY + timedelta(days=20)
-    await _tell(store, 3)
+    await _append_events(store, 3)
     await _redate(store, late + timedelta(days=1))
     endpoint = await _endpoint(store)
     await _deliver(store, endpoint, _id_of(late, 5), _id_of(late + timedelta(days=2), 5))
@@ -215,7 +215,7 @@ async def test_rows_of_a_day_without_a_partition_move_there(store: Store) -> Non
     assert (await store.places("events"), await store.places("request_logs")) == (
         {"events_default": 3}, {"request_logs_default": 4},
     )  # fmt: skip
-    await store.maintenance.partitions(late)
+    await store.maintenance.maintain_partitions(late)
     assert await store.places("events") == {f"events_{late + timedelta(days=1):%Y%m%d}": 3}
     assert await store.places("request_logs") == {f"request_logs_{late:%Y%m%d}": 4}
     assert await store.places("webhook_deliveries") == {
@@ -224,13 +224,13 @@ async def test_rows_of_a_day_without_a_partition_move_there(store: Store) -> Non
 
 
 async def test_too_many_of_them_stay_and_stop_nobody(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "MOST_MOVED", 3)
+    monkeypatch.setattr(partitions, "MAX_MOVED_ROWS", 3)
     late = TODAY + timedelta(days=20)
     await _logs(store, late, 4)
-    await store.maintenance.partitions(late)
+    await store.maintenance.maintain_partitions(late)
     assert await store.places("request_logs") == {"request_logs_default": 4}
     assert f"request_logs_{late:%Y%m%d}" not in await _partitions(store, "request_logs")
-    for table in PARTITIONED:
+    for table in PARTITIONED_TABLES:
         assert await _partitions(store, table) >= _named(table, late + timedelta(days=1), late + timedelta(days=3))
 
 
@@ -238,12 +238,14 @@ async def test_one_tables_trouble_does_not_stop_the_others(store: Store, caplog:
     day = TODAY + timedelta(days=20)
     await store.owner.execute(f"CREATE TABLE events_{day:%Y%m%d} (somebody text)".encode())
     old = TODAY - timedelta(days=500)
-    await store.maintenance.partitions(old)
-    await store.maintenance.partitions(day)
-    assert f"events_{day:%Y%m%d} could not be created" in caplog.text
-    for table in PARTITIONED:
-        assert not await _partitions(store, table) & _named(table, old, old + timedelta(days=AHEAD))
-        assert await _partitions(store, table) >= _named(table, day + timedelta(days=1), day + timedelta(days=AHEAD))
+    await store.maintenance.maintain_partitions(old)
+    await store.maintenance.maintain_partitions(day)
+    assert f"events_{day:%Y%m%d} not created" in caplog.text
+    for table in PARTITIONED_TABLES:
+        assert not await _partitions(store, table) & _named(table, old, old + timedelta(days=DAYS_AHEAD))
+        assert await _partitions(store, table) >= _named(
+            table, day + timedelta(days=1), day + timedelta(days=DAYS_AHEAD)
+        )
 
 
 async def test_days_are_those_of_utc(store: Store) -> None:
@@ -251,8 +253,8 @@ async def test_days_are_those_of_utc(store: Store) -> None:
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''America/New_York''', current_database()); END $$"
     )
     late = TODAY + timedelta(days=20)
-    await store.maintenance.partitions(late)
-    await _tell(store)
+    await store.maintenance.maintain_partitions(late)
+    await _append_events(store)
     await _redate(store, late, 1)
     assert await store.places("events") == {f"events_{late:%Y%m%d}": 1}
 
@@ -260,26 +262,26 @@ async def test_days_are_those_of_utc(store: Store) -> None:
 async def test_an_event_of_a_slow_clock_takes_nothing_along(store: Store) -> None:
     """One process was 29 days behind for a moment: what it wrote is not old, and nobody's place in the log expires."""
     begun = TODAY - timedelta(days=60)
-    for ahead in range(0, 40, AHEAD + 1):
-        await store.maintenance.partitions(begun + timedelta(days=ahead))
+    for ahead in range(0, 40, DAYS_AHEAD + 1):
+        await store.maintenance.maintain_partitions(begun + timedelta(days=ahead))
     for ahead in range(40):
-        await _tell(store, 5)
+        await _append_events(store, 5)
         await _redate(store, begun + timedelta(days=ahead))
         if ahead in (20, 39):
-            await _tell(store)
+            await _append_events(store)
             await _redate(store, begun + timedelta(days=3 if ahead == 39 else 25))  # behind, and ahead
     positions = await _positions(store)
     reader = PostgresEventReader(store.pool)
-    kept = PARTITIONED["events"].kept
-    await store.maintenance.partitions(begun + timedelta(days=5 + kept))
+    kept = PARTITIONED_TABLES["events"].days_kept
+    await store.maintenance.maintain_partitions(begun + timedelta(days=5 + kept))
     assert await _positions(store) == positions[25:]
-    assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[24]
+    assert (await reader.query_bounds([store.tenant]))[store.tenant].low == positions[24]
     assert (await store.places("events"))["events_default"] == 1, "its day is gone, it is not"
-    await store.maintenance.partitions(begun + timedelta(days=5 + kept))
+    await store.maintenance.maintain_partitions(begun + timedelta(days=5 + kept))
     assert await _positions(store) == positions[25:]
-    await store.maintenance.partitions(begun + timedelta(days=41 + kept))
+    await store.maintenance.maintain_partitions(begun + timedelta(days=41 + kept))
     assert await _positions(store) == []
-    assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[-1]
+    assert (await reader.query_bounds([store.tenant]))[store.tenant].low == positions[-1]
 
 
 @pytest.mark.parametrize("jump", [timedelta(days=-40), timedelta(days=40), timedelta(hours=25), timedelta(minutes=-2)])
@@ -291,20 +293,20 @@ async def test_nothing_is_dropped_when_the_clock_has_jumped(
     async def wrong(connection: object) -> date:
         return TODAY + timedelta(days=400)
 
-    await _tell(store)
+    await _append_events(store)
     guard = PostgresPurgeGuard(store.pool)
-    async with store.pool.owner() as link:
-        await link.connection.execute("UPDATE purges SET last_at = now() - %s", (jump,))
+    async with store.pool.connect_as_owner() as link:
+        await link.driver_connection.execute("UPDATE purges SET last_at = now() - %s", (jump,))
     try:
-        monkeypatch.setattr(maintenance, "server_day", wrong)
-        await store.maintenance.partitions()
+        monkeypatch.setattr(maintenance, "read_server_day", wrong)
+        await store.maintenance.maintain_partitions()
         assert len(await _positions(store)) == 1
         assert "purges are refused" in caplog.text
-        assert (await guard.state()).refused and not await guard.claim() and guard.refuses
+        assert (await guard.read_state()).is_refused and not await guard.begin_purge() and guard.is_refusing
     finally:
-        await guard.confirm()
-    assert await guard.claim() and not guard.refuses
-    assert not (await guard.state()).refused
+        await guard.confirm_clock()
+    assert await guard.begin_purge() and not guard.is_refusing
+    assert not (await guard.read_state()).is_refused
 
 
 async def _logs(store: Store, day: date, number: int, tenant: Tenant | None = None) -> None:
@@ -315,15 +317,15 @@ async def _logs(store: Store, day: date, number: int, tenant: Tenant | None = No
 
 async def test_plans_keep_request_logs_for_less_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """In batches, of those organisations alone, and over the default partition, too."""
-    monkeypatch.setattr(partitions, "BATCH", 4)
-    monkeypatch.setattr(maintenance, "BATCH", 4)
+    monkeypatch.setattr(partitions, "MAX_ROWS_PER_DELETION", 4)
+    monkeypatch.setattr(maintenance, "MAX_ROWS_PER_DELETION", 4)
     registry = PostgresOrgRegistry(store.pool)
     longest = await registry.plan("max")
     assert longest is not None and longest.request_log_days == 90
     other = builders.organisation(plan=longest)
     await registry.create(other)
     theirs = Tenant(other.id, True)
-    await store.maintenance.partitions(TODAY - timedelta(days=40))
+    await store.maintenance.maintain_partitions(TODAY - timedelta(days=40))
     for back in (60, 39, 31, 30, 29, 0):  # of the 39th day there is a partition
         await _logs(store, TODAY - timedelta(days=back), 9)
         await _logs(store, TODAY - timedelta(days=back), 2, theirs)
@@ -339,7 +341,7 @@ async def test_plans_keep_request_logs_for_less_long(store: Store, monkeypatch: 
 
 async def test_what_is_not_to_go_is_not_read(store: Store) -> None:
     """Looking for what plans no longer keep costs steps of an index, however many rows there are."""
-    await store.maintenance.partitions(TODAY - timedelta(days=50))
+    await store.maintenance.maintain_partitions(TODAY - timedelta(days=50))
     day = TODAY - timedelta(days=50)
     registry = PostgresOrgRegistry(store.pool)
     longest = await registry.plan("max")
@@ -382,6 +384,6 @@ async def test_inbound_messages_go_by_their_age(store: Store) -> None:
         for message in made:
             await tx.store(InboundMessage).add(message)
     assert await store.maintenance.purge_inbound_messages() == 1
-    async with store.uow.read(store.tenant) as tx:
+    async with store.uow.begin_reading(store.tenant) as tx:
         left = (await tx.store(InboundMessage).page(PageRequest())).items
     assert {message.id for message in left} == {message.id for message in made[:2]}

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from adapters.wire.catalogue import WireRendering
-from domain.catalogue.laying import Laid
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from domain.catalogue.merged_statements import compute_view
+from domain.catalogue.merged_view import MergedView
 from domain.catalogue.model import ProductFilter
-from domain.catalogue.overlay import shown
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.errors import Conflict
 from domain.kernel.paging import PageRequest
@@ -49,8 +49,8 @@ async def _merge(shop: Shop, number: int) -> None:
             if dice.random() < 0.6 and (two := any_two(dice, shop.products)) is not None:
                 await shop.merge(*two)
             else:
-                async with shop.uow.read(shop.tenant) as tx:
-                    page = await tx[MergeStore].matching(MergeFilter(status="applied"), PageRequest(limit=100))
+                async with shop.uow.begin_reading(shop.tenant) as tx:
+                    page = await tx[MergeStore].list_merges(MergeFilter(status="applied"), PageRequest(limit=100))
                 if page.items:
                     await shop.undo(dice.choice(page.items))
         except Conflict:
@@ -66,14 +66,16 @@ async def test_what_is_shown_follows_from_what_is_stated(backend: Backend) -> No
     await asyncio.gather(*(_write(shop, number) for number in range(3)), *(_merge(shop, number) for number in range(2)))
     ids = [product.id for product in shop.products]
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
-        tied = await tx[CatalogueStore].tied(ids, ids)
-        seen = shown(tied)
-        laid = Laid(tied.products, seen, tied.merged, tied.families())
-        page = await tx[CatalogueStore].products(ProductFilter(), PageRequest(limit=100))
+        tied = await tx[CatalogueStore].load_cluster(ids, ids)
+        seen = compute_view(tied)
+        merged = MergedView(tied.products, seen, tied.survivor_by_id, tied.map_merge_groups())
+        page = await tx[CatalogueStore].list_products(ProductFilter(), PageRequest(limit=100))
     documents = {one.id: one.body for one in page.items}
-    assert documents == {id: WireRendering().merged(product, laid) for id, product in seen.products.items()}
-    told = await shop.offers()
-    assert told == {
+    assert documents == {
+        id: JsonCatalogueRendering().render_merged_product(product, merged) for id, product in seen.products.items()
+    }
+    listed = await shop.offers()
+    assert listed == {
         offer.id: (variant.id, product.id)
         for product in seen.products.values()
         for variant in product.variants

@@ -5,13 +5,13 @@ import asyncio
 import psycopg
 import pytest
 
-from adapters.postgres import migrate
-from adapters.postgres.migrate import (
-    OLDEST,
+from adapters.postgres import schema_migrations
+from adapters.postgres.schema_migrations import (
+    FIRST_CHECKED_SCHEMA,
     MigrationError,
-    available,
-    number_of,
-    oldest_compatible,
+    find_oldest_schema,
+    load_migrations,
+    parse_schema_number,
     read_compatibility,
 )
 from tests.postgres.databases import fresh_database
@@ -20,13 +20,17 @@ NEXT = "9001_next"
 
 
 def _with(monkeypatch: pytest.MonkeyPatch, *scripts: tuple[str, str]) -> None:
-    monkeypatch.setattr(migrate, "available", lambda known=available(): [*known, *scripts])
+    monkeypatch.setattr(schema_migrations, "load_migrations", lambda known=load_migrations(): [*known, *scripts])
 
 
 def test_every_migration_leaves_the_last_release_working() -> None:
     """Contract a release after expanding: raise this with the release that no longer needs what goes."""
-    assert {name: oldest_compatible(name, script) for name, script in available() if number_of(name) > OLDEST} == {
-        name: OLDEST for name, _ in available() if number_of(name) > OLDEST
+    assert {
+        name: find_oldest_schema(name, script)
+        for name, script in load_migrations()
+        if parse_schema_number(name) > FIRST_CHECKED_SCHEMA
+    } == {
+        name: FIRST_CHECKED_SCHEMA for name, _ in load_migrations() if parse_schema_number(name) > FIRST_CHECKED_SCHEMA
     }
 
 
@@ -34,7 +38,7 @@ def test_an_index_is_made_outside_a_transaction(monkeypatch: pytest.MonkeyPatch)
     address = asyncio.run(fresh_database("migrating_index"))
     script = "-- transaction: none\nDROP INDEX CONCURRENTLY IF EXISTS next;\nCREATE INDEX CONCURRENTLY next ON users (created_at);\n"
     _with(monkeypatch, (NEXT, script))
-    assert asyncio.run(migrate.migrate(address)) == [NEXT]
+    assert asyncio.run(schema_migrations.migrate(address)) == [NEXT]
     with psycopg.connect(address) as owner:
         assert owner.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'next'::regclass").fetchone() == (
             True,
@@ -45,53 +49,53 @@ def test_a_migration_must_declare_that_it_needs_no_transaction(monkeypatch: pyte
     address = asyncio.run(fresh_database("migrating_undeclared"))
     _with(monkeypatch, (NEXT, "CREATE INDEX CONCURRENTLY next ON users (created_at);\n"))
     with pytest.raises(MigrationError, match="transaction: none"):
-        asyncio.run(migrate.migrate(address))
-    assert asyncio.run(migrate.list_pending(address)) == [NEXT]
+        asyncio.run(schema_migrations.migrate(address))
+    assert asyncio.run(schema_migrations.list_pending_migrations(address)) == [NEXT]
 
 
 def test_what_was_applied_before_a_failure_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(fresh_database("migrating_failure"))
     _with(monkeypatch, (NEXT, "CREATE TABLE made (a integer)"), ("9002_broken", "SELECT 1 / 0"))
     with pytest.raises(psycopg.errors.DivisionByZero):
-        asyncio.run(migrate.migrate(address))
+        asyncio.run(schema_migrations.migrate(address))
     assert NEXT in (found := asyncio.run(read_compatibility(address))).names and "9002_broken" not in found.names
 
 
 def test_what_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(fresh_database("migrating_plan"))
-    assert asyncio.run(migrate.list_pending(address)) == []
+    assert asyncio.run(schema_migrations.list_pending_migrations(address)) == []
     _with(monkeypatch, (NEXT, "SELECT 1"))
-    assert asyncio.run(migrate.list_pending(address)) == [NEXT]
+    assert asyncio.run(schema_migrations.list_pending_migrations(address)) == [NEXT]
 
 
 def test_a_table_that_stays_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(fresh_database("migrating_busy"))
     _with(monkeypatch, (NEXT, "ALTER TABLE users ADD COLUMN next text"))
-    monkeypatch.setattr(migrate, "ATTEMPTS", 1)
+    monkeypatch.setattr(schema_migrations, "LOCK_ATTEMPTS", 1)
     with psycopg.connect(address) as holder:
         holder.execute("SELECT count(*) FROM users")
-        with pytest.raises(MigrationError, match="stayed locked"):
-            asyncio.run(migrate.migrate(address))
-    assert asyncio.run(migrate.migrate(address)) == [NEXT]
+        with pytest.raises(MigrationError, match="was locked by other sessions"):
+            asyncio.run(schema_migrations.migrate(address))
+    assert asyncio.run(schema_migrations.migrate(address)) == [NEXT]
 
 
 def test_a_contracting_migration_shuts_earlier_releases_out(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(fresh_database("migrating_contract"))
     with monkeypatch.context() as later:
         _with(later, (NEXT, "-- oldest-compatible: 9001\nSELECT 1"))
-        assert asyncio.run(migrate.migrate(address)) == [NEXT]
-        assert asyncio.run(read_compatibility(address)).fault() is None
+        assert asyncio.run(schema_migrations.migrate(address)) == [NEXT]
+        assert asyncio.run(read_compatibility(address)).find_incompatibility() is None
     found = asyncio.run(read_compatibility(address))
-    assert found.oldest == 9001 and "newer release" in str(found.fault())
+    assert found.oldest_schema == 9001 and "newer release" in str(found.find_incompatibility())
     with pytest.raises(MigrationError, match="Use a newer release"):
-        asyncio.run(migrate.migrate(address))
+        asyncio.run(schema_migrations.migrate(address))
 
 
 def test_an_expanding_migration_leaves_them_working(monkeypatch: pytest.MonkeyPatch) -> None:
     address = asyncio.run(fresh_database("migrating_expand"))
     with monkeypatch.context() as later:
         _with(later, (NEXT, "ALTER TABLE users ADD COLUMN next text"))
-        asyncio.run(migrate.migrate(address))
+        asyncio.run(schema_migrations.migrate(address))
     found = asyncio.run(read_compatibility(address))
-    assert (found.fault(), found.unknown()) == (None, [NEXT])
-    assert asyncio.run(migrate.migrate(address)) == []
+    assert (found.find_incompatibility(), found.list_unknown_migrations()) == (None, [NEXT])
+    assert asyncio.run(schema_migrations.migrate(address)) == []

@@ -5,12 +5,12 @@ import asyncio
 import psycopg
 import pytest
 
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.events import JsonEventRendering
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
-from domain.changes.model import BEGINNING, EventFilter, View
+from domain.changes.model import BEGINNING, EventFilter, LogView
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
@@ -37,7 +37,7 @@ async def test_what_was_noted_before_a_restore_is_noted_again() -> None:
     """Its connections were cut: what they remembered is gone with them, and nothing that is appended now is overlooked."""
     async with database_alone("noted") as address:
         pool = Pool(address, size=1)
-        uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+        uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
         reader = PostgresEventReader(pool)
         try:
             for _ in range(2):
@@ -51,8 +51,8 @@ async def test_what_was_noted_before_a_restore_is_noted_again() -> None:
                         made.append(await _append(uow))
                     except Exception:  # the pool finds out that its connections are gone
                         await asyncio.sleep(0.05)
-            bounds = (await reader.bounds([TENANT]))[TENANT]
-            page = await reader.page(View.own(TENANT), BEGINNING, bounds.end, 10, WANTED)
+            bounds = (await reader.query_bounds([TENANT]))[TENANT]
+            page = await reader.read_page(LogView.own(TENANT), BEGINNING, bounds.end, 10, WANTED)
             assert [event.id for event in page.events] == made
         finally:
             await pool.close()
@@ -62,7 +62,7 @@ async def test_a_connection_notes_a_type_once_in_a_block() -> None:
     """A row for each of hundreds of events, and no statement for the others."""
     async with database_alone("noting") as address:
         pool = Pool(address, size=1)
-        uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+        uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
         try:
             for _ in range(600):
                 await _append(uow)

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.events import JsonEventRendering
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
@@ -27,7 +27,7 @@ async def loaded() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str]]:
     async with database_alone("plans") as address:
         pool = Pool(address, size=2)
         try:
-            uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+            uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
             registry = PostgresOrgRegistry(pool)
             organisation = builders.organisation(plan=await registry.plan("standard"))
             await registry.create(organisation)
@@ -46,9 +46,9 @@ async def loaded() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str]]:
 @pytest.mark.parametrize("stream", ["catalogue", "stock"])
 async def test_what_is_stated_is_found_without_walking_everything(stream: str) -> None:
     """The shrink guard asks this for each chunk: joined the wrong way round it takes the third power of the rows."""
-    async with loaded() as (uow, tenant, source), uow.read(tenant) as tx:
+    async with loaded() as (uow, tenant, source), uow.begin_reading(tenant) as tx:
         keys = [f"P{n}" + ("" if stream == "catalogue" else "-0") for n in range(0, PRODUCTS, 2)]
         async with asyncio.timeout(5):
             for _ in range(6):
-                found = await tx[CatalogueStore].stated_of(source, stream, keys)
+                found = await tx[CatalogueStore].find_stated_offers(source, stream, keys)
         assert len(found) == (len(keys) * VARIANTS if stream == "catalogue" else 0)

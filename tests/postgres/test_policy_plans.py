@@ -41,18 +41,18 @@ def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
 async def test_a_page_walks_the_index(address: str, mode: str) -> None:
     pool = Pool(address, size=1)
     try:
-        async with pool.tenant(Tenant("org_1", True)) as link:
-            await link.connection.execute(f"SET plan_cache_mode = {mode}".encode())
-            await link.connection.execute(
+        async with pool.connect_to_tenant(Tenant("org_1", True)) as link:
+            await link.driver_connection.execute(f"SET plan_cache_mode = {mode}".encode())
+            await link.driver_connection.execute(
                 f"PREPARE page AS {_PAGE.replace('%s', '$1', 1).replace('%s', '$2')}".encode()
             )
-            cursor = await link.connection.execute("EXPLAIN (FORMAT json) EXECUTE page ('org_1', true)")
+            cursor = await link.driver_connection.execute("EXPLAIN (FORMAT json) EXECUTE page ('org_1', true)")
             row = await cursor.fetchone()
     finally:
         await pool.close()
     assert row is not None
-    [told] = json.loads(row[0]) if isinstance(row[0], str) else row[0]
-    nodes = _nodes(told["Plan"])
+    [explained] = json.loads(row[0]) if isinstance(row[0], str) else row[0]
+    nodes = _nodes(explained["Plan"])
     assert not [node for node in nodes if node.get("Parent Relationship") in ("InitPlan", "SubPlan")]
     [scan] = [node for node in nodes if "Scan" in node["Node Type"]]
     assert scan["Node Type"].startswith("Index") and "org" in scan["Index Cond"]

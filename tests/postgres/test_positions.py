@@ -9,11 +9,11 @@ import pytest
 
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
-from domain.changes.model import ALL, OPEN_END, View
+from domain.changes.model import ALL, OPEN_END, LogView
 from domain.changes.ports import EventReader
 from domain.events.model import LogPosition
 from domain.events.ports import EventLog
-from domain.kernel.resource import changed
+from domain.kernel.resource import with_changes
 from domain.kernel.tenancy import Tenant
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
@@ -45,11 +45,11 @@ class Writers:
         dice, clock = random.Random(seed), asyncio.get_running_loop().time
         while clock() < until:
             try:
-                told = await self._once(dice)
+                count = await self._once(dice)
             except RolledBack:
                 self.undone += 1
             else:
-                self.committed += told
+                self.committed += count
 
     async def _once(self, dice: random.Random) -> int:
         count = dice.choice((1, 1, 1, 3, 60))
@@ -58,7 +58,7 @@ class Writers:
             assert source is not None
             events = []
             for _ in range(count):
-                source = changed(source, tx.now)
+                source = with_changes(source, tx.now)
                 events.append(builders.event(source.id, version=source.version))
             await tx[SourceStore].save(source)
             await tx[EventLog].append(events)
@@ -81,7 +81,7 @@ class Witness:
         async with await psycopg.AsyncConnection.connect(self._address, autocommit=True) as connection:
             while True:
                 last = writing.done()
-                bounds = (await self._events.bounds([self._log]))[self._log]
+                bounds = (await self._events.query_bounds([self._log]))[self._log]
                 assert bounds.last >= reached
                 epochs |= {bounds.epoch} if bounds.epoch else set()
                 cursor = await connection.execute(
@@ -165,7 +165,7 @@ async def test_a_writer_that_is_about_to_commit_holds_up_its_own_log_alone() -> 
             async with asyncio.timeout(20):
                 for log in (other, Tenant(tenant.org, False)):
                     await _append(backend, log)
-                assert (await backend.events.bounds([tenant]))[tenant].last == 1, "reading waits for nobody"
+                assert (await backend.events.query_bounds([tenant]))[tenant].last == 1, "reading waits for nobody"
             waiting = asyncio.create_task(_append(backend, tenant))
             await asyncio.sleep(0.3)
             assert not waiting.done()
@@ -209,9 +209,9 @@ async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> Non
         try:
             async with await psycopg.AsyncConnection.connect(address) as writer:
                 await writer.execute("INSERT INTO event_logs (org, livemode, epoch, last) VALUES ('org_1', true, 7, 1)")
-                assert (await reader.bounds([log]))[log].last == 0
+                assert (await reader.query_bounds([log]))[log].last == 0
                 await writer.commit()
-            assert (await reader.bounds([log]))[log].last == 1
+            assert (await reader.query_bounds([log]))[log].last == 1
         finally:
             await pool.close()
 
@@ -231,8 +231,8 @@ async def test_who_stands_behind_an_event_of_a_wrong_clock_hears_what_follows() 
                 await owner.execute(
                     f"UPDATE {table} SET time = time + interval '3 days' WHERE org = %s".encode(), (log.org,)
                 )
-        ahead = (await backend.events.bounds([log]))[log].end
+        ahead = (await backend.events.query_bounds([log]))[log].end
         await _append(backend, log)
-        page = await backend.events.page(View.own(log), ahead, LogPosition(position=OPEN_END), 10, ALL)
+        page = await backend.events.read_page(LogView.own(log), ahead, LogPosition(position=OPEN_END), 10, ALL)
         assert [event.position for event in page.events] == [2]
         assert ahead.time is not None and page.events[0].time >= ahead.time

@@ -13,9 +13,9 @@ from psycopg import errors, sql
 
 from adapters.postgres.locks import PostgresShards
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.migrate import available, migrate, read_compatibility
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, SYSTEM
+from adapters.postgres.schema_migrations import load_migrations, migrate, read_compatibility
 from domain.kernel.tenancy import Tenant
 from ports.maintenance import Maintenance
 from tests.postgres.databases import database_alone
@@ -175,7 +175,7 @@ async def address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
         pytest.skip("there is no server at hand")
     async with database_alone("rights", await database(request.param)) as made:
         pool = Pool(made, size=1)
-        await PostgresMaintenance(pool).partitions()
+        await PostgresMaintenance(pool).maintain_partitions()
         await pool.close()
         yield made
 
@@ -243,7 +243,7 @@ async def test_what_processes_may_not(address: str, role: str) -> None:
                 await connection.execute(statement.encode())
 
 
-async def test_migrating_again_takes_back_what_was_given_since(address: str) -> None:
+async def test_migrating_again_revokes_privileges_granted_since(address: str) -> None:
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute(f"GRANT ALL ON plans, schema_migrations, events_default TO {APP}, {SYSTEM}".encode())
         await owner.execute("GRANT SELECT ON sources TO PUBLIC; GRANT CREATE ON SCHEMA public TO PUBLIC")
@@ -275,7 +275,7 @@ async def test_what_spans_tenants_sees_them_all(address: str) -> None:
     pool = Pool(address, size=1)
     try:
         for scope in (None, Tenant("org_1", True), None, Tenant("org_2", False)):
-            async with pool.coordinator() if scope is None else pool.tenant(scope) as link:
+            async with pool.connect_to_coordinator() if scope is None else pool.connect_to_tenant(scope) as link:
                 cursor = await link.cursor.execute("SELECT id FROM organisations ORDER BY id")
                 found = [id for (id,) in await cursor.fetchall()]
                 assert found == (["org_1", "org_2"] if scope is None else [scope.org])
@@ -324,10 +324,10 @@ async def test_databases_of_any_name(name: str, tmp_path: Path) -> None:
             assert (
                 await migrate(address)
                 == (await read_compatibility(address)).names
-                == [known for known, _ in available()]
+                == [known for known, _ in load_migrations()]
             )
             async with serving(tmp_path, JOINERY_DATABASE_URL=address) as world:
-                await world.dependencies[Maintenance].partitions()
+                await world.dependencies[Maintenance].maintain_partitions()
                 organisation = await world.organisation()
                 client = await world.client(Tenant(organisation.id, True))
                 made = await client.post("/v1/sources", {"name": "S", "kind": "push"}, idempotency_key="source-1")

@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from adapters.postgres.catalogue_query import FILTERS, list_sql
-from adapters.postgres.stores import _select_lines, rendered
+from adapters.postgres.catalogue_query import FILTERS, build_list_statement
+from adapters.postgres.stores import _select_lines, render_statement
 from domain.kernel.paging import Filter, PageRequest
 from domain.sources.ports import SourceStore
 from tests.support import builders
@@ -16,7 +16,8 @@ from tests.support.postgres import database, postgres_backend
 
 PAGES = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True), PageRequest(2, None, True))
 PARAMS = {
-    "org": "org_1", "livemode": True, "page_key": "a", "updated_since": "2026-11-20", "code": "x", "share": 1000,
+    "org": "org_1", "livemode": True, "page_key": "a", "updated_since": "2026-11-20", "code": "x",
+    "max_document_bytes": 1000, "max_data_bytes": 1000,
     **dict.fromkeys(("id", "offer", "external_id", "gtin"), "[]"), "sku": "{}", "mpn": "{}",
     **dict.fromkeys(("status", "brand", "category", "availability", "source", "product", "word0"), "x"), "variant": "[]",
 }  # fmt: skip
@@ -24,15 +25,15 @@ PARAMS = {
 
 def test_optional_lines() -> None:
     statement = "-- a remark\nSELECT 1\n    AND a --? a\n    AND b --? a b\nLIMIT {limit}"
-    assert rendered(statement, frozenset(), 3) == "SELECT 1\nLIMIT 3"
-    assert rendered(statement, frozenset({"a"}), 3) == "SELECT 1\n    AND a\nLIMIT 3"
-    assert rendered(statement, frozenset({"a", "b"}), 3) == "SELECT 1\n    AND a\n    AND b\nLIMIT 3"
+    assert render_statement(statement, frozenset(), 3) == "SELECT 1\nLIMIT 3"
+    assert render_statement(statement, frozenset({"a"}), 3) == "SELECT 1\n    AND a\nLIMIT 3"
+    assert render_statement(statement, frozenset({"a", "b"}), 3) == "SELECT 1\n    AND a\n    AND b\nLIMIT 3"
 
 
 def test_clients_cannot_fill_the_memory_with_choices() -> None:
     statement = "SELECT 1 -- --? a\nLIMIT {limit}"
     for limit in range(1000):
-        rendered(statement, frozenset({"a"}), limit)
+        render_statement(statement, frozenset({"a"}), limit)
     assert _select_lines.cache_info().maxsize is not None
     assert _select_lines.cache_info().currsize <= _select_lines.cache_info().maxsize
 
@@ -45,7 +46,7 @@ async def test_a_filter_without_a_column_is_refused() -> None:
         source = builders.source()
         async with backend.uow.begin(tenant, builders.CALL) as tx:
             await tx[SourceStore].add(source)
-            await tx[SourceStore].seal(source.id, b"sealed")
+            await tx[SourceStore].save_encrypted_credentials(source.id, b"sealed")
             assert [row.id for row in (await tx[SourceStore].page(PageRequest(), kind(None, True))).items] == [
                 source.id
             ]
@@ -62,6 +63,6 @@ async def test_every_combination_is_a_statement(name: str) -> None:
             for filters in combinations(FILTERS[name], number):
                 for page_request in PAGES:
                     words = ("word0",) if "q" in filters else ()
-                    sql = list_sql(name, (*filters, *words), page_request)
+                    sql = build_list_statement(name, (*filters, *words), page_request)
                     assert "--?" not in sql and "{" not in sql
                     await connection.execute(f"EXPLAIN {sql}".encode(), PARAMS)

@@ -10,10 +10,10 @@ from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
 from adapters.postgres import privileges
-from adapters.postgres.migrate import MigrationError, PostgresSchemaCheck, migrate
-from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.nodes.connections import connect
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.privileges import APP, OPERATOR, SYSTEM, missing_grants
+from adapters.postgres.privileges import APP, OPERATOR, SYSTEM, list_missing_grants
+from adapters.postgres.schema_migrations import MigrationError, PostgresSchemaCheck, migrate
 from entrypoints.cli.main import main
 from tests.flows.feeds import record
 from tests.flows.stage import Stage, eventually
@@ -83,7 +83,7 @@ def test_an_owner_that_administers_the_roles_works_as_them() -> None:
             connection.execute(sql.SQL(statement).format(own))
 
 
-def test_a_login_without_privileges_is_told_what_to_grant() -> None:
+def test_a_login_without_privileges_learns_what_to_grant() -> None:
     owner = asyncio.run(fresh_database("ungranted", migrated=False))
     login = "joinery_nobody"
     with psycopg.connect(owner, autocommit=True) as connection:
@@ -91,9 +91,9 @@ def test_a_login_without_privileges_is_told_what_to_grant() -> None:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(login)))
     with pytest.raises(MigrationError) as refused:
         asyncio.run(migrate(make_conninfo(owner, user=login)))
-    told = str(refused.value)
-    assert "GRANT CREATE, USAGE ON SCHEMA public" in told and login in told
-    statements = [line.strip() for line in told.splitlines()[1:]]
+    message = str(refused.value)
+    assert "GRANT CREATE, USAGE ON SCHEMA public" in message and login in message
+    statements = [line.strip() for line in message.splitlines()[1:]]
     with psycopg.connect(owner, autocommit=True) as connection:
         for statement in statements:
             connection.execute(statement.encode())
@@ -118,11 +118,11 @@ def test_commands_of_the_owner_are_refused_in_one_sentence(
     assert main(["org", "create", "--name", "Fjord", "--kind", "vendor"]) == 0
 
 
-def test_a_login_that_does_not_own_the_tables_is_told_to_migrate_as_their_owner(owned: Stage) -> None:
+def test_a_login_that_does_not_own_the_tables_must_migrate_as_their_owner(owned: Stage) -> None:
     with pytest.raises(MigrationError) as refused:
         asyncio.run(migrate(owned.env["JOINERY_DATABASE_URL"]))
-    told = str(refused.value)
-    assert "owner" in told and "JOINERY_MIGRATE_DATABASE_URL" in told and "GRANT" not in told
+    message = str(refused.value)
+    assert "owner" in message and "JOINERY_MIGRATE_DATABASE_URL" in message and "GRANT" not in message
 
 
 @pytest.fixture
@@ -144,14 +144,14 @@ def logins() -> Iterator[tuple[str, str]]:
             connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
 
 
-def test_an_owner_is_asked_for_the_operators_role_where_a_separate_login_needs_it(
+def test_an_owner_needs_the_operators_role_where_a_separate_login_needs_it(
     logins: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(privileges, "OPERATOR", "joinery_absent")
 
     async def missing() -> list[str]:
         async with await connect(logins[0], "tests") as connection:
-            return await missing_grants(connection)
+            return await list_missing_grants(connection)
 
     grants = asyncio.run(missing())
     assert 'GRANT joinery_absent TO "joinery_plain_run"' in grants and "CREATE ROLE joinery_absent NOLOGIN" in grants

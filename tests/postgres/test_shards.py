@@ -9,10 +9,10 @@ import pytest_asyncio
 
 from adapters.postgres.locks import PostgresShards
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
+from adapters.postgres.webhook_deliveries import PostgresDeliveryStore
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.ports import Progress
+from domain.webhooks.ports import DeliveryProgress
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.memory.clock import SystemClock
@@ -31,12 +31,12 @@ async def address() -> AsyncIterator[str]:
 async def test_fair_shares_and_take_over(address: str) -> None:
     pool = Pool(address)
     first, second = PostgresShards(pool, MANY), PostgresShards(pool, MANY)
-    assert await first.members() == 0
+    assert await first.count_workers() == 0
     assert await first.rebalance() == frozenset(range(MANY))
-    assert await second.members() == 1
+    assert await second.count_workers() == 1
     assert await second.rebalance() == frozenset()
     await first.rebalance()
-    surplus = await first.surplus()
+    surplus = await first.find_surplus()
     assert len(surplus) == MANY // 2
     await first.release(surplus)
     assert await second.rebalance() == surplus
@@ -51,19 +51,19 @@ async def test_fair_shares_and_take_over(address: str) -> None:
 async def test_whoever_lost_its_locks_records_nothing(address: str) -> None:
     pool = Pool(address)
     shards, others = PostgresShards(pool, MANY), PostgresShards(pool, MANY)
-    log = PostgresDeliveryLog(pool, shards, SystemClock())
-    told = Progress(deliveries=[(Tenant("org_1", True), builders.delivery("whe_1"))])
+    log = PostgresDeliveryStore(pool, shards, SystemClock())
+    progress = DeliveryProgress(deliveries=[(Tenant("org_1", True), builders.delivery("whe_1"))])
     await shards.rebalance()
-    await log.record(told)
+    await log.record_progress(progress)
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2"
         )
     with pytest.raises(LeaseLost):
-        await log.record(told)
+        await log.record_progress(progress)
     assert await others.rebalance() == frozenset(range(MANY))
     with pytest.raises(LeaseLost):
-        await log.record(told)
+        await log.record_progress(progress)
     await others.close()
     await shards.close()
     await pool.close()
@@ -73,12 +73,12 @@ async def test_a_failed_record_leaves_nothing_that_fails_the_next(address: str) 
     """What the transaction of the first attempt made (a staging table) is gone with it."""
     pool = Pool(address)
     shards = PostgresShards(pool, MANY)
-    log = PostgresDeliveryLog(pool, shards, SystemClock())
+    log = PostgresDeliveryStore(pool, shards, SystemClock())
     await shards.rebalance()
     broken = builders.delivery("whe_1", subject="a\0b")
     with pytest.raises(psycopg.Error):
-        await log.record(Progress(deliveries=[(Tenant("org_1", True), broken)]))
-    await log.record(Progress(deliveries=[(Tenant("org_1", True), builders.delivery("whe_1"))]))
+        await log.record_progress(DeliveryProgress(deliveries=[(Tenant("org_1", True), broken)]))
+    await log.record_progress(DeliveryProgress(deliveries=[(Tenant("org_1", True), builders.delivery("whe_1"))]))
     await shards.close()
     await pool.close()
 
@@ -86,14 +86,14 @@ async def test_a_failed_record_leaves_nothing_that_fails_the_next(address: str) 
 async def test_whoever_lost_everything_hears_of_it_before_holding_it_again(address: str) -> None:
     pool = Pool(address)
     shards = PostgresShards(pool, MANY)
-    log = PostgresDeliveryLog(pool, shards, SystemClock())
+    log = PostgresDeliveryStore(pool, shards, SystemClock())
     await shards.rebalance()
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2"
         )
     with pytest.raises(LeaseLost):
-        await log.record(Progress(deliveries=[(Tenant("org_1", True), builders.delivery("whe_1"))]))
+        await log.record_progress(DeliveryProgress(deliveries=[(Tenant("org_1", True), builders.delivery("whe_1"))]))
     with pytest.raises(LeaseLost):
         await shards.rebalance()
     assert await shards.rebalance() == frozenset(range(MANY))

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.postgres.catalogue_query import walked_along
-from adapters.postgres.nodes.connecting import connect
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.events import JsonEventRendering
+from adapters.postgres.catalogue_query import choose_scanned_filter
+from adapters.postgres.nodes.connections import connect
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
-from benchmarks.filling import CATEGORIES, GTIN, fill, made_id, make_past_days
+from benchmarks.generated_rows import CATEGORIES, GTIN, build_row_id, create_past_partitions, insert_rows
 from domain.catalogue.model import OfferFilter, ProductFilter
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.paging import Page, PageRequest
@@ -42,12 +42,12 @@ async def reading() -> AsyncIterator[Reading]:
             registry = PostgresOrgRegistry(pool)
             organisation = builders.organisation(plan=await registry.plan("max"))
             await registry.create(organisation)
-            await make_past_days(owner, NOW.date())
-            await fill(owner, organisation.id, organisation.catalogue(True), ROWS, NOW.date())
+            await create_past_partitions(owner, NOW.date())
+            await insert_rows(owner, organisation.id, organisation.get_catalogue_id(True), ROWS, NOW.date())
             await owner.execute("UPDATE webhook_deliveries SET status = 'failed' WHERE type = 'offer.changed'")
             await owner.execute("ANALYZE")
-            uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
-            yield lambda: uow.read(Tenant(organisation.id, True))
+            uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
+            yield lambda: uow.begin_reading(Tenant(organisation.id, True))
         finally:
             await pool.close()
 
@@ -70,10 +70,10 @@ async def _walked(
 
 @pytest.mark.parametrize("backwards", [False, True])
 async def test_offers_that_changed_long_ago_in_the_list(reading: Reading, backwards: bool) -> None:
-    wanted = [made_id("ofr", number, NOW.date(), ROWS) for number in range(ROWS // 10)]
+    wanted = [build_row_id("ofr", number, NOW.date(), ROWS) for number in range(ROWS // 10)]
     async with reading() as tx:
         found, short = await _walked(
-            lambda request: tx[CatalogueStore].offers(OfferFilter(updated_since=YESTERDAY), request),
+            lambda request: tx[CatalogueStore].list_offers(OfferFilter(updated_since=YESTERDAY), request),
             PageRequest(100, None, backwards),
             lambda line: line.offer.id,
         )
@@ -84,11 +84,13 @@ async def test_offers_that_changed_long_ago_in_the_list(reading: Reading, backwa
 async def test_products_with_a_term_and_a_column(reading: Reading) -> None:
     """Every product is of that category; of what is walked along each is looked up for the moment of its change."""
     products = ROWS // 5
-    wanted = [made_id("prod", number, NOW.date(), products) for number in reversed(range(products // 10))]
+    wanted = [build_row_id("prod", number, NOW.date(), products) for number in reversed(range(products // 10))]
     filter = ProductFilter(category=CATEGORIES[0], updated_since=YESTERDAY, status="active")
     async with reading() as tx:
         found, short = await _walked(
-            lambda request: tx[CatalogueStore].products(filter, request), PageRequest(100), lambda document: document.id
+            lambda request: tx[CatalogueStore].list_products(filter, request),
+            PageRequest(100),
+            lambda document: document.id,
         )
     active = [id for id in wanted if int(id[-14:]) % 20]
     assert found == active
@@ -103,39 +105,39 @@ async def test_codes_that_more_have_than_are_gathered(
     """Every fourth variant has the GTIN, every third the MPN: offers and products are walked past."""
     variants = [n for n in range(ROWS // 2) if n % 4 == 0 and (n % 3 == 0 or "mpn" not in codes)]
     assert len(variants) > (2_000 if "mpn" not in codes else 1_000)
-    offers = [made_id("ofr", n, NOW.date(), ROWS) for n in range(ROWS) if n // 2 in set(variants)]
+    offers = [build_row_id("ofr", n, NOW.date(), ROWS) for n in range(ROWS) if n // 2 in set(variants)]
     async with reading() as tx:
         found, _ = await _walked(
-            lambda request: tx[CatalogueStore].offers(OfferFilter(**codes), request),
+            lambda request: tx[CatalogueStore].list_offers(OfferFilter(**codes), request),
             PageRequest(100, None, backwards),
             lambda line: line.offer.id,
         )
         assert found == (offers if backwards else offers[::-1])
         found, _ = await _walked(
-            lambda request: tx[CatalogueStore].products(ProductFilter(gtin=[GTIN]), request),
+            lambda request: tx[CatalogueStore].list_products(ProductFilter(gtin=[GTIN]), request),
             PageRequest(100, None, backwards),
             lambda document: document.id,
         )
-    owners = sorted({made_id("prod", n * 2 // 5, NOW.date(), ROWS // 5) for n in range(0, ROWS // 2, 4)})
+    owners = sorted({build_row_id("prod", n * 2 // 5, NOW.date(), ROWS // 5) for n in range(0, ROWS // 2, 4)})
     assert found == (owners if backwards else owners[::-1])
 
 
 @pytest.mark.parametrize("backwards", [False, True])
 async def test_deliveries_of_a_status_and_a_type(reading: Reading, backwards: bool) -> None:
-    filter = DeliveryFilter(DeliveryStatus.FAILED, "source.blocked", None, made_id("whe", 0, NOW.date()))
+    filter = DeliveryFilter(DeliveryStatus.FAILED, "source.blocked", None, build_row_id("whe", 0, NOW.date()))
     async with reading() as tx:
         found, short = await _walked(
-            lambda request: tx[WebhookStore].deliveries(filter, request),
+            lambda request: tx[WebhookStore].list_deliveries(filter, request),
             PageRequest(20, None, backwards),
             lambda delivery: delivery.id,
         )
-    assert found == [made_id("dlv", 0, NOW.date(), ROWS)]
+    assert found == [build_row_id("dlv", 0, NOW.date(), ROWS)]
     assert short
 
 
 async def test_no_page_of_one_filter_is_short(reading: Reading) -> None:
     async def lines(tx: Tx, request: PageRequest) -> Page[Any]:
-        return await tx[CatalogueStore].offers(OfferFilter(availability="low_stock"), request)
+        return await tx[CatalogueStore].list_offers(OfferFilter(availability="low_stock"), request)
 
     async with reading() as tx:
         found, short = await _walked(lambda request: lines(tx, request), PageRequest(100), lambda line: line.offer.id)
@@ -165,4 +167,4 @@ async def test_no_page_of_one_filter_is_short(reading: Reading) -> None:
 async def test_the_rarest_filter_is_walked_along(
     name: str, filters: set[str], sizes: dict[str, int], walked: str
 ) -> None:
-    assert walked_along(name, filters, sizes) == walked
+    assert choose_scanned_filter(name, filters, sizes) == walked

@@ -1,4 +1,4 @@
-"""What the planner is told of tables: looked at anew when a good part has changed, and every organisation taken for the largest."""
+"""Statistics of tables for the planner: analysed again when a good part has changed, and every organisation counts as the largest."""
 
 import asyncio
 from typing import Any
@@ -7,9 +7,9 @@ import psycopg
 import pytest
 
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.nodes.connections import connect
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.partitions import make_days
+from adapters.postgres.partitions import create_partitions
 from tests.postgres.databases import database_alone
 
 pytestmark = pytest.mark.asyncio
@@ -35,20 +35,20 @@ async def _looked_at(owner: psycopg.AsyncConnection[Any], more_than: int) -> set
     return {name for (name,) in await (await owner.execute(_LOOKED, (more_than,))).fetchall()}
 
 
-async def test_only_what_has_changed_much_is_looked_at_anew() -> None:
+async def test_only_tables_with_many_changes_are_analysed_again() -> None:
     async with database_alone("statistics") as address, await connect(address, "test") as owner:
         pool = Pool(address, size=1)
         try:
             maintenance = PostgresMaintenance(pool)
             await owner.execute("ALTER TABLE offers SET (autovacuum_enabled = off)")
             await _add(owner, "first", 1000)
-            await maintenance.statistics()
+            await maintenance.update_statistics()
             assert {"offers", "products", "variants"} <= await _looked_at(owner, 0)
             await _add(owner, "few", 50)
-            await maintenance.statistics()
+            await maintenance.update_statistics()
             assert "offers" not in await _looked_at(owner, 1)
             await _add(owner, "many", 500)
-            await maintenance.statistics()
+            await maintenance.update_statistics()
             assert "offers" in await _looked_at(owner, 1)
         finally:
             await pool.close()
@@ -57,7 +57,7 @@ async def test_only_what_has_changed_much_is_looked_at_anew() -> None:
 async def test_plans_are_made_for_the_largest_organisation() -> None:
     """Of every tenant's table, those of days to come, too."""
     async with database_alone("largest") as address, await connect(address, "test") as owner:
-        await make_days(owner, (await _today(owner)))
+        await create_partitions(owner, (await _today(owner)))
         cursor = await owner.execute(
             "SELECT c.relname, a.attoptions FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org' "
             "WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace "

@@ -29,9 +29,9 @@ def _walked(plan: Any) -> set[str]:
 async def test_no_table_is_walked_through(name: str) -> None:
     pool = Pool(await database(), size=1)
     try:
-        async with pool.tenant(Tenant("org_1", True)) as link:
-            await link.connection.execute("SET enable_seqscan = off")
-            cursor = await link.connection.execute("EXPLAIN (FORMAT JSON) " + SQL[name], GIVEN)
+        async with pool.connect_to_tenant(Tenant("org_1", True)) as link:
+            await link.driver_connection.execute("SET enable_seqscan = off")
+            cursor = await link.driver_connection.execute("EXPLAIN (FORMAT JSON) " + SQL[name], GIVEN)
             row = await cursor.fetchone()
     finally:
         await pool.close()

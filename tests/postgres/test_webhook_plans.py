@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from adapters.postgres.stores import statements
+from adapters.postgres.stores import load_statements
 from tests.postgres.databases import database_alone
 
 pytestmark = pytest.mark.asyncio
@@ -37,7 +37,7 @@ def _scans(plan: Any) -> list[str]:
     ],
 )
 async def test_partial_indexes_serve_prepared_statements(area: str, name: str, count: int) -> None:
-    statement, names = statements(area)[name], []
+    statement, names = load_statements(area)[name], []
     for key in _VALUES:
         if f"%({key})s" in statement:
             names.append(key)

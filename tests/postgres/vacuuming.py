@@ -1,4 +1,4 @@
-"""Whether anybody holds vacuum back: rows are deleted, and VACUUM says how many it had to leave."""
+"""Whether anybody holds vacuum back: rows are deleted, and VACUUM reports how many it had to leave."""
 
 import asyncio
 import re
@@ -11,14 +11,14 @@ _LEFT = re.compile(r"(\d+) are dead but not yet removable")
 
 async def kept_back(owner: psycopg.AsyncConnection[Any]) -> int:
     """How many of 500 rows that were just deleted VACUUM must leave, because somebody may yet see them."""
-    said: list[str] = []
-    owner.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
+    notices: list[str] = []
+    owner.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
     await owner.execute("DROP TABLE IF EXISTS dead_rows; CREATE TABLE dead_rows AS SELECT generate_series(1, 500) AS n")
     await owner.execute("DELETE FROM dead_rows")
     for _ in range(10):  # the server's own helpers look at the database now and then, for moments
-        said.clear()
+        notices.clear()
         await owner.execute("VACUUM (VERBOSE) dead_rows")
-        [left] = [int(found[1]) for line in said for found in _LEFT.finditer(line)]
+        [left] = [int(found[1]) for line in notices for found in _LEFT.finditer(line)]
         if not left:
             break
         await asyncio.sleep(0.2)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from entrypoints.up.supervisor import UpOptions, run
+from entrypoints.up.supervisor import UpOptions, run_up
 
 API = """
 import http.server, os, signal
@@ -41,11 +41,11 @@ def children(kind: str) -> Mapping[str, Sequence[str]]:
 
 
 async def ready(env: Mapping[str, str]) -> None:
-    """Tell the test."""
+    """Notify the test."""
     print(f"READY {env['JOINERY_PORT']} {env['JOINERY_DATABASE_URL']} {env['JOINERY_REDIS_URL']}", flush=True)
 
 
 if __name__ == "__main__":
     data, port, kind = sys.argv[1:]
-    options = UpOptions(Path(data), int(port), on_ready=ready, children=lambda _: children(kind))
-    sys.exit(asyncio.run(run(options)))
+    options = UpOptions(Path(data), int(port), on_ready=ready, build_command_lines=lambda _: children(kind))
+    sys.exit(asyncio.run(run_up(options)))

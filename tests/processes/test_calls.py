@@ -9,59 +9,59 @@ import pytest
 import pytest_asyncio
 
 from adapters.processes.calls import CallLimits, ProcessCalls
-from ports.parsing import ParserEnded, ParserFailed
+from ports.parsing import ParserFailed, ParserTerminated
 from tests.support import parsers
 
 pytestmark = pytest.mark.asyncio
-LIMITS = CallLimits(cpu=1, wall=10.0, answer=1 << 20)
+LIMITS = CallLimits(cpu_seconds=1, max_seconds=10.0, max_result_bytes=1 << 20)
 
 
 @pytest_asyncio.fixture
 async def calls() -> AsyncIterator[ProcessCalls]:
     command = [sys.executable, "-m", "tests.support.parsers", str(os.getpid()), "512"]
-    made = ProcessCalls(command, most=2, limits=LIMITS, raises=(parsers.Unreadable,))
+    made = ProcessCalls(command, max_calls=2, limits=LIMITS, raises=(parsers.Unreadable,))
     yield made
     await made.close()
 
 
-async def test_values_go_there_and_back(calls: ProcessCalls) -> None:
+async def test_values_round_trip(calls: ProcessCalls) -> None:
     point = parsers.Point((1, 2), frozenset({"a"}), b"\0\xff", None)
     assert await calls(parsers.mirrored, point, 7) == parsers.Point((2, 1), frozenset({"a"}), b"\0\xff", "7")
 
 
-async def test_a_function_may_ask_its_caller(calls: ProcessCalls) -> None:
-    asked: list[str] = []
+async def test_a_function_may_call_back_its_caller(calls: ProcessCalls) -> None:
+    names: list[str] = []
 
     def answer(name: str) -> parsers.Point | None:
-        asked.append(name)
+        names.append(name)
         return parsers.Point((len(name), 0)) if name else None
 
-    assert await calls(parsers.asking, answer, ["ab", "", "c"]) == [2, -1, 1]
-    assert asked == ["ab", "", "c"]
+    assert await calls(parsers.querying, answer, ["ab", "", "c"]) == [2, -1, 1]
+    assert names == ["ab", "", "c"]
 
 
 async def test_declared_errors_are_raised_and_others_end_the_call(calls: ProcessCalls) -> None:
     with pytest.raises(parsers.Unreadable, match="why") as raised:
         await calls(parsers.failing, "declared")
     assert raised.value.detail == "more"
-    with pytest.raises(ParserEnded, match="ZeroDivisionError"):
+    with pytest.raises(ParserTerminated, match="ZeroDivisionError"):
         await calls(parsers.failing, "other")
     with pytest.raises(ParserFailed):
         await calls(parsers.failing, "system")
 
 
 @pytest.mark.parametrize("way", ["computing", "allocating", "crashing", "answering", "sleeping", "lying"])
-async def test_what_runs_wild_is_ended_alone(calls: ProcessCalls, way: str) -> None:
-    limits = CallLimits(cpu=1, wall=3.0 if way == "sleeping" else 20.0, answer=1 << 20)
+async def test_a_runaway_call_is_terminated_alone(calls: ProcessCalls, way: str) -> None:
+    limits = CallLimits(cpu_seconds=1, max_seconds=3.0 if way == "sleeping" else 20.0, max_result_bytes=1 << 20)
     calls._limits = limits
     wild = asyncio.create_task(calls(parsers.wild, way))
     assert await calls(parsers.mirrored, parsers.Point((1, 2)), 0) == parsers.Point((2, 1), name="0")
-    with pytest.raises(ParserEnded):
+    with pytest.raises(ParserTerminated):
         await wild
     assert await calls(parsers.mirrored, parsers.Point((1, 2)), 0) == parsers.Point((2, 1), name="0")
 
 
-async def test_a_server_that_is_gone_is_started_again(calls: ProcessCalls) -> None:
+async def test_a_dead_server_is_restarted(calls: ProcessCalls) -> None:
     await calls(parsers.mirrored, parsers.Point((1, 2)), 0)
     server = calls._server._process
     assert server is not None

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from adapters.api_json.codec import JsonCodec
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderFailed, ReaderLimits
-from adapters.wire.codec import JsonCodec
-from domain.ingestion.ports import ParseFailed, ReaderDied, ReadingOrder
+from domain.ingestion.ports import FeedReaderFailed, ParseFailed, ReadRequest
 
 pytestmark = pytest.mark.asyncio
 COMMAND = [sys.executable, "-m", "tests.support.hostile_reader"]
@@ -24,15 +24,18 @@ async def readers(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProcessFeedR
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.setenv("JOINERY_SECRET", "not for readers")
     made = ProcessFeedReaders(
-        COMMAND, JsonCodec(), most=2, limits=ReaderLimits(memory=256, cpu=1, wall=5.0, sample=2.0)
+        COMMAND,
+        JsonCodec(),
+        max_readers=2,
+        limits=ReaderLimits(memory_mib=256, cpu_seconds=1, call_seconds=5.0, sample_seconds=2.0),
     )
     yield made
     await made.close()
 
 
-def _order(folder: Path, deed: str = "well") -> ReadingOrder:
+def _order(folder: Path, deed: str = "well") -> ReadRequest:
     (folder / "snapshot").write_bytes(b"x")
-    return ReadingOrder(str(folder / "snapshot"), str(folder), deed, {}, "catalogue")
+    return ReadRequest(str(folder / "snapshot"), str(folder), deed, {}, "catalogue")
 
 
 async def _nobody(_: int) -> None:
@@ -41,55 +44,55 @@ async def _nobody(_: int) -> None:
 
 async def _pid(readers: ProcessFeedReaders, folder: Path) -> int:
     async with readers.open(_order(folder)) as reader:
-        return int((await reader.sample(1)).records[0]["pid"])
+        return int((await reader.read_sample(1)).records[0]["pid"])
 
 
 @pytest.mark.parametrize(
-    ("deed", "error", "told"),
+    ("deed", "error", "message"),
     [
         ("eat", ParseFailed, "256 MiB of memory"),
-        ("spin", ParseFailed, "1 seconds of computing"),
-        ("abort", ReaderDied, "SIGABRT"),
-        ("die", ReaderDied, "SIGKILL"),
-        ("segfault", ReaderDied, "SIGSEGV"),
-        ("leave", ReaderDied, "ended with 7"),
-        ("sleep", ReaderDied, "longer than 5 seconds"),
+        ("spin", ParseFailed, "1 seconds of CPU time"),
+        ("abort", FeedReaderFailed, "SIGABRT"),
+        ("die", FeedReaderFailed, "SIGKILL"),
+        ("segfault", FeedReaderFailed, "SIGSEGV"),
+        ("leave", FeedReaderFailed, "ended with the exit status 7"),
+        ("sleep", FeedReaderFailed, "more than 5 seconds"),
         ("raise", ReaderFailed, "KeyError at"),
-        ("server", ReaderFailed, "fork server is gone"),
+        ("server", ReaderFailed, "fork server exited"),
     ],
 )
-async def test_what_one_does_it_does_to_itself(
-    readers: ProcessFeedReaders, tmp_path: Path, deed: str, error: type[Exception], told: str
+async def test_a_failing_reader_affects_only_itself(
+    readers: ProcessFeedReaders, tmp_path: Path, deed: str, error: type[Exception], message: str
 ) -> None:
     for folder in ("one", "other"):
         (tmp_path / folder).mkdir()
-    async with readers.open(_order(tmp_path / "other")) as beside:
-        await beside.spool(_nobody)
+    async with readers.open(_order(tmp_path / "other")) as neighbour:
+        await neighbour.spool(_nobody)
         async with readers.open(_order(tmp_path / "one", deed)) as reader:
-            with pytest.raises(error, match=told) as raised:
+            with pytest.raises(error, match=message) as raised:
                 await reader.spool(_nobody)
             assert "secret" not in str(raised.value)
-            with pytest.raises(ReaderDied):
-                await reader.gather(range(1))
+            with pytest.raises(FeedReaderFailed):
+                await reader.load_keys(range(1))
         if deed != "server":
-            assert await beside.sample(1)
+            assert await neighbour.read_sample(1)
     assert await _pid(readers, tmp_path) > 0
 
 
-async def test_a_reader_knows_no_secret(readers: ProcessFeedReaders, tmp_path: Path) -> None:
+async def test_a_reader_has_no_secrets(readers: ProcessFeedReaders, tmp_path: Path) -> None:
     async with readers.open(_order(tmp_path, "environment")) as reader:
         with pytest.raises(ParseFailed, match="^none$"):
             await reader.spool(_nobody)
 
 
-async def test_one_that_is_left_at_work_is_ended(readers: ProcessFeedReaders, tmp_path: Path) -> None:
+async def test_an_abandoned_reader_is_terminated(readers: ProcessFeedReaders, tmp_path: Path) -> None:
     async with readers.open(_order(tmp_path, "sleep")) as reader:
         work = asyncio.create_task(reader.spool(_nobody))
         await asyncio.sleep(0.3)
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
     async with asyncio.timeout(5):
-        assert await reader.fork.ended == -9
+        assert await reader.fork.exit_status == -9
 
 
 async def test_small_feeds_share_a_process_and_large_ones_do_not(readers: ProcessFeedReaders, tmp_path: Path) -> None:
@@ -111,18 +114,18 @@ async def test_no_more_than_so_many_at_a_time(readers: ProcessFeedReaders, tmp_p
 async def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
     script = (
         "import asyncio, os, signal\nfrom pathlib import Path\nfrom tests.processes.test_feed_readers import COMMAND, _order\n"
-        "from adapters.processes.feed_readers import ProcessFeedReaders\nfrom adapters.wire.codec import JsonCodec\n"
-        "async def main():\n    made = ProcessFeedReaders(COMMAND, JsonCodec(), most=2)\n"
+        "from adapters.processes.feed_readers import ProcessFeedReaders\nfrom adapters.api_json.codec import JsonCodec\n"
+        "async def main():\n    made = ProcessFeedReaders(COMMAND, JsonCodec(), max_readers=2)\n"
         f"    async with made.open(_order(Path({str(tmp_path)!r}))) as reader:\n"
-        "        print((await reader.sample(1)).records[0]['pid'], flush=True)\n"
+        "        print((await reader.read_sample(1)).records[0]['pid'], flush=True)\n"
         f"        asyncio.create_task(made.open(_order(Path({str(tmp_path)!r}))).__aenter__())\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\nasyncio.run(main())"
     )
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", script, stdout=-1, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
-    said, _ = await process.communicate()
-    pid = int(said)
+    output, _ = await process.communicate()
+    pid = int(output)
     async with asyncio.timeout(5):
         while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
             await asyncio.sleep(0.05)

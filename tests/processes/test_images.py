@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from PIL import Image, ImageCms
 
-from adapters.processes.calls import ConverterLimits, ProcessImages
+from adapters.processes.calls import ConverterLimits, ProcessImageConverter
 from domain.media.ports import ConvertedImage, ImageRefused
 from tests.support import images
 
@@ -22,13 +22,13 @@ def command(memory: int = 1024) -> list[str]:
 
 
 @pytest_asyncio.fixture
-async def converter() -> AsyncIterator[ProcessImages]:
-    made = ProcessImages(command(), most=2)
+async def converter() -> AsyncIterator[ProcessImageConverter]:
+    made = ProcessImageConverter(command(), max_conversions=2)
     yield made
     await made.close()
 
 
-async def made_of(converter: ProcessImages, folder: Path, content: bytes) -> tuple[ConvertedImage, Image.Image]:
+async def made_of(converter: ProcessImageConverter, folder: Path, content: bytes) -> tuple[ConvertedImage, Image.Image]:
     source = folder / "source"
     source.write_bytes(content)
     converted = await converter.convert(source, folder / "made.webp")
@@ -53,7 +53,7 @@ def near(pixel: object, wanted: tuple[int, int, int], by: int = 24) -> bool:
     return all(abs(a - b) <= by for a, b in zip(pixel, wanted, strict=True))
 
 
-async def test_the_formats_that_are_taken(converter: ProcessImages, tmp_path: Path) -> None:
+async def test_the_formats_that_are_taken(converter: ProcessImageConverter, tmp_path: Path) -> None:
     for format, options in (("JPEG", {"quality": 95}), ("PNG", {}), ("GIF", {}), ("WEBP", {"lossless": True})):
         content = images.file_of(images.picture(), format, **options)
         converted, image = await made_of(converter, tmp_path, content)
@@ -62,7 +62,7 @@ async def test_the_formats_that_are_taken(converter: ProcessImages, tmp_path: Pa
         assert (await made_of(converter, tmp_path, content))[0].content == converted.content, "the same every time"
 
 
-async def test_large_ones_are_made_smaller(converter: ProcessImages, tmp_path: Path) -> None:
+async def test_large_ones_are_made_smaller(converter: ProcessImageConverter, tmp_path: Path) -> None:
     converted, _ = await made_of(converter, tmp_path, images.file_of(images.picture(5000, 2500)))
     assert size_of(converted) == (2048, 1024)
     assert smaller(converted) == [(320, 160), (960, 480)]
@@ -79,8 +79,8 @@ async def test_large_ones_are_made_smaller(converter: ProcessImages, tmp_path: P
         (5000, 10, [(320, 1), (960, 2)]),
     ],
 )
-async def test_smaller_ones_beside_it_and_none_larger(
-    converter: ProcessImages, tmp_path: Path, width: int, height: int, wanted: list[tuple[int, int]]
+async def test_smaller_copies_are_added_and_none_larger(
+    converter: ProcessImageConverter, tmp_path: Path, width: int, height: int, wanted: list[tuple[int, int]]
 ) -> None:
     content = images.file_of(images.picture(width, height), "PNG")
     converted, _ = await made_of(converter, tmp_path, content)
@@ -90,7 +90,7 @@ async def test_smaller_ones_beside_it_and_none_larger(
     assert again == converted, "the same every time"
 
 
-async def test_smaller_ones_are_the_same_picture(converter: ProcessImages, tmp_path: Path) -> None:
+async def test_smaller_ones_are_the_same_picture(converter: ProcessImageConverter, tmp_path: Path) -> None:
     converted, _ = await made_of(converter, tmp_path, images.file_of(images.picture(1200, 800)))
     for file in converted.renditions:
         image = Image.open(file.path).convert("RGB")
@@ -102,8 +102,8 @@ async def test_smaller_ones_are_the_same_picture(converter: ProcessImages, tmp_p
 
 
 @pytest.mark.parametrize(("orientation", "white"), [(1, (5, 5)), (3, (55, 35)), (6, (35, 5)), (8, (5, 55))])
-async def test_turned_as_the_camera_says(
-    converter: ProcessImages, tmp_path: Path, orientation: int, white: tuple[int, int]
+async def test_images_are_rotated_by_their_orientation(
+    converter: ProcessImageConverter, tmp_path: Path, orientation: int, white: tuple[int, int]
 ) -> None:
     converted, image = await made_of(converter, tmp_path, images.turned(orientation))
     assert size_of(converted) == ((60, 40) if orientation in (1, 3) else (40, 60))
@@ -111,12 +111,12 @@ async def test_turned_as_the_camera_says(
 
 
 @pytest.mark.parametrize("format", ["GIF", "WEBP"])
-async def test_the_first_picture_of_an_animation(converter: ProcessImages, tmp_path: Path, format: str) -> None:
+async def test_the_first_picture_of_an_animation(converter: ProcessImageConverter, tmp_path: Path, format: str) -> None:
     _, image = await made_of(converter, tmp_path, images.animated(format))
     assert near(image.getpixel((15, 10)), (255, 0, 0)) and getattr(image, "n_frames", 1) == 1
 
 
-async def test_colours(converter: ProcessImages, tmp_path: Path) -> None:
+async def test_colours(converter: ProcessImageConverter, tmp_path: Path) -> None:
     cmyk = images.file_of(Image.new("CMYK", (30, 20), (0, 255, 255, 0)), "JPEG", quality=95)
     _, image = await made_of(converter, tmp_path, cmyk)
     assert near(image.getpixel((9, 9)), (255, 0, 0))
@@ -130,7 +130,7 @@ async def test_colours(converter: ProcessImages, tmp_path: Path) -> None:
     assert near(image.getpixel((55, 35)), (0, 0, 99)), "a profile of another kind is passed over"
 
 
-async def test_what_is_clear_stays_clear(converter: ProcessImages, tmp_path: Path) -> None:
+async def test_what_is_clear_stays_clear(converter: ProcessImageConverter, tmp_path: Path) -> None:
     clear = Image.new("RGBA", (30, 20), (255, 0, 0, 0))
     for content in (images.file_of(clear, "PNG"), images.file_of(clear.quantize(), "PNG")):
         converted, _ = await made_of(converter, tmp_path, content)
@@ -154,7 +154,7 @@ async def test_what_is_clear_stays_clear(converter: ProcessImages, tmp_path: Pat
     ],
     ids=["svg", "html", "empty", "head", "jpeg", "png", "tiff", "200 megapixels", "huge", "short", "text bomb"],
 )
-async def test_what_is_refused(converter: ProcessImages, tmp_path: Path, content: bytes, reason: str) -> None:
+async def test_what_is_refused(converter: ProcessImageConverter, tmp_path: Path, content: bytes, reason: str) -> None:
     with pytest.raises(ImageRefused, match=reason):
         await made_of(converter, tmp_path, content)
     assert (await made_of(converter, tmp_path, images.jpeg()))[0].file.width == 60, "the next one is none the worse"
@@ -163,13 +163,13 @@ async def test_what_is_refused(converter: ProcessImages, tmp_path: Path, content
 async def test_memory_and_time_are_bounded(tmp_path: Path) -> None:
     content = images.bomb()
     assert len(content) < 1 << 20
-    small = ProcessImages(command(memory=256), most=1)
+    small = ProcessImageConverter(command(memory=256), max_conversions=1)
     try:
         with pytest.raises(ImageRefused, match="memory|sudden end"):
             await made_of(small, tmp_path, content)
     finally:
         await small.close()
-    hurried = ProcessImages(command(), most=1, limits=ConverterLimits(wall=0.001))
+    hurried = ProcessImageConverter(command(), max_conversions=1, limits=ConverterLimits(max_seconds=0.001))
     try:
         with pytest.raises(ImageRefused, match="too long"):
             await made_of(hurried, tmp_path, content)
@@ -177,7 +177,7 @@ async def test_memory_and_time_are_bounded(tmp_path: Path) -> None:
         await hurried.close()
 
 
-async def test_several_at_once_and_a_server_that_died(converter: ProcessImages, tmp_path: Path) -> None:
+async def test_several_at_once_and_a_server_that_died(converter: ProcessImageConverter, tmp_path: Path) -> None:
     async def one(number: int) -> int:
         folder = tmp_path / str(number)
         folder.mkdir()

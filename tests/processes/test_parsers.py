@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from adapters.api_json.category_rules import render_categories
 from adapters.processes.calls import ProcessCalls
-from adapters.wire.category_rules import listing
 from domain.catalogue.category_rules import CategoryPaths, CategoryRule, CategoryRules
-from domain.runs.usecases.category_rules import PathsAndRules
-from entrypoints.areas.runs import PUSH
-from entrypoints.http.body import check
+from domain.runs.usecases.category_rules import StoredCategories
+from entrypoints.areas.runs import PUSH_BODY
+from entrypoints.http.body import validate_body
 from tests.support.builders import MOMENT
 
 pytestmark = pytest.mark.asyncio
@@ -23,14 +23,14 @@ PATHS = CategoryPaths({("Furniture", "Sofas"): 2, ("Möbel", "Stühle"): 1}, 3)
 @pytest_asyncio.fixture(name="parsers")
 async def running_parsers() -> AsyncIterator[ProcessCalls]:
     """Parser processes as an API has them."""
-    calls = ProcessCalls([sys.executable, "-P", "-m", "entrypoints.parser", str(os.getpid()), "512"], most=1)
+    calls = ProcessCalls([sys.executable, "-P", "-m", "entrypoints.parser", str(os.getpid()), "512"], max_calls=1)
     yield calls
     await calls.close()
 
 
 async def test_categories_are_listed(parsers: ProcessCalls) -> None:
-    for found in (PathsAndRules(PATHS, RULES, [RULES]), PathsAndRules(CategoryPaths({}, 0), None, [])):
-        assert await parsers(listing, found) == listing(found)
+    for found in (StoredCategories(PATHS, RULES, [RULES]), StoredCategories(CategoryPaths({}, 0), None, [])):
+        assert await parsers(render_categories, found) == render_categories(found)
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,7 @@ async def test_categories_are_listed(parsers: ProcessCalls) -> None:
     ],
 )
 async def test_bodies_are_checked(parsers: ProcessCalls, raw: bytes) -> None:
-    for schema in (PUSH.schema, None):
-        assert await parsers(check, raw, PUSH.values, schema) == check(raw, PUSH.values, schema)
+    for schema in (PUSH_BODY.schema, None):
+        assert await parsers(validate_body, raw, PUSH_BODY.max_values, schema) == validate_body(
+            raw, PUSH_BODY.max_values, schema
+        )

@@ -5,10 +5,10 @@ import sys
 
 SHOW = """
 import resource
-from entrypoints.preflight import allow_many_files
+from entrypoints.preflight import raise_file_limit
 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, most), most))
-allow_many_files()
+raise_file_limit()
 print(resource.getrlimit(resource.RLIMIT_NOFILE) == (most, most))
 """
 

@@ -24,9 +24,9 @@ def vendor(monkeypatch: pytest.MonkeyPatch) -> Iterator[FeedServer]:
 def test_a_file_in_a_few_lines(vendor: FeedServer, capsys: pytest.CaptureFixture[str]) -> None:
     url = vendor.serve("/feed.csv", catalogue(2))
     assert main(["probe", url]) == 0
-    told = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
-    assert told["site"] == url and told["estimate"].startswith("low effort, by file")
-    assert json.loads(told["proposal"])["config"] == {"url": url, "format": "csv"}
+    output = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
+    assert output["site"] == url and output["estimate"].startswith("low effort, method file")
+    assert json.loads(output["proposal"])["config"] == {"url": url, "format": "csv"}
 
 
 def test_a_report_as_json_that_controls_no_terminal(vendor: FeedServer, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,8 +36,8 @@ def test_a_report_as_json_that_controls_no_terminal(vendor: FeedServer, capsys: 
     vendor.serve("/robots.txt", b"User-agent: *\nDisallow: /\n", content_type="text/plain")
     url = vendor.url("/hidden")
     assert main(["probe", "--json", url]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["report"]["disallowed"][0] == url and told["proposal"] is None
+    output = json.loads(capsys.readouterr().out)
+    assert output["report"]["disallowed"][0] == url and output["proposal"] is None
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/", "ftp://vendor.example/", "vendor.example", "http://127.0.0.2:1/"])

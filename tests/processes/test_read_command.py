@@ -47,7 +47,7 @@ def test_a_person_sees_columns_counts_and_problems(tmp_path: Path) -> None:
     assert "line 2, VK brutto" in done.stdout
 
 
-def test_a_file_without_a_key_says_so_and_shows_its_columns(tmp_path: Path) -> None:
+def test_a_file_without_a_key_is_reported_with_its_columns(tmp_path: Path) -> None:
     path = tmp_path / "feed.csv"
     path.write_text("Flux,Zorp\n1,2\n3,4\n", encoding="utf-8")
     done = _read(path, "--json")

@@ -10,7 +10,7 @@ import pytest
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.relay import Relay
-from domain.jobs.usecases.ticks import Duty, Leader, Tick, Ticks
+from domain.jobs.usecases.ticks import Leader, LeaderTask, Tick, TickRunner
 from tests.support.memory.messages import MemoryQueue, MemorySignals
 
 pytestmark = pytest.mark.asyncio
@@ -22,14 +22,14 @@ class Due:
     def __init__(self) -> None:
         self.lanes: dict[str, datetime] = {}
         self.dispatched: set[str] = set()
-        self.asked = self.forgotten = 0
+        self.queries = self.forgotten = 0
         self.broken = False
 
     def add(self, lane: str, wait: float = 0.0) -> None:
         self.lanes[lane] = datetime.now(UTC) + timedelta(seconds=wait)
 
-    async def lanes_due(self, limit: int) -> Sequence[str]:
-        self.asked += 1
+    async def dispatch_due_lanes(self, limit: int) -> Sequence[str]:
+        self.queries += 1
         if self.broken:
             raise ConnectionError("the database is gone")
         now = datetime.now(UTC)
@@ -37,8 +37,8 @@ class Due:
         self.dispatched.update(due)
         return due
 
-    async def next_due(self) -> datetime | None:
-        self.asked += 1
+    async def find_next_due(self) -> datetime | None:
+        self.queries += 1
         return min((at for lane, at in self.lanes.items() if lane not in self.dispatched), default=None)
 
     async def reset_dispatched(self) -> None:
@@ -48,7 +48,7 @@ class Due:
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
         raise NotImplementedError
 
-    async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
+    async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> bool:
         raise NotImplementedError
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
@@ -60,7 +60,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.due, self.queue, self.signals = Due(), MemoryQueue(), MemorySignals()
-        self.relay = Relay(self.due, self.queue, self.signals, glance=0.05)
+        self.relay = Relay(self.due, self.queue, self.signals, epoch_check_seconds=0.05)
 
     def waiting(self) -> set[str]:
         return set(self.queue._lanes)
@@ -96,7 +96,7 @@ async def test_due_lanes_are_woken_at_the_start_on_a_signal_and_when_their_time_
         await until(lambda: "later" in stage.waiting())
 
 
-async def test_more_lanes_than_are_asked_for_at_once() -> None:
+async def test_more_lanes_than_one_query_returns() -> None:
     stage = Stage()
     for number in range(950):
         stage.due.add(str(number))
@@ -104,7 +104,7 @@ async def test_more_lanes_than_are_asked_for_at_once() -> None:
         await until(lambda: len(stage.waiting()) == 950)
 
 
-async def test_what_a_queue_forgot_is_woken_again() -> None:
+async def test_lanes_that_the_queue_lost_are_woken_again() -> None:
     stage = Stage()
     stage.due.add("a")
     async with stage.running():
@@ -113,10 +113,10 @@ async def test_what_a_queue_forgot_is_woken_again() -> None:
         await until(lambda: stage.waiting() == {"a"})
 
 
-async def test_wakes_during_an_outage_are_made_up_for(caplog: pytest.LogCaptureFixture) -> None:
+async def test_wakes_missed_during_an_outage_are_repeated(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage()
     async with stage.running():
-        await until(lambda: stage.due.asked > 0)
+        await until(lambda: stage.due.queries > 0)
         stage.queue.lost = True
         stage.due.add("a")
         stage.signals.notify("jobs")
@@ -130,11 +130,11 @@ async def test_an_idle_relay_leaves_the_database_alone() -> None:
     stage = Stage()
     async with stage.running():
         await asyncio.sleep(1.0)
-    assert stage.due.asked <= 2
+    assert stage.due.queries <= 2
     assert stage.due.forgotten == 1
 
 
-async def test_ticks_beat_on_whatever_others_do(caplog: pytest.LogCaptureFixture) -> None:
+async def test_ticks_continue_while_others_fail_or_hang(caplog: pytest.LogCaptureFixture) -> None:
     counts = {"good": 0, "bad": 0, "slow": 0}
 
     async def good() -> None:
@@ -148,7 +148,7 @@ async def test_ticks_beat_on_whatever_others_do(caplog: pytest.LogCaptureFixture
         counts["slow"] += 1
         await asyncio.sleep(5)
 
-    ticks = Ticks([Tick("good", 0.02, good), Tick("bad", 0.02, bad), Tick("slow", 0.02, slow)])
+    ticks = TickRunner([Tick("good", 0.02, good), Tick("bad", 0.02, bad), Tick("slow", 0.02, slow)])
     task = asyncio.create_task(ticks.run())
     await until(lambda: counts["good"] > 5 and counts["bad"] > 5)
     task.cancel()
@@ -157,16 +157,16 @@ async def test_ticks_beat_on_whatever_others_do(caplog: pytest.LogCaptureFixture
     assert "tick bad failed" in caplog.text
 
 
-async def test_one_leads_and_another_takes_over() -> None:
+async def test_another_scheduler_replaces_a_lost_leader() -> None:
     lock, leaders = asyncio.Lock(), list[str]()
     stops = {name: asyncio.Event() for name in "ab"}
 
     @contextlib.asynccontextmanager
-    async def leadership() -> AsyncIterator[Duty]:
+    async def leadership() -> AsyncIterator[LeaderTask]:
         async with lock:
             yield asyncio.Event().wait
 
-    def duty(name: str) -> Duty:
+    def duty(name: str) -> LeaderTask:
         async def forever() -> None:
             leaders.append(name)
             await asyncio.Event().wait()
@@ -184,18 +184,18 @@ async def test_one_leads_and_another_takes_over() -> None:
     await asyncio.wait_for(tasks["b"], 2)
 
 
-async def test_trouble_gives_the_lead_away_and_asks_for_it_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_releases_the_leadership_and_requests_it_again(caplog: pytest.LogCaptureFixture) -> None:
     stage, stop, terms = Stage(), asyncio.Event(), 0
 
     @contextlib.asynccontextmanager
-    async def leadership() -> AsyncIterator[Duty]:
+    async def leadership() -> AsyncIterator[LeaderTask]:
         nonlocal terms
         terms += 1
         yield asyncio.Event().wait
 
     stage.due.broken = True
     with caplog.at_level(logging.ERROR):
-        task = asyncio.create_task(Leader(leadership, [stage.relay.run], retry=0.05).run(stop))
+        task = asyncio.create_task(Leader(leadership, [stage.relay.run], retry_seconds=0.05).run(stop))
         await until(lambda: terms >= 3)
         stage.due.broken = False
         stage.due.add("a")
@@ -205,12 +205,12 @@ async def test_trouble_gives_the_lead_away_and_asks_for_it_again(caplog: pytest.
     assert "leadership ended" in caplog.text
 
 
-async def test_whoever_lost_the_lead_does_nothing_more() -> None:
+async def test_a_scheduler_that_lost_the_leadership_does_nothing_more() -> None:
     """Another process may lead by now."""
     lost, begun, ended, stop = asyncio.Event(), 0, 0, asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def leadership() -> AsyncIterator[Duty]:
+    async def leadership() -> AsyncIterator[LeaderTask]:
         async def led() -> None:
             await lost.wait()
             lost.clear()
@@ -226,7 +226,7 @@ async def test_whoever_lost_the_lead_does_nothing_more() -> None:
         finally:
             ended += 1
 
-    task = asyncio.create_task(Leader(leadership, [duty], retry=0.05).run(stop))
+    task = asyncio.create_task(Leader(leadership, [duty], retry_seconds=0.05).run(stop))
     await until(lambda: begun == 1)
     lost.set()
     await until(lambda: (begun, ended) == (2, 1))

@@ -17,8 +17,8 @@ import psycopg
 import pytest
 
 from adapters.aesgcm import AesGcmVault
-from entrypoints.up.directory import attach
-from entrypoints.up.process import before_exec
+from entrypoints.up.directory import read_run_file
+from entrypoints.up.process import create_child_setup
 from tests.flows.api import Api
 from tests.flows.feeds import FeedServer, catalogue, feed_server
 from tests.flows.stage import FEEDS, ROOT, Stage, eventually, free_port
@@ -51,15 +51,15 @@ class Directory:
             [sys.executable, "-P", "-m", "entrypoints.cli.main", *words],
             env={**kept, "PYTHONPATH": str(ROOT), "JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS,
                  "JOINERY_PLUGINS": str(ROOT / "plugins.toml")},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=before_exec(signal.SIGTERM),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=create_child_setup(signal.SIGTERM),
         )  # fmt: skip
         assert self.process.stdout is not None
-        said = []
+        lines = []
         for line in self.process.stdout:
-            said.append(line)
+            lines.append(line)
             if "ready" in line:
                 return
-        raise AssertionError(said)
+        raise AssertionError(lines)
 
     def stop(self) -> None:
         """Stop."""
@@ -83,7 +83,7 @@ class Directory:
     def values(self) -> list[tuple[str, str, bytes]]:
         """Every sealed value: table, owner, box."""
         found = []
-        with psycopg.connect(attach(self.path)["JOINERY_DATABASE_URL"]) as connection:
+        with psycopg.connect(read_run_file(self.path)["JOINERY_DATABASE_URL"]) as connection:
             connection.execute("SELECT set_config('joinery.org', '*', false)")
             for table, owner, column in TABLES:
                 rows = connection.execute(
@@ -127,8 +127,8 @@ class Customer:
             self.source = self.api.source("url", config={"url": url}, name=f"Source {number}")
         stored = self.api.call("PUT", f"/v1/sources/{self.source}/credentials", {"credentials": CREDENTIALS})
         assert stored.status == 200, stored.body
-        told = {"url": "https://receiver.example/", "event_types": ["*"]}
-        self.hook = self.api.call("POST", "/v1/webhook-endpoints", told, Idempotency_Key="once").json()
+        body = {"url": "https://receiver.example/", "event_types": ["*"]}
+        self.hook = self.api.call("POST", "/v1/webhook-endpoints", body, Idempotency_Key="once").json()
         self.api.post(f"/v1/webhook-endpoints/{self.hook['id']}/rotate-secret")
         self.list_cursor = self.api.get("/v1/sources", limit=1)["next_cursor"]
         self.log_cursor = self.api.get("/v1/changes")["next_cursor"]
@@ -136,19 +136,19 @@ class Customer:
     def announce(self) -> Any:
         """An upload with its signed link."""
         files = self.api.source("file")
-        told = {"filename": "a.csv", "content_type": "text/csv", "bytes": 5}
-        return self.api.post(f"/v1/sources/{files}/uploads", told)
+        body = {"filename": "a.csv", "content_type": "text/csv", "bytes": 5}
+        return self.api.post(f"/v1/sources/{files}/uploads", body)
 
     def notices_nothing(self) -> None:
         """Key, cursors, stored credentials and repeated answers are as ever."""
         assert self.api.get(f"/v1/sources/{self.source}")["has_credentials"] is True
         tried = self.api.post(f"/v1/sources/{self.source}/test")
         assert tried["ok"] is True, tried
-        assert self.feeds.asked[-1].headers["Authorization"] == f"Bearer {CREDENTIALS['token']}"
+        assert self.feeds.requests[-1].headers["Authorization"] == f"Bearer {CREDENTIALS['token']}"
         self.api.get("/v1/sources", starting_after=self.list_cursor)
         self.api.get("/v1/changes", cursor=self.log_cursor)
-        told = {"url": "https://receiver.example/", "event_types": ["*"]}
-        again = self.api.call("POST", "/v1/webhook-endpoints", told, Idempotency_Key="once")
+        body = {"url": "https://receiver.example/", "event_types": ["*"]}
+        again = self.api.call("POST", "/v1/webhook-endpoints", body, Idempotency_Key="once")
         assert again.headers["idempotent-replayed"] == "true" and again.json() == self.hook
 
 
@@ -167,15 +167,15 @@ def customer(port: int, made: Any, feeds: FeedServer) -> Customer:
 
 
 def retired(done: "subprocess.CompletedProcess[str]") -> bool:
-    """Whether it was; it says why not."""
+    """Return whether the former secret was retired; the only accepted failure is that it is still needed."""
     assert done.returncode == 0 or "still needed" in done.stderr, done
     return done.returncode == 0
 
 
 def opens(secret: str, values: list[tuple[str, str, bytes]]) -> int:
     """How many of the values that secret alone gets at, whatever their destination."""
-    known = AesGcmVault(secret).keys[0]
-    return sum(AesGcmVault(secret).key_of(box) == known for _, _, box in values)
+    known = AesGcmVault(secret).secret_ids[0]
+    return sum(AesGcmVault(secret).parse_secret_id(box) == known for _, _, box in values)
 
 
 @pytest.mark.soak
@@ -208,7 +208,7 @@ def test_a_directory_gets_another_secret(tmp_path: Path, feeds: FeedServer) -> N
         eventually(lambda: retired(data.joinery("secret", "retire")), "the former secrets are retired", 90, every=1)
         one.notices_nothing()
         assert data.secrets() == [third]
-        signing = [AesGcmVault(third).open(box, owner) for table, owner, box in data.values() if "webhook" in table]
+        signing = [AesGcmVault(third).decrypt(box, owner) for table, owner, box in data.values() if "webhook" in table]
         assert {"secret": one.hook["secret"]} in signing and len(signing) == 2
         assert opens(third, data.values()) == len(data.values()) >= 6
 
@@ -216,11 +216,11 @@ def test_a_directory_gets_another_secret(tmp_path: Path, feeds: FeedServer) -> N
         data.restart()
         one.notices_nothing()
         assert one.api.put(upload["target"], b"SKU\nA").status in (200, 201, 204)
-        env = attach(data.path)
+        env = read_run_file(data.path)
         assert env["JOINERY_SECRET"] == third and not env["JOINERY_SECRET_FORMER"]
         for former in (first, second):
             alone = joinery("secret", "status", env={**env, "JOINERY_SECRET": former})
-            assert alone.returncode == 1 and "does not have" in alone.stderr, alone
+            assert alone.returncode == 1 and "is not available" in alone.stderr, alone
             assert opens(former, data.values()) == 0
 
 
@@ -249,7 +249,7 @@ def test_processes_with_old_and_new_settings_work_side_by_side(tmp_path: Path, f
             assert run["status"] == "succeeded", run
             time.sleep(1)
         refused = joinery("secret", "retire", env={**stage.env, **both})
-        assert refused.returncode == 1 and "do not know" in refused.stderr
+        assert refused.returncode == 1 and "without the current secret" in refused.stderr
 
         for process in (api, *[one for one in stage.running if one is not fresh and one is not api][:1]):
             stage.stop(process)  # the old API and the old worker

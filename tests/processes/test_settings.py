@@ -1,4 +1,4 @@
-"""The operator's secrets, whom to ask, and when sources are degraded, as processes are told them (docs/configuration.md)."""
+"""Settings of processes: secrets, the model provider, and when sources are degraded (docs/configuration.md)."""
 
 import os
 from importlib.metadata import version
@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 
 from adapters.http.client import GuardedClient
-from adapters.scripted import ScriptedModels
+from adapters.scripted_models import ScriptedModels
 from entrypoints.cli.main import main
 from entrypoints.errors import SettingsError
-from entrypoints.factories import models_of
-from entrypoints.operations.validation import SchemaFaults
-from entrypoints.settings import Settings, from_environment, read_file_settings
+from entrypoints.factories import create_language_models
+from entrypoints.operations.validation import JsonSchemaValidator
+from entrypoints.settings import Settings, read_settings, resolve_file_settings
 
 CURRENT, FORMER, OLDER = ("c" * 32, "f" * 32, "o" * 40)
 
 
 def secrets(former: str) -> tuple[str, ...]:
-    """What a process knows that is told these former ones."""
+    """Return the secrets of a process with these former ones."""
     env = {"JOINERY_DATABASE_URL": "postgresql://x", "JOINERY_SECRET": CURRENT, "JOINERY_SECRET_FORMER": former}
-    return from_environment(env).secrets
+    return read_settings(env).secrets
 
 
-def test_former_ones_stand_behind_the_current_one() -> None:
+def test_former_secrets_follow_the_current_one() -> None:
     assert secrets("") == secrets(" , ") == secrets(CURRENT) == (CURRENT,)
     assert secrets(f"{FORMER}, {OLDER},{FORMER},{CURRENT}") == (CURRENT, FORMER, OLDER)
 
@@ -34,8 +34,8 @@ def test_short_ones_are_refused() -> None:
 
 
 def ladder(**env: str) -> tuple[int, int]:
-    """How many failed runs a process is told of."""
-    found = from_environment({"JOINERY_DATABASE_URL": "postgresql://x", "JOINERY_SECRET": CURRENT, **env})
+    """Return the thresholds of failed runs of a process."""
+    found = read_settings({"JOINERY_DATABASE_URL": "postgresql://x", "JOINERY_SECRET": CURRENT, **env})
     return found.degraded_after, found.blocked_after
 
 
@@ -47,24 +47,32 @@ def test_when_sources_are_degraded_and_blocked() -> None:
             ladder(**wrong)
 
 
-def asked(models: str, **more: str) -> Settings:
-    """The settings of a process that is told to ask these."""
-    return from_environment(
+def load_settings(models: str, **more: str) -> Settings:
+    """Load the settings of a process with these models."""
+    return read_settings(
         {"JOINERY_DATABASE_URL": "postgresql://x", "JOINERY_SECRET": CURRENT, "JOINERY_MODELS": models, **more}
     )
 
 
-def test_nobody_is_asked_unless_somebody_is_named(tmp_path: Path) -> None:
-    assert asked("").models is None and models_of(asked(" "), SchemaFaults(), GuardedClient()) is None
+def test_no_model_is_used_unless_one_is_set(tmp_path: Path) -> None:
+    assert (
+        load_settings("").models is None
+        and create_language_models(load_settings(" "), JsonSchemaValidator(), GuardedClient()) is None
+    )
     for unknown in ("openai:gpt", "scripted:script.json", "https://models.example/"):
         with pytest.raises(SettingsError, match="JOINERY_MODELS must be"):
-            asked(unknown)
+            load_settings(unknown)
     with pytest.raises(SettingsError, match=r"JOINERY_MODELS .*missing\.json"):
-        models_of(asked(f"scripted://{tmp_path}/missing.json"), SchemaFaults(), GuardedClient())
+        create_language_models(
+            load_settings(f"scripted://{tmp_path}/missing.json"), JsonSchemaValidator(), GuardedClient()
+        )
     script = tmp_path / "a script.json"
     script.write_text('{"answers": []}', "utf-8")
     assert isinstance(
-        models_of(asked("scripted:" + script.as_uri()[5:]), SchemaFaults(), GuardedClient()), ScriptedModels
+        create_language_models(
+            load_settings("scripted:" + script.as_uri()[5:]), JsonSchemaValidator(), GuardedClient()
+        ),
+        ScriptedModels,
     )
 
 
@@ -74,21 +82,21 @@ KEY = "sk-Ab3dEf6hIjKlMnOp"
 
 def test_a_provider_of_models_is_set(tmp_path: Path) -> None:
     for api, url in (("openai", "https://api.openai.com/v1"), ("anthropic", "https://api.anthropic.com")):
-        settings = asked(api, JOINERY_MODELS_KEY=KEY, **PRICED)
+        settings = load_settings(api, JOINERY_MODELS_KEY=KEY, **PRICED)
         found = settings.provider
         assert found is not None and (found.url, found.model, found.key) == (url, "small-1", KEY)
         assert KEY not in repr(settings)
-        models = models_of(settings, SchemaFaults(), GuardedClient())
+        models = create_language_models(settings, JsonSchemaValidator(), GuardedClient())
         assert models is not None and KEY not in repr(models)
-        assert models.offers(None) and models.offers("own/x:7b") and not models.offers("other")
-    own = asked("openai", JOINERY_MODELS_URL="http://localhost:8000/v1/", **PRICED).provider
+        assert models.is_configured(None) and models.is_configured("own/x:7b") and not models.is_configured("other")
+    own = load_settings("openai", JOINERY_MODELS_URL="http://localhost:8000/v1/", **PRICED).provider
     assert own is not None and (own.url, own.key) == ("http://localhost:8000/v1", None)
     named = {"JOINERY_MODELS_URL": "http://models:8000", "JOINERY_ALLOW_PRIVATE_HOSTS": "models:8000"}
-    assert asked("openai", **named, **PRICED).provider is not None
+    assert load_settings("openai", **named, **PRICED).provider is not None
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"JOINERY_MODELS_KEY": ""}, "JOINERY_MODELS_KEY is not set"),
         ({"JOINERY_MODELS_KEY": "a\nb-secret"}, "JOINERY_MODELS_KEY must have"),
@@ -102,9 +110,9 @@ def test_a_provider_of_models_is_set(tmp_path: Path) -> None:
         ({"JOINERY_MODELS_URL": "https://models.example:x"}, "JOINERY_MODELS_URL is not a valid URL"),
     ],
 )
-def test_a_provider_that_is_set_wrongly_is_told(changes: dict[str, str], told: str) -> None:
-    with pytest.raises(SettingsError, match=told) as refused:
-        asked("anthropic", **{"JOINERY_MODELS_KEY": KEY, **PRICED, **changes})
+def test_an_invalid_provider_is_reported(changes: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as refused:
+        load_settings("anthropic", **{"JOINERY_MODELS_KEY": KEY, **PRICED, **changes})
     assert KEY not in str(refused.value) and "secret" not in str(refused.value)
 
 
@@ -126,7 +134,7 @@ _GIVEN = {"JOINERY_DATABASE_URL": "postgresql://x/y", "JOINERY_SECRET": "x" * 32
 def test_any_setting_from_a_file(tmp_path: Path, name: str, text: str, expected: str) -> None:
     file = tmp_path / "value"
     file.write_bytes(text.encode())
-    assert read_file_settings({f"{name}_FILE": str(file), "OTHER_FILE": "/nowhere"}) == {
+    assert resolve_file_settings({f"{name}_FILE": str(file), "OTHER_FILE": "/nowhere"}) == {
         name: expected,
         "OTHER_FILE": "/nowhere",
     }
@@ -141,7 +149,7 @@ def test_files_that_are_wrong_are_named_and_never_shown(tmp_path: Path) -> None:
         {**_GIVEN, "JOINERY_SMTP_URL_FILE": str(tmp_path)},
     ):
         with pytest.raises(SettingsError, match="_FILE") as refused:
-            from_environment(env)
+            read_settings(env)
         assert "ssss" not in str(refused.value)
 
 
@@ -160,7 +168,7 @@ def test_files_that_are_wrong_are_named_and_never_shown(tmp_path: Path) -> None:
 def test_files_that_hold_no_setting(tmp_path: Path, content: bytes) -> None:
     (file := tmp_path / "value").write_bytes(content)
     with pytest.raises(SettingsError, match="JOINERY_SECRET_FILE") as refused:
-        read_file_settings({"JOINERY_SECRET_FILE": str(file)})
+        resolve_file_settings({"JOINERY_SECRET_FILE": str(file)})
     assert "ssss" not in str(refused.value)
 
 
@@ -168,14 +176,14 @@ def test_devices_and_pipes_hold_no_setting(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     for path in (pipe, "/dev/zero", "/dev/null", tmp_path, "a\0b"):
         with pytest.raises(SettingsError, match="JOINERY_SECRET_FILE"):
-            read_file_settings({"JOINERY_SECRET_FILE": str(path)})
+            resolve_file_settings({"JOINERY_SECRET_FILE": str(path)})
 
 
 def test_a_list_of_plugins_that_is_missing(tmp_path: Path) -> None:
-    assert from_environment(_GIVEN).plugins_file == "plugins.toml"
+    assert read_settings(_GIVEN).plugins_file == "plugins.toml"
     for missing in (tmp_path / "none.toml", tmp_path):
         with pytest.raises(SettingsError, match="JOINERY_PLUGINS"):
-            from_environment({**_GIVEN, "JOINERY_PLUGINS": str(missing)})
+            read_settings({**_GIVEN, "JOINERY_PLUGINS": str(missing)})
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

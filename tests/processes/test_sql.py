@@ -33,6 +33,6 @@ def test_prints_a_search_whole(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("wrong", [["sofas"], ["products", "--filter", "colour"]])
-def test_tells_what_there_is(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_list_is_reported(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", *wrong]) != 0
-    assert "There is no list" in capsys.readouterr().err or wrong[0] == "products"
+    assert "The service has no list" in capsys.readouterr().err or wrong[0] == "products"

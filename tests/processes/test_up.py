@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from entrypoints.errors import UpError
-from entrypoints.up.directory import attach
+from entrypoints.up.directory import read_run_file
 
 STANDINS = Path(__file__).with_name("standins.py")
 
@@ -32,16 +32,16 @@ class Up:
             env={**{name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}, **env},
             start_new_session=True,
         )
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     def until(self, words: str) -> str:
-        """The line with these words, once it was said."""
+        """Return the line with these words, once it is printed."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.said.append(line)
+            self.lines.append(line)
             if words in line:
                 return line
-        raise AssertionError(f"never said {words!r}: {self.said}")
+        raise AssertionError(f"never said {words!r}: {self.lines}")
 
     def ready(self) -> "Up":
         self.port, self.database_url, self.redis_url = self.until("READY").split()[1:]
@@ -54,12 +54,12 @@ class Up:
 
     def left(self) -> int:
         out, _ = self.process.communicate(timeout=20)
-        self.said.append(out)
+        self.lines.append(out)
         return self.process.returncode
 
     @property
-    def told(self) -> str:
-        return "".join(self.said)
+    def output(self) -> str:
+        return "".join(self.lines)
 
     def descendants(self) -> list[int]:
         """The processes that it started."""
@@ -119,7 +119,7 @@ def test_start_stop_and_start_again(up: Callable[..., Up], tmp_path: Path) -> No
         assert owner is False
     for name in ("secret", "run.json", "lock"):
         assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
-    env = attach(data)
+    env = read_run_file(data)
     assert env["JOINERY_DATABASE_URL"] == first.database_url
     assert env["JOINERY_PORT"] == first.port
     assert len(env["JOINERY_SECRET"]) == 64
@@ -129,17 +129,17 @@ def test_start_stop_and_start_again(up: Callable[..., Up], tmp_path: Path) -> No
     assert not [pid for pid in children if alive(pid)]
     assert not (data / "run.json").exists()
     with pytest.raises(UpError, match="is not running"):
-        attach(data)
+        read_run_file(data)
 
     began = time.monotonic()
     second = up().ready()
     assert time.monotonic() - began < 5
     with psycopg.connect(second.database_url) as connection:
         assert connection.execute("SELECT word FROM kept").fetchone() == ("Kept",)
-    assert attach(data)["JOINERY_SECRET"] == env["JOINERY_SECRET"]
+    assert read_run_file(data)["JOINERY_SECRET"] == env["JOINERY_SECRET"]
     third = up()
     assert third.left() == 1
-    assert f"already running on {data} (process {second.process.pid})" in third.told
+    assert f"already running on {data} (process {second.process.pid})" in third.output
     assert second.end(signal.SIGINT) == 0
 
 
@@ -156,7 +156,7 @@ def test_nothing_outlives_a_killed_supervisor(up: Callable[..., Up]) -> None:
         assert connection.execute("SELECT number FROM kept").fetchone() == (1,)
 
 
-def test_what_crashes_is_started_again(up: Callable[..., Up], tmp_path: Path) -> None:
+def test_crashed_processes_are_restarted(up: Callable[..., Up], tmp_path: Path) -> None:
     one = up().ready()
     with psycopg.connect(one.database_url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS number")
@@ -164,12 +164,12 @@ def test_what_crashes_is_started_again(up: Callable[..., Up], tmp_path: Path) ->
     eventually(marker.exists)
     worker = int(marker.read_text())
     os.kill(worker, signal.SIGKILL)
-    assert "worker was killed by SIGKILL and is restarted" in one.until("worker")
+    assert "worker was killed by SIGKILL and is being restarted" in one.until("worker")
     eventually(lambda: marker.read_text() not in ("", str(worker)))
 
     postmaster = int((tmp_path / "data" / "postgres" / "postmaster.pid").read_text().split()[0])
     os.kill(postmaster, signal.SIGKILL)
-    assert "postgres was killed by SIGKILL and is restarted" in one.until("postgres")
+    assert "postgres was killed by SIGKILL and is being restarted" in one.until("postgres")
 
     def kept() -> bool:
         try:
@@ -181,7 +181,7 @@ def test_what_crashes_is_started_again(up: Callable[..., Up], tmp_path: Path) ->
     eventually(kept)
     (valkey,) = [pid for pid in one.descendants() if command(pid).startswith("valkey")]
     os.kill(valkey, signal.SIGTERM)
-    assert "valkey ended (exit code 0) and is restarted" in one.until("valkey")
+    assert "valkey ended (exit code 0) and is being restarted" in one.until("valkey")
 
     def answers() -> bool:
         with socket.socket(socket.AF_UNIX) as client:
@@ -191,11 +191,11 @@ def test_what_crashes_is_started_again(up: Callable[..., Up], tmp_path: Path) ->
     assert one.end() == 0
 
 
-def test_a_process_that_cannot_start_is_given_up(up: Callable[..., Up]) -> None:
+def test_a_process_that_cannot_start_is_not_restarted(up: Callable[..., Up]) -> None:
     one = up(kind="broken")
     assert one.left() == 1
-    assert one.told.splitlines()[-1].startswith("joinery: api does not start (JOINERY_X is wrong: set it right.)")
-    assert "Traceback" not in one.told
+    assert one.output.splitlines()[-1].startswith("joinery: api does not start (JOINERY_X is wrong: set it right.)")
+    assert "Traceback" not in one.output
 
 
 def test_stopping_twice_does_not_wait(up: Callable[..., Up]) -> None:
@@ -229,7 +229,7 @@ def test_a_taken_port(up: Callable[..., Up], tmp_path: Path) -> None:
         port = holder.getsockname()[1]
         one = up(port=port)
         assert one.left() == 1
-    assert one.told == f"joinery: Port {port} is used by another program. Choose another one with --port.\n"
+    assert one.output == f"joinery: Port {port} is in use by another program. Choose another port with --port.\n"
     assert not (tmp_path / "data" / "postgres").exists()
 
 
@@ -237,8 +237,8 @@ def test_a_directory_that_cannot_be_written(up: Callable[..., Up], tmp_path: Pat
     (tmp_path / "file").write_text("")
     one = up(data=tmp_path / "file" / "data")
     assert one.left() == 1
-    assert "is not writable (Not a directory)" in one.told
-    assert "Traceback" not in one.told
+    assert "is not writable (Not a directory)" in one.output
+    assert "Traceback" not in one.output
 
 
 def test_a_database_of_another_version(up: Callable[..., Up], tmp_path: Path) -> None:
@@ -247,11 +247,11 @@ def test_a_database_of_another_version(up: Callable[..., Up], tmp_path: Path) ->
     (cluster / "PG_VERSION").write_text("16\n")
     one = up()
     assert one.left() == 1
-    assert one.told.startswith(
+    assert one.output.startswith(
         f"joinery: The database in {cluster} was created by PostgreSQL 16, but this Joinery contains "
     )
-    assert "pg_dump 16" in one.told
-    assert "Traceback" not in one.told
+    assert "pg_dump 16" in one.output
+    assert "Traceback" not in one.output
 
 
 def test_a_directory_with_something_else_in_it(up: Callable[..., Up], tmp_path: Path) -> None:
@@ -260,5 +260,5 @@ def test_a_directory_with_something_else_in_it(up: Callable[..., Up], tmp_path: 
     (cluster / "letter.txt").write_text("Dear")
     one = up()
     assert one.left() == 1
-    assert "is not empty and contains no database" in one.told
+    assert "is not empty and contains no database" in one.output
     assert (cluster / "letter.txt").read_text() == "Dear"

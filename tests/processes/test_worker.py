@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domain.jobs.model import ClaimedJob
-from domain.jobs.usecases.draining import Drain, delay
-from domain.jobs.usecases.polling import Polling
-from domain.jobs.usecases.worker import Failover, Lanes, Worker
+from domain.jobs.usecases.lane_processing import LaneProcessor, compute_retry_delay
+from domain.jobs.usecases.polling import DatabaseLaneSource
+from domain.jobs.usecases.worker import FailoverLaneSource, LaneRunner, Worker
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
 from tests.support.memory.messages import MemoryQueue, MemorySignals
@@ -39,7 +39,7 @@ class Board:
     def __init__(self, *rows: Row) -> None:
         self.rows = list(rows)
         self.refuse_renewal: set[str] = set()
-        self.asked = self.forgotten = 0
+        self.queries = self.forgotten = 0
 
     @staticmethod
     def _now() -> float:
@@ -49,8 +49,8 @@ class Board:
         now = self._now()
         return not row.done and row.run_at <= now and (row.lease_until is None or row.lease_until <= now)
 
-    async def lanes_due(self, limit: int) -> Sequence[str]:
-        self.asked += 1
+    async def dispatch_due_lanes(self, limit: int) -> Sequence[str]:
+        self.queries += 1
         due = [row for row in self.rows if self._due(row) and (not row.dispatched or row.lease_until is not None)][
             :limit
         ]
@@ -58,7 +58,7 @@ class Board:
             row.dispatched = True
         return list(dict.fromkeys(row.lane for row in due))
 
-    async def next_due(self) -> datetime | None:
+    async def find_next_due(self) -> datetime | None:
         times = [row.lease_until or row.run_at for row in self.rows if not row.done]
         return datetime.fromtimestamp(min(times), UTC) if times else None
 
@@ -69,7 +69,7 @@ class Board:
             row.lease_until = self._now() + lease.total_seconds()
         return [ClaimedJob(str(number), row.kind, lane, TENANT, {}, row.attempt) for number, row in due]
 
-    async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
+    async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> bool:
         if job.id in self.refuse_renewal:
             return False
         self.rows[int(job.id)].lease_until = self._now() + lease.total_seconds()
@@ -108,19 +108,19 @@ async def test_a_lane_is_drained_in_order_and_no_other() -> None:
         order.append(job.id)
         await board.finish(job, lost)
 
-    assert await Drain(board, {"k": handler}).drain("a") is False
+    assert await LaneProcessor(board, {"k": handler}).process_lane("a") is False
     assert order == [str(number) for number in range(120)]
     assert not board.rows[120].done
 
 
-async def test_a_failure_is_put_off_and_holds_up_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_job_is_postponed_and_blocks_nothing(caplog: pytest.LogCaptureFixture) -> None:
     board = Board(Row("a", "bad"), Row("a", "unknown"), Row("a", "good"))
 
     async def bad(job: ClaimedJob, lost: asyncio.Event) -> None:
         raise RuntimeError("no luck")
 
     with caplog.at_level(logging.INFO):
-        await Drain(board, {"bad": bad, "good": board.finish}).drain("a")
+        await LaneProcessor(board, {"bad": bad, "good": board.finish}).process_lane("a")
     assert [row.done for row in board.rows] == [False, False, True]
     assert seconds(board.rows[0]) == seconds(board.rows[1]) == [2.0]
     assert "job 0 (bad): attempt 1 failed" in caplog.text
@@ -128,10 +128,17 @@ async def test_a_failure_is_put_off_and_holds_up_nothing(caplog: pytest.LogCaptu
 
 
 async def test_delays_double_up_to_ten_minutes() -> None:
-    assert [delay(attempt).total_seconds() for attempt in (1, 2, 3, 9, 10, 10_000)] == [2, 4, 8, 512, 600, 600]
+    assert [compute_retry_delay(attempt).total_seconds() for attempt in (1, 2, 3, 9, 10, 10_000)] == [
+        2,
+        4,
+        8,
+        512,
+        600,
+        600,
+    ]
 
 
-async def test_leases_are_renewed_for_the_job_in_hand_and_those_behind_it() -> None:
+async def test_leases_are_renewed_for_the_current_job_and_those_behind_it() -> None:
     board = Board(Row("a", "slow"), Row("a", "k"))
 
     async def slow(job: ClaimedJob, lost: asyncio.Event) -> None:
@@ -139,23 +146,23 @@ async def test_leases_are_renewed_for_the_job_in_hand_and_those_behind_it() -> N
         assert all((row.lease_until or 0) > datetime.now(UTC).timestamp() for row in board.rows)
         await board.finish(job, lost)
 
-    await Drain(board, {"slow": slow, "k": board.finish}, lease=timedelta(seconds=0.15)).drain("a")
+    await LaneProcessor(board, {"slow": slow, "k": board.finish}, lease=timedelta(seconds=0.15)).process_lane("a")
     assert all(row.done and row.attempt == 1 for row in board.rows)
 
 
 async def test_a_lost_lease_stops_the_work_on_that_job_only() -> None:
     board = Board(Row("a", "slow"), Row("a", "k"))
     board.refuse_renewal.add("0")
-    told: list[bool] = []
+    lost_leases: list[bool] = []
 
     async def slow(job: ClaimedJob, lost: asyncio.Event) -> None:
         try:
             await asyncio.sleep(5)
         finally:
-            told.append(lost.is_set())
+            lost_leases.append(lost.is_set())
 
-    await Drain(board, {"slow": slow, "k": board.finish}, lease=timedelta(seconds=0.15)).drain("a")
-    assert told == [True]
+    await LaneProcessor(board, {"slow": slow, "k": board.finish}, lease=timedelta(seconds=0.15)).process_lane("a")
+    assert lost_leases == [True]
     assert [row.done for row in board.rows] == [False, True]
     assert not board.rows[0].released
 
@@ -168,8 +175,8 @@ async def test_a_waiting_job_that_was_lost_is_not_begun() -> None:
         await asyncio.sleep(0.15)
         await board.finish(job, lost)
 
-    stopped = Drain(board, {"slow": slow, "k": board.finish}, lease=timedelta(seconds=0.2))
-    task = asyncio.create_task(stopped.drain("a"))
+    stopped = LaneProcessor(board, {"slow": slow, "k": board.finish}, lease=timedelta(seconds=0.2))
+    task = asyncio.create_task(stopped.process_lane("a"))
     await until(lambda: board.rows[0].done)
     stopped.stop()
     await task
@@ -183,11 +190,11 @@ async def test_lease_lost_in_the_transaction_is_no_failure() -> None:
     async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
         raise LeaseLost
 
-    await Drain(board, {"k": handler}).drain("a")
+    await LaneProcessor(board, {"k": handler}).process_lane("a")
     assert not board.rows[0].released
 
 
-async def test_stopping_finishes_the_job_in_hand_and_gives_back_the_rest() -> None:
+async def test_stopping_finishes_the_current_job_and_gives_back_the_rest() -> None:
     board = Board(Row("a", "k"), Row("a", "k"))
     stop, begun = asyncio.Event(), asyncio.Event()
 
@@ -197,8 +204,8 @@ async def test_stopping_finishes_the_job_in_hand_and_gives_back_the_rest() -> No
         await board.finish(job, lost)
 
     queue = MemoryQueue()
-    await queue.wake("a")
-    task = asyncio.create_task(Worker(queue, Drain(board, {"k": handler}), lanes=2).run(stop))
+    await queue.notify("a")
+    task = asyncio.create_task(Worker(queue, LaneProcessor(board, {"k": handler}), max_lanes=2).run(stop))
     await begun.wait()
     stop.set()
     await task
@@ -215,8 +222,10 @@ async def test_a_job_that_outlasts_the_grace_is_given_back() -> None:
         await asyncio.sleep(60)
 
     queue = MemoryQueue()
-    await queue.wake("a")
-    task = asyncio.create_task(Worker(queue, Drain(board, {"k": handler}), lanes=2, grace=0.05).run(stop))
+    await queue.notify("a")
+    task = asyncio.create_task(
+        Worker(queue, LaneProcessor(board, {"k": handler}), max_lanes=2, grace_seconds=0.05).run(stop)
+    )
     await begun.wait()
     stop.set()
     await asyncio.wait_for(task, 2)
@@ -231,7 +240,7 @@ async def test_a_long_lane_gives_others_a_turn() -> None:
         order.append(job.lane)
         await board.finish(job, lost)
 
-    lanes = Lanes(Drain(board, {"k": handler}, batch=5, turn=timedelta(0)).drain, 1)
+    lanes = LaneRunner(LaneProcessor(board, {"k": handler}, batch_size=5, max_duration=timedelta(0)).process_lane, 1)
     await lanes.start("long")
     await lanes.start("short")
     await lanes.close(5)
@@ -250,7 +259,7 @@ async def test_lanes_run_once_at_a_time_and_again_when_woken_meanwhile() -> None
         running -= 1
         return False
 
-    lanes = Lanes(drain, 4)
+    lanes = LaneRunner(drain, 4)
     for _ in range(5):
         await lanes.start("a")
         await asyncio.sleep(0)
@@ -269,7 +278,7 @@ async def test_no_more_lanes_than_slots() -> None:
         running -= 1
         return False
 
-    lanes = Lanes(drain, 3)
+    lanes = LaneRunner(drain, 3)
     for number in range(10):
         await lanes.start(str(number))
     await lanes.close(5)
@@ -281,8 +290,10 @@ async def test_no_more_lanes_than_slots() -> None:
 
 async def polled(board: Board, signals: MemorySignals, body: Callable[[], Awaitable[None]], idle: float = 30.0) -> None:
     stop = asyncio.Event()
-    drain = Drain(board, {"k": board.finish})
-    task = asyncio.create_task(Worker(Polling(board, signals, idle=idle), drain, lanes=2).run(stop))
+    drain = LaneProcessor(board, {"k": board.finish})
+    task = asyncio.create_task(
+        Worker(DatabaseLaneSource(board, signals, idle_seconds=idle), drain, max_lanes=2).run(stop)
+    )
     await body()
     stop.set()
     await asyncio.wait_for(task, 2)
@@ -300,25 +311,25 @@ async def test_the_database_alone_is_enough() -> None:
     await polled(board, signals, body)
 
 
-async def test_idle_polling_asks_the_database_hardly_ever() -> None:
+async def test_idle_polling_rarely_queries_the_database() -> None:
     board = Board()
 
     async def body() -> None:
         await asyncio.sleep(0.5)
 
     await polled(board, MemorySignals(), body)
-    assert board.asked <= 2
+    assert board.queries <= 2
 
 
 async def test_a_lost_queue_is_replaced_by_the_database_until_it_is_back() -> None:
     board, signals, queue, stop = Board(Row("a", "k")), MemorySignals(), MemoryQueue(), asyncio.Event()
     queue.lost = True
-    source = Failover(queue, Polling(board, signals), outage=0.1)
-    task = asyncio.create_task(Worker(source, Drain(board, {"k": board.finish}), lanes=2).run(stop))
+    source = FailoverLaneSource(queue, DatabaseLaneSource(board, signals), retry_seconds=0.1)
+    task = asyncio.create_task(Worker(source, LaneProcessor(board, {"k": board.finish}), max_lanes=2).run(stop))
     await until(lambda: board.rows[0].done)
     queue.lost = False
     board.rows.append(Row("b", "k", dispatched=True))
-    await queue.wake("b")
+    await queue.notify("b")
     await until(lambda: board.rows[1].done)
     stop.set()
     await asyncio.wait_for(task, 2)

@@ -9,14 +9,14 @@ from adapters.files.workspaces import FileWorkspaces
 
 CRASH = (
     "import os, sys; from pathlib import Path; from adapters.files.workspaces import FileWorkspaces\n"
-    "with FileWorkspaces(Path(sys.argv[1])).folder() as folder:\n"
+    "with FileWorkspaces(Path(sys.argv[1])).create_folder() as folder:\n"
     "    (folder / 'snapshot').write_bytes(b'x'); os._exit(1)"
 )
 
 
-def test_a_folder_is_gone_with_its_work(tmp_path: Path) -> None:
+def test_a_folder_is_removed_after_its_work(tmp_path: Path) -> None:
     workspaces = FileWorkspaces(tmp_path)
-    with workspaces.folder() as one, workspaces.folder() as other:
+    with workspaces.create_folder() as one, workspaces.create_folder() as other:
         (one / "snapshot").write_bytes(b"x")
         assert one != other and one.stat().st_mode & 0o077 == 0
     assert not one.exists() and not other.exists()
@@ -24,7 +24,7 @@ def test_a_folder_is_gone_with_its_work(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_dead_process_left_is_swept_and_what_a_living_one_has_is_not(tmp_path: Path) -> None:
+def test_folders_of_dead_processes_are_removed_and_those_of_running_ones_kept(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     subprocess.run(
         [sys.executable, "-c", CRASH, str(tmp_path)], env={**os.environ, "PYTHONPATH": str(root)}, check=False
@@ -34,10 +34,10 @@ def test_what_a_dead_process_left_is_swept_and_what_a_living_one_has_is_not(tmp_
     (tmp_path / "joinery-work-young").mkdir()
     (tmp_path / "others").mkdir()
     living = FileWorkspaces(tmp_path)
-    with living.folder() as folder:
+    with living.create_folder() as folder:
         assert not left.exists()
-        assert FileWorkspaces(tmp_path).sweep() == 0
+        assert FileWorkspaces(tmp_path).delete_orphans() == 0
         assert folder.exists() and (tmp_path / "joinery-work-young").exists() and (tmp_path / "others").exists()
         os.utime(tmp_path / "joinery-work-young", (0, 0))
-        assert FileWorkspaces(tmp_path).sweep() == 1
+        assert FileWorkspaces(tmp_path).delete_orphans() == 1
     assert (root / "pyproject.toml").exists()

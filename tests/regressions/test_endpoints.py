@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from adapters.postgres.events import PostgresNetworkLog
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.events import JsonEventRendering
+from adapters.api_json.webhooks import render_endpoint
+from adapters.postgres.event_log import PostgresNetworkLog
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
-from adapters.wire.webhooks import described
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.service import WebhookService
@@ -26,14 +26,15 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    """Expected: at once, each at the network's end. `_now` asks for bounds over a second connection while its unit of work holds one:
-    as many at once as the pool has connections wait for each other (5 s, a transaction and its locks held), and then begin at 0:
-    everything that is kept of the network, 30 days, is POSTed to a licensed endpoint. The same while the network's node is away.
+    """Expected: all are created at once, each at the network's end. `_now` queried bounds over a second connection while its
+    unit of work held one: as many requests as the pool has connections waited for each other (5 s, with a transaction and
+    its locks), and then began at 0: all 30 days of the network were POSTed to a licensed endpoint. The same happened while
+    the network's node was unavailable.
     """
     async with database_alone("endpoints") as address:
-        pool = Pool(address, size=2, patience=1.0)
+        pool = Pool(address, size=2, max_wait_seconds=1.0)
         try:
-            uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+            uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
             registry = PostgresOrgRegistry(pool)
             plan = await registry.plan("max")
             owners = [builders.organisation(plan=plan) for _ in range(3)]
@@ -42,7 +43,7 @@ async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCapture
             async with uow.begin(Tenant(owners[2].id, True), builders.CALL) as tx:
                 await tx[EventLog].append([builders.event("src_1", catalogue="cat_1", network=True) for _ in range(5)])
             await relay(PostgresNetworkLog(pool, SystemClock()), MemorySignals())
-            service = WebhookService(OneKey(), WireEventRendering(), described)
+            service = WebhookService(OneKey(), JsonEventRendering(), render_endpoint)
             begun = asyncio.Barrier(2)
 
             async def create(org: str) -> Any:
@@ -53,7 +54,7 @@ async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCapture
                     )
 
             await asyncio.gather(*(create(organisation.id) for organisation in owners[:2]))
-            async with pool.owner() as link:
+            async with pool.connect_as_owner() as link:
                 cursor = await link.cursor.execute("SELECT network_checkpoint FROM webhook_endpoints")
                 stored = [position for (position,) in await cursor.fetchall()]
             assert stored == [5, 5]

@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 
 from adapters.postgres import partitions
-from adapters.postgres.events import SQL
+from adapters.postgres.event_log import SQL
 from adapters.postgres.nodes.pool import Pool
-from adapters.postgres.stores import rendered
+from adapters.postgres.stores import render_statement
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.postgres.plans import nodes, plan
@@ -30,10 +30,10 @@ async def pool() -> AsyncIterator[Pool]:
     async with database_alone("filtered_plans") as address:
         pool = Pool(address, size=2)
         try:
-            async with pool.owner() as link:
+            async with pool.connect_as_owner() as link:
                 today = datetime.now(UTC).date()
                 for ago in range(31, 0, -1):
-                    await partitions._make(link.connection, "events", today - timedelta(days=ago))
+                    await partitions._create_partition(link.driver_connection, "events", today - timedelta(days=ago))
                 await link.cursor.execute(
                     "INSERT INTO events (position, org, livemode, id, type, subject, catalogue, version, time, body)"
                     " SELECT n, 'org_big', true, 'evt_' || n, CASE WHEN n % 60000 = 7 THEN 'source.blocked'"
@@ -55,15 +55,15 @@ async def test_only_the_blocks_are_read(pool: Pool, types: list[str], mode: str,
     the blocks (a parallel Seq Scan joined with them).
     """
     names = {"types", "hidden", direction, "up_to", *(["after"] if direction == "forwards" else [])}
-    chosen = rendered(SQL["own_in_blocks"], frozenset(names), 101)
+    chosen = render_statement(SQL["own_in_blocks"], frozenset(names), 101)
     values: dict[str, Any] = {
-        "org": BIG.org, "livemode": True, "blocks": [0, 300], "after": 0, "up_to": ROWS, "share": 10_000,
+        "org": BIG.org, "livemode": True, "blocks": [0, 300], "after": 0, "up_to": ROWS, "max_body_bytes": 10_000,
         "hidden": ["webhook.test"], "types": types,
     }  # fmt: skip
-    async with pool.tenant(BIG) as link:
-        await link.connection.execute(f"SET plan_cache_mode = {mode}".encode())
+    async with pool.connect_to_tenant(BIG) as link:
+        await link.driver_connection.execute(f"SET plan_cache_mode = {mode}".encode())
         statement = SQL["plain"].replace("{chosen}", chosen)
-        found = await plan(link.connection, statement, values, "ANALYZE", "TIMING OFF", "BUFFERS OFF")
+        found = await plan(link.driver_connection, statement, values, "ANALYZE", "TIMING OFF", "BUFFERS OFF")
     read = sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         for node in nodes(found)

@@ -1,4 +1,4 @@
-"""Lists that once missed something: each test says what is expected."""
+"""Lists that once missed something: each test states what is expected."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     """A page looks at 10 rows instead of some thousand, at 3 before it counts, and counts filters up to 3 instead of 500."""
-    monkeypatch.setattr(catalogue_query, "_PRODUCTS", 2)
+    monkeypatch.setattr(catalogue_query, "_MAX_SORTED_PRODUCTS", 2)
     monkeypatch.setattr(catalogue_query, "_COUNT_LIMIT", 3)
-    monkeypatch.setattr(catalogue_query, "SQL", catalogue_query._statements(10, 10))
-    monkeypatch.setattr(catalogue_query, "_BRIEF", catalogue_query._statements(3, 3))
+    monkeypatch.setattr(catalogue_query, "SQL", catalogue_query._load_statements_with_limits(10, 10))
+    monkeypatch.setattr(catalogue_query, "_BRIEF", catalogue_query._load_statements_with_limits(3, 3))
 
 
 async def walk(fetch: Any, limit: int) -> list[Any]:
@@ -62,8 +62,8 @@ async def test_codes_of_old_products_and_words_of_newer_ones(backend: Backend, t
 async def test_a_list_read_while_others_change(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Expected: what nobody touches is on some page. Where a page ends is asked in a second statement: what left the index in between
-    has it end further down than was looked at.
+    """Expected: unchanged rows are on some page. A second statement determined the end of the page: rows that left the index
+    in between moved the end beyond the rows that were read.
     """
     wanted = made(12, 0, "Chair", "X")
     others = made(30, 20, "Table", "X")
@@ -76,17 +76,17 @@ async def test_a_list_read_while_others_change(
 
     async def found(self: Any, query: Any) -> Any:
         nonlocal moved
-        one = self._session.one
+        fetch_row = self._session.fetch_row
 
         async def later(sql: Any, **values: Any) -> Any:
             nonlocal moved
             if not moved:  # 25 of the newest change their brand while the page is read
                 moved = 1
                 pool: Any = backend.events._pool  # type: ignore[attr-defined]
-                async with pool.owner() as link:
+                async with pool.connect_as_owner() as link:
                     ids = [product.id for product in others[5:]]
                     await link.cursor.execute("UPDATE products SET brand_key = 'y' WHERE id = ANY(%s)", (ids,))
-            return await one(sql, **values)
+            return await fetch_row(sql, **values)
 
         self._session = _With(self._session, later)
         return await found_of(self, query)
@@ -97,8 +97,8 @@ async def test_a_list_read_while_others_change(
 
 
 class _With:
-    def __init__(self, session: Any, one: Any) -> None:
-        self._given, self.one = session, one
+    def __init__(self, session: Any, fetch_row: Any) -> None:
+        self._given, self.fetch_row = session, fetch_row
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._given, name)

@@ -1,10 +1,10 @@
-"""What once broke the logs: each test says what is expected."""
+"""What once broke the logs: each test states what is expected."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.changes.model import ALL, OPEN_END, EventFilter, View, network_of
+from domain.changes.model import ALL, OPEN_END, EventFilter, LogView, get_network_tenant
 from domain.events.model import LogPosition
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -15,19 +15,19 @@ from tests.support.log_changes import grant
 
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
-NETWORK = network_of(True)
+NETWORK = get_network_tenant(True)
 
 
 async def test_events_of_one_delivery_far_apart_in_the_networks_log(backend: Backend, tenant: Tenant) -> None:
-    """Expected: `at` gives all that are asked for. It looks at the 2,000 positions from the first on alone, so that a
-    coalesced delivery (its events are let go of and read again) loses what came later in the window.
+    """Expected: `at` returns all requested events. It read the 2,000 positions after the first only, so that a coalesced
+    delivery (whose events are released and read again) lost events later in its window.
     """
     owner, catalogue = await backend.tenant(), new_id("cat")
     await grant(backend.pool, owner, catalogue, tenant.org)
     start = (await bounds_of(backend, NETWORK)).last
     made = await published(backend, owner, catalogue, 2_300)
     await backend.relay(owner)
-    found = await backend.events.at(View.network(tenant), [start + 1, start + 2_300])
+    found = await backend.events.get_at(LogView.network(tenant), [start + 1, start + 2_300])
     assert ids(found) == [made[0], made[-1]]
 
 
@@ -37,13 +37,13 @@ async def test_a_database_clock_that_was_days_ahead(backend: Backend, tenant: Te
     that it stands behind is passed over, and its cursor moves on to the end: lost for good, without 410.
     """
     await written(backend, tenant, 3)
-    async with backend.pool.owner() as link:  # as a server writes whose clock is two days ahead
+    async with backend.pool.connect_as_owner() as link:  # as a server writes whose clock is two days ahead
         ahead = datetime.now(UTC) + timedelta(days=2)
         for table in ("events", "event_logs"):
             await link.cursor.execute(f"UPDATE {table} SET time = %s WHERE org = %s", (ahead, tenant.org))
     reader = (await bounds_of(backend, tenant)).end
     made = await written(backend, tenant, 2, type="source.blocked")
     bounds = await bounds_of(backend, tenant)
-    assert bounds.holds(reader)
-    page = await backend.events.page(View.own(tenant), reader, bounds.end, 100, wanted)
+    assert bounds.can_continue_after(reader)
+    page = await backend.events.read_page(LogView.own(tenant), reader, bounds.end, 100, wanted)
     assert ids(page.events) == made, (page.position, bounds.end)

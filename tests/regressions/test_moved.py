@@ -1,15 +1,15 @@
-"""A tenant that was moved, asked of by what spans tenants: its routes are remembered, and nothing raises."""
+"""A tenant that was moved, in queries across tenants: its routes are remembered, and nothing raises."""
 
 import pytest
 
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.events import JsonEventRendering
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
 from domain.changes.model import FeedPosition
+from domain.changes.usecases.log_tailer import LogTailer
 from domain.changes.usecases.service import ChangesService
-from domain.changes.usecases.tailing import LogTailer
 from domain.events.model import LogPosition
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
@@ -23,23 +23,23 @@ HERE = Tenant("org_here", True)
 
 
 async def written(pool: Pool, count: int) -> None:
-    uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+    uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
     async with uow.begin(HERE, builders.CALL) as tx:
         await tx[EventLog].append([builders.event("src_1") for _ in range(count)])
 
 
 async def test_the_bounds_of_a_log_that_was_moved(servers: Servers) -> None:
-    """Expected: its bounds at its new node, or Unavailable; never those of a log without events. A process that has only read
-    bounds of the tenant (polls, streams, sweeps) asks its former node, where there is nothing: epoch 0, last 0.
+    """Expected: its bounds at its new node, or Unavailable; never those of a log without events. A process that had only read
+    bounds of the tenant (polls, streams, sweeps) queried its former node, where there is nothing: epoch 0, last 0.
     """
     servers.place(HERE.org, 0)
     pool = Pool(servers.all[0].conninfo, size=3, placement=servers)
     try:
         await written(pool, 5)
         reader = PostgresEventReader(pool)
-        before = (await reader.bounds([HERE]))[HERE]
+        before = (await reader.query_bounds([HERE]))[HERE]
         await servers.move(HERE.org, 1)
-        assert (await reader.bounds([HERE]))[HERE] == before
+        assert (await reader.query_bounds([HERE]))[HERE] == before
     finally:
         await pool.close()
 
@@ -53,19 +53,19 @@ async def test_a_reader_of_a_tenant_that_was_moved(servers: Servers) -> None:
     try:
         await written(pool, 5)
         reader = PostgresEventReader(pool)
-        tailer = LogTailer(reader, WireEventRendering(), MemorySignals())
+        tailer = LogTailer(reader, JsonEventRendering(), MemorySignals())
         service = ChangesService(reader, tailer)
-        at = await service.now(HERE)
+        at = await service.find_end(HERE)
         other = Pool(servers.all[0].conninfo, size=3, placement=servers)  # whoever writes is another process
         await servers.move(HERE.org, 1)
         await written(other, 1)
         await other.close()
-        own = await tailer.high_watermarks.fresh(HERE)
-        again = own.nearest(LogPosition(own.epoch, 5)).position
+        own = await tailer.bounds_cache.query_fresh(HERE)
+        again = own.find_resume_position(LogPosition(own.epoch, 5)).position
         from domain.changes.model import EventFilter
 
         try:
-            page = await service.page(HERE, FeedPosition(at.own, at.network), 100, EventFilter())
+            page = await service.read_page(HERE, FeedPosition(at.own, at.network), 100, EventFilter())
         except Exception as error:
             pytest.fail(f"{error!r}; webhooks go on from {again} instead of 5")
         assert page.count == 1
@@ -83,10 +83,10 @@ async def test_a_move_begins_no_epoch(servers: Servers) -> None:
     try:
         await written(pool, 5)
         reader = PostgresEventReader(pool)
-        service = ChangesService(reader, LogTailer(reader, WireEventRendering(), MemorySignals()))
-        await service.now(HERE)
+        service = ChangesService(reader, LogTailer(reader, JsonEventRendering(), MemorySignals()))
+        await service.find_end(HERE)
         await servers.move(HERE.org, 1)
-        async with pool.owner(servers.all[0]) as link:  # the shard is still there, and here.<table> names it
+        async with pool.connect_as_owner(servers.all[0]) as link:  # the shard is still there, and here.<table> names it
             cursor = await link.cursor.execute(
                 "SELECT tablename, policyname FROM pg_policies WHERE policyname LIKE 'hidden_%%'", {}
             )
@@ -94,17 +94,17 @@ async def test_a_move_begins_no_epoch(servers: Servers) -> None:
                 await link.cursor.execute(f'DROP POLICY "{policy}" ON {table}')
         await written(other, 1)
         fresh = PostgresEventReader(other)
-        before = (await fresh.bounds([HERE]))[HERE]
+        before = (await fresh.query_bounds([HERE]))[HERE]
         from domain.changes.model import EventFilter
         from domain.kernel.errors import DomainError
 
         try:
-            await service.page(HERE, FeedPosition(before.end, LogPosition()), 100, EventFilter())
+            await service.read_page(HERE, FeedPosition(before.end, LogPosition()), 100, EventFilter())
         except DomainError as error:
-            told = repr(error)
+            outcome = repr(error)
         else:
-            told = "a page"
-        assert (await fresh.bounds([HERE]))[HERE].epoch == before.epoch, told
+            outcome = "a page"
+        assert (await fresh.query_bounds([HERE]))[HERE].epoch == before.epoch, outcome
     finally:
         await pool.close()
         await other.close()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from domain.changes.model import network_of
+from domain.changes.model import get_network_tenant
 from domain.kernel.tenancy import Tenant
 from tests.contract.desk import Desk, settled, until
 from tests.contract.test_event_reader import bounds_of
@@ -14,7 +14,7 @@ from tests.support.backend import Backend
 from tests.support.log_changes import forget, grant
 
 pytestmark = pytest.mark.asyncio
-NETWORK = network_of(True)
+NETWORK = get_network_tenant(True)
 
 
 @pytest_asyncio.fixture
@@ -25,12 +25,12 @@ async def desk(backend: Backend, tenant: Tenant) -> Desk:
 
 async def goes_back(backend: Backend, first: int, *owners: Tenant) -> None:
     """The network's log loses its events from there on, and with them where the owners were; an epoch begins."""
-    told = await bounds_of(backend, NETWORK)
+    bounds = await bounds_of(backend, NETWORK)
     await forget(backend.pool, NETWORK, first)
-    async with backend.pool.owner() as link:
+    async with backend.pool.connect_as_owner() as link:
         orgs = [owner.org for owner in owners]
         await link.cursor.execute("DELETE FROM network_checkpoints WHERE owner = ANY(%s)", (orgs,))
-    await backend.events.begin_epoch(NETWORK, told.end)
+    await backend.events.begin_epoch(NETWORK, bounds.end)
 
 
 async def relay(backend: Backend, *owners: Tenant) -> None:
@@ -100,9 +100,9 @@ async def test_what_waits_is_not_mistaken_for_what_is_there_now(desk: Desk) -> N
 
 
 async def test_the_checkpoint_of_a_log_that_went_back(desk: Desk) -> None:
-    """Expected: a cursor in Service-Feed-Cursor that the log holds. A delivery of the former epoch that is still open counts among the
-    positions of the new one: the cursor says (new epoch, a position beyond the end). A client who goes on from there has
-    the network's log begin an epoch for everybody, or misses what comes up to it.
+    """Expected: a cursor in Service-Feed-Cursor that the log contains. An open delivery of the former epoch counted among the
+    positions of the new one: the cursor was (new epoch, a position beyond the end). A client that continued from there made
+    the network's log begin an epoch for everybody, or missed the events up to it.
     """
     backend = desk.backend
     owner = await backend.tenant()
@@ -123,7 +123,7 @@ async def test_the_checkpoint_of_a_log_that_went_back(desk: Desk) -> None:
         await relay(backend, other)
         await asyncio.sleep(3)
         queue = deliverer._queues[desk.tenant, endpoint.id]
-        queue._tracks[True].open.discard(range(start + 1, start + 10))  # these attempts end well
+        queue._progress[True].open_positions.discard(range(start + 1, start + 10))  # these attempts end well
         end = (await bounds_of(backend, NETWORK)).last
-        told = queue.delivered_up_to.network
-        assert told.position <= end, (told, end)
+        delivered = queue.delivered_up_to.network
+        assert delivered.position <= end, (delivered, end)

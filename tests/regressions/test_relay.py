@@ -1,11 +1,11 @@
-"""What once broke the relay, and those who follow the network's log: each test says what is expected."""
+"""What once broke the relay and the followers of the network's log: each test states what is expected."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from domain.changes.model import FeedPosition, View, network_of
+from domain.changes.model import FeedPosition, LogView, get_network_tenant
 from domain.changes.usecases.network import NetworkRelay
 from domain.events.model import LogPosition
 from domain.kernel.errors import CursorExpired
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.asyncio
 
 async def test_the_relay_goes_on_when_a_checkpoint_was_lost() -> None:
     """Expected: the network's node came back as it was before an owner's first event; the relay copies on from there.
-    It reads the checkpoints again, but keeps the one that is gone (`|=`), is `_CheckpointMoved` again, and spins for ever, for all owners.
+    It reads the checkpoints again, but keeps the one that is gone (`|=`), is `_CheckpointConflict` again, and spins for ever, for all owners.
     """
     log = Log()
     relay = NetworkRelay(log.network, log.signals)
     await log.write(tenant=log.tenant, catalogue="cat_1", network=True)
-    await relay.relay(await log.network.publishers())
-    del log.store.checkpoints[network_of(True)][log.tenant]
-    log.forget(1, network_of(True))
+    await relay.copy_new_events(await log.network.list_publishers())
+    del log.store.checkpoints[get_network_tenant(True)][log.tenant]
+    log.forget(1, get_network_tenant(True))
     await log.write(tenant=log.tenant, catalogue="cat_1", network=True)
     attempts = 0
     append = log.network.append
@@ -43,23 +43,24 @@ async def test_the_relay_goes_on_when_a_checkpoint_was_lost() -> None:
         return await append(*given)
 
     log.network.append = counted  # type: ignore[method-assign]
-    await relay.relay(await log.network.publishers())
+    await relay.copy_new_events(await log.network.list_publishers())
 
 
-async def test_a_publisher_with_much_to_tell_holds_up_nobody(backend: Backend, tenant: Tenant) -> None:
-    """Expected: each transaction of the relay has something of everybody who waits. The first owner takes all of the room until it
-    has nothing left: one who publishes 300,000 products at once keeps all others waiting for minutes (≤ 50 ms is asked).
+async def test_a_publisher_of_many_events_delays_no_other(backend: Backend, tenant: Tenant) -> None:
+    """Expected: each transaction of the relay contains events of every waiting owner. The first owner took all of the room
+    until it had nothing left: an owner that published 300,000 products at once delayed all others for minutes (≤ 50 ms is
+    required).
     """
     big, small, catalogues = await backend.tenant(), await backend.tenant(), (new_id("cat"), new_id("cat"))
     await grant(backend.pool, big, catalogues[0], tenant.org)
     await grant(backend.pool, small, catalogues[1], tenant.org)
-    start = (await bounds_of(backend, network_of(True))).end
+    start = (await bounds_of(backend, get_network_tenant(True))).end
     await published(backend, big, catalogues[0], 3_000)
     [one] = await published(backend, small, catalogues[1])
     relay = NetworkRelay(backend.network, backend.signals)
-    await relay._begin()
-    found = await backend.network.publishers()
-    await relay.relay({big: found[big], small: found[small]})
+    await relay._load_checkpoints()
+    found = await backend.network.list_publishers()
+    await relay.copy_new_events({big: found[big], small: found[small]})
     order = [event.id for event in await shown(backend, tenant, start)]
     assert order.index(one) <= 1_000, order.index(one)
 
@@ -75,63 +76,63 @@ async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
         await log.write(6, owner, catalogue="cat_1", network=True)
         await log.relay()
         end = await log.end()
-        log.forget(4, network_of(True))
-        await log.events.begin_epoch(network_of(True), end.network)
+        log.forget(4, get_network_tenant(True))
+        await log.events.begin_epoch(get_network_tenant(True), end.network)
         await log.write(6, owner, catalogue="cat_1", network=True)
         await log.relay()
         lost = FeedPosition(end.own, LogPosition(end.network.epoch, 6))
-        await log.service.now(log.tenant)  # anybody's request: the end of the own log is known
+        await log.service.find_end(log.tenant)  # anybody's request: the end of the own log is known
         from domain.changes.model import EventFilter
 
         with pytest.raises(CursorExpired):
-            after = await log.service.start(log.tenant, lost)
+            after = await log.service.find_start(log.tenant, lost)
             found = await log.service.long_poll(log.tenant, after, 100, EventFilter(), 1.0)
             pytest.fail(f"{found.count} events, of the 9 or so that are new; position {found.position.network}")
 
 
-async def test_who_goes_while_a_log_is_asked_leaves_nothing_behind() -> None:
-    """Expected: nothing is followed any more. A client that hangs up while the network's bounds are asked for (5 s of a node that is
-    away) leaves its part of the own log behind: the channel is read and swept for as long as the process lives.
+async def test_a_client_that_disconnects_during_a_query_leaves_nothing_behind() -> None:
+    """Expected: nothing is followed any more. A client that disconnected during the query of the network's bounds (5 s of an
+    unavailable node) left its part of the own log behind: the channel was read and swept as long as the process ran.
     """
     async with running() as log:
-        bounds, asked = log.events.bounds, asyncio.Event()
+        bounds, started = log.events.query_bounds, asyncio.Event()
 
         async def slow(logs: Any) -> Any:
-            if network_of(True) in logs:
-                asked.set()
+            if get_network_tenant(True) in logs:
+                started.set()
                 await asyncio.sleep(30)
             return await bounds(logs)
 
-        log.events.bounds = slow  # type: ignore[method-assign]
+        log.events.query_bounds = slow  # type: ignore[method-assign]
 
         async def follow() -> None:
-            async with log.tailer.follow(log.tenant, START):
+            async with log.tailer.subscribe(log.tenant, START):
                 await asyncio.sleep(30)
 
         task = asyncio.create_task(follow())
-        await asked.wait()
+        await started.wait()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert not log.tailer._channels, log.tailer._channels[View.own(log.tenant)].subscriptions
+        assert not log.tailer._channels, log.tailer._channels[LogView.own(log.tenant)].subscriptions
 
 
-async def test_an_owner_whose_log_cannot_be_read_holds_up_nobody() -> None:
-    """Expected: what others publish is copied. One owner's log that cannot be read (a node that times out, a damaged page) has the
-    whole round fail, each time, in the same order: the network stands still for everybody.
+async def test_an_owner_whose_log_cannot_be_read_delays_no_other() -> None:
+    """Expected: what others publish is copied. One owner's log that could not be read (a node that times out, a damaged page)
+    made the whole round fail, each time, in the same order: the network stood still for everybody.
     """
     log = Log()
     bad, good = Tenant(new_id("org"), True), Tenant(new_id("org"), True)
     await log.write(tenant=bad, catalogue="cat_1", network=True)
     await log.write(tenant=good, catalogue="cat_2", network=True)
-    published = log.network.published
+    published = log.network.read_published
 
     async def failing(owner: Tenant, after: int, limit: int) -> Any:
         if owner == bad:
             raise ConnectionError("it cannot be read")
         return await published(owner, after, limit)
 
-    log.network.published = failing  # type: ignore[method-assign]
-    task = asyncio.create_task(NetworkRelay(log.network, log.signals, sweep=0.2).run())
+    log.network.read_published = failing  # type: ignore[method-assign]
+    task = asyncio.create_task(NetworkRelay(log.network, log.signals, sweep_seconds=0.2).run())
     try:
         await asyncio.sleep(4)
     finally:

@@ -6,12 +6,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.events import JsonEventRendering
 from adapters.postgres.event_reader import PostgresEventReader
-from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.schema_migrations import migrate
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
@@ -25,18 +25,18 @@ TENANT = Tenant("org_1", True)
 
 
 async def write(pool: Pool) -> None:
-    uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+    uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
     async with uow.begin(TENANT, builders.CALL) as tx:
         await tx[EventLog].append([builders.event("src_1")])
 
 
 async def epoch(pool: Pool) -> Any:
-    bounds = (await PostgresEventReader(pool).bounds([TENANT]))[TENANT]
+    bounds = (await PostgresEventReader(pool).query_bounds([TENANT]))[TENANT]
     return bounds.epoch, bounds.last
 
 
 @pytest.mark.skipif(ON_CLUSTER, reason="on a cluster the log lies on a node whose identity is its own")
-async def test_many_notice_at_once() -> None:
+async def test_many_processes_notice_a_new_server_at_once() -> None:
     async with database_alone("noticed") as address:
         first = Pool(address)
         await write(first)

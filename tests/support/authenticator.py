@@ -1,4 +1,4 @@
-"""A device that makes passkeys and signs by them, in software: what a browser would answer, right or tampered with."""
+"""Software authenticator that creates passkeys and signs with them, correctly or with manipulated values."""
 
 import hashlib
 import json
@@ -27,15 +27,15 @@ class SoftAuthenticator:
         self.handle = b""
 
     def create(self, options: str) -> str:
-        """The answer of `navigator.credentials.create`."""
-        asked = json.loads(options)
-        self.handle = _bytes(asked["user"]["id"])
+        """Return the result of `navigator.credentials.create`."""
+        parameters = json.loads(options)
+        self.handle = _bytes(parameters["user"]["id"])
         numbers = self.key.public_key().public_numbers()
         public = {1: 2, 3: -7, -1: 1, -2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")}
         credential = bytes(16) + len(self.id).to_bytes(2, "big") + self.id + cbor2.dumps(public)
-        data = self._data(asked["rp"]["id"], 0x45) + credential
+        data = self._data(parameters["rp"]["id"], 0x45) + credential
         attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})
-        client = self._client("webauthn.create", asked["challenge"], self.origin)
+        client = self._client("webauthn.create", parameters["challenge"], self.origin)
         return self._answer({"attestationObject": _text(attestation), "clientDataJSON": _text(client)})
 
     def get(
@@ -52,20 +52,20 @@ class SoftAuthenticator:
         handle: bytes | None = None,
         signature: bytes | None = None,
     ) -> str:
-        """The answer of `navigator.credentials.get`; what is given is told in the place of the truth."""
-        asked = json.loads(options)
+        """Return the result of `navigator.credentials.get`; arguments override the correct values."""
+        parameters = json.loads(options)
         self.count += 1
-        client = self._client(type_, _text(challenge) if challenge else asked["challenge"], origin or self.origin)
+        client = self._client(type_, _text(challenge) if challenge else parameters["challenge"], origin or self.origin)
         data = self._data(
-            party or asked["rpId"], 0x01 * present | 0x04 * verified, self.count if count is None else count
+            party or parameters["rpId"], 0x01 * present | 0x04 * verified, self.count if count is None else count
         )
         signed = self.key.sign(data + hashlib.sha256(client).digest(), ec.ECDSA(hashes.SHA256()))
-        told = {
+        response = {
             "authenticatorData": _text(data),
             "clientDataJSON": _text(client),
             "signature": _text(signature or signed),
         }
-        return self._answer(told | {"userHandle": _text(handle or self.handle)})
+        return self._answer(response | {"userHandle": _text(handle or self.handle)})
 
     @staticmethod
     def _client(type_: str, challenge: str, origin: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What a contract suite asks of a backend: its unit of work and everything that works across tenants."""
+"""Backend of a contract suite: the unit of work, and the stores that work across tenants."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
-from domain.access.ports import Credentials, TokenProofs
+from domain.access.ports import CredentialLookup, TokenLookup
 from domain.changes.ports import EventReader, NetworkLog
 from domain.exports.ports import ExportUpkeep
-from domain.jobs.ports import Dispatch
+from domain.jobs.ports import JobDispatcher
 from domain.kernel.tenancy import Tenant
 from domain.mail.ports import InboundAddresses
-from domain.matching.ports import MatchBacklog
+from domain.matching.ports import MatchBacklogReader
 from domain.oauth.ports import TokenStore
 from domain.orgs.model import Organisation, Plan
 from domain.orgs.ports import Memberships
@@ -20,12 +20,12 @@ from domain.outbox.ports import Outbox
 from domain.people.ports import Factors, OneTimeLinks, Passkeys, People, Sessions
 from domain.platform.ports import Workload
 from domain.request_logs.ports import RequestLogSink
-from domain.secrets.ports import SealedValues
+from domain.secrets.ports import EncryptedValues
 from domain.sources.ports import SourceSchedule
 from domain.sso.ports import SsoDirectory
 from domain.storage.ports import StorageUpkeep
 from domain.usage.ports import UsageUpkeep
-from domain.webhooks.ports import DeliveryLog, Shards
+from domain.webhooks.ports import DeliveryStore, Shards
 from ports.maintenance import Maintenance
 from ports.signals import Signals
 from ports.unit_of_work import UnitOfWork
@@ -40,10 +40,10 @@ async def _served(org: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One way of keeping everything. `now` is its time; `pass_time` lets some of it go by, for leases and due times.
+    """Storage with which a contract suite runs. `now` is the current time; `pass_time` advances the time, for leases and due times.
 
-    `plan` is the code of a plan that is on offer. Other tests may use the same backend at the same time, in other
-    organisations: what works across tenants may therefore tell of more than a test has made itself.
+    `plan` is the code of an available plan. Other tests may use the same backend at the same time, in other organisations; results
+    across tenants may therefore contain their objects as well.
     """
 
     name: str
@@ -51,17 +51,17 @@ class Backend:
     uow: UnitOfWork
     registry: PostgresOrgRegistry
     memberships: Memberships
-    credentials: Credentials
+    credentials: CredentialLookup
     people: People
     sso: SsoDirectory
     sessions: Sessions
     token_store: TokenStore
-    token_proofs: TokenProofs
+    token_proofs: TokenLookup
     links: OneTimeLinks
     outbox: Outbox
     factors: Factors
     passkeys: Passkeys
-    dispatch: Dispatch
+    dispatch: JobDispatcher
     schedule: SourceSchedule
     addresses: InboundAddresses
     sink: RequestLogSink
@@ -69,13 +69,13 @@ class Backend:
     storage: StorageUpkeep
     usage: UsageUpkeep
     workload: Workload
-    backlog: MatchBacklog
+    backlog: MatchBacklogReader
     exports: ExportUpkeep
     events: EventReader
     network: NetworkLog
     signals: Signals
-    delivery_log: DeliveryLog
-    sealed_values: SealedValues
+    delivery_log: DeliveryStore
+    sealed_values: EncryptedValues
     shards: Callable[[], Shards]
     now: Callable[[], datetime]
     pass_time: Callable[[timedelta], Awaitable[None]]
@@ -97,7 +97,7 @@ class Backend:
         return made
 
     async def relay(self, *owners: Tenant) -> None:
-        """Copy to the network's logs what these have published by now."""
+        """Copy the events that the owners have published so far to the network logs."""
         await relay(self.network, self.signals, owners)
 
     async def tenant(self, *, livemode: bool = True) -> Tenant:

@@ -7,18 +7,18 @@ from domain.access.model import SCOPES, ApiKey
 from domain.catalogue.model import CATALOGUE_STREAM, Offer, Product, Variant
 from domain.events.model import Event
 from domain.exports.model import Export, ExportKind, ExportStatus
-from domain.ingestion.mapping.learned import digest_of
-from domain.ingestion.model import Column, Unmapped, UnmappedReason
+from domain.ingestion.mapping.learned import compute_header_digest
+from domain.ingestion.model import Column, UnmappedColumn, UnmappedReason
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.mappings.model import MappingStatus, SourceMapping
-from domain.orgs.model import Meter, Organisation, Plan
+from domain.orgs.model import MeterAllowance, Organisation, Plan
 from domain.probes.model import Probe
 from domain.request_logs.model import RequestLog
 from domain.runs.model import Run
 from domain.sources.model import Schedule, Source
 from domain.uploads.model import Upload
-from domain.webhooks.model import Attempt, Delivery, Endpoint, Filters
+from domain.webhooks.model import Delivery, DeliveryAttempt, Endpoint, Filters
 
 MOMENT = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
 CALL = AuditContext(Actor("api_key", "key_0123456789abcdefghijkl"), "tests.call", "req_0123456789abcdefghijkl")
@@ -33,7 +33,7 @@ def plan(code: str = "standard", **changes: Any) -> Plan:
         "currency": "usd",
         "monthly": 9900,
         "features": frozenset({"bulk_exports"}),
-        "meters": {"sources": Meter(10, 1, 900)},
+        "meters": {"sources": MeterAllowance(10, 1, 900)},
     }
     return Plan(**fields | changes)
 
@@ -92,13 +92,13 @@ def mapping(source: str, *headers: str, **changes: Any) -> SourceMapping:
     fields: dict[str, Any] = {
         "id": new_id("map"),
         "source": source,
-        "digest": digest_of(named),
+        "digest": compute_header_digest(named),
         "stream": "catalogue",
         "status": MappingStatus.PROPOSED,
         "headers": named,
         "samples": (tuple(f"{header} 1" for header in named),),
         "columns": (Column(0, named[0], "sku", {}),),
-        "unmapped": tuple(Unmapped(n, h, UnmappedReason.UNKNOWN) for n, h in enumerate(named) if n),
+        "unmapped": tuple(UnmappedColumn(n, h, UnmappedReason.UNKNOWN) for n, h in enumerate(named) if n),
         "created_at": MOMENT,
         "updated_at": MOMENT,
     }
@@ -203,7 +203,7 @@ def offer(variant: Variant, **changes: Any) -> Offer:
         "location": "main",
         "data": {"currency": "usd", "price": 49900, "availability": "in_stock"},
         "version": 1,
-        "stated": CATALOGUE_STREAM,
+        "stated_streams": CATALOGUE_STREAM,
         "observed_at": MOMENT,
         "updated_at": MOMENT,
     }
@@ -284,7 +284,7 @@ def delivery(endpoint: str, **changes: Any) -> Delivery:
     return Delivery(**fields | changes)
 
 
-def attempt(**changes: Any) -> Attempt:
+def attempt(**changes: Any) -> DeliveryAttempt:
     """An attempt that the receiver answered 503."""
     fields: dict[str, Any] = {
         "at": MOMENT,
@@ -295,4 +295,4 @@ def attempt(**changes: Any) -> Attempt:
         "response_body": "upstream busy",
         "response_headers": {"retry-after": "30"},
     }
-    return Attempt(**fields | changes)
+    return DeliveryAttempt(**fields | changes)

@@ -5,12 +5,12 @@ import random
 from datetime import datetime
 
 from domain.catalogue import categories
-from domain.catalogue.batch import SLOTS, Batch, KeyRange, RowFingerprint
+from domain.catalogue.batch import SLOT_COUNT, Batch, RowFingerprint, SlotRange
 from domain.catalogue.model import Availability, OfferFilter, Product, ProductFilter, ProductStatus, Stream
 from domain.catalogue.ports import CatalogueStore
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.media.model import Image, Rendition, addresses_of
+from domain.media.model import Image, Rendition, build_image_urls
 from domain.media.ports import MediaStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -22,9 +22,9 @@ GTINS = ("4006381333931", "04006381333931", "96385074", "00000096385074", "01234
 LOCATIONS = ("main", "east")
 
 
-def whole(source: str, stream: Stream = Stream.CATALOGUE) -> KeyRange:
+def whole(source: str, stream: Stream = Stream.CATALOGUE) -> SlotRange:
     """Every slot of the source's stream."""
-    return KeyRange(source, stream, 0, SLOTS)
+    return SlotRange(source, stream, 0, SLOT_COUNT)
 
 
 def batch_of(*products: Product) -> Batch:
@@ -36,11 +36,11 @@ def batch_of(*products: Product) -> Batch:
 
 
 async def store(
-    uow: UnitOfWork, tenant: Tenant, batch: Batch, key_range: KeyRange, now: datetime = builders.MOMENT
+    uow: UnitOfWork, tenant: Tenant, batch: Batch, key_range: SlotRange, now: datetime = builders.MOMENT
 ) -> None:
     """Write the batch in a transaction of its own."""
     async with uow.begin(tenant, builders.CALL) as tx:
-        await tx[CatalogueStore].save(key_range, batch, now)
+        await tx[CatalogueStore].save_batch(key_range, batch, now)
 
 
 async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime = builders.MOMENT) -> list[Product]:
@@ -60,20 +60,20 @@ async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime
 
 async def pictured(uow: UnitOfWork, tenant: Tenant, product: str, url: str = "https://a.example/1.jpg") -> Image:
     """A stored image that the product names."""
-    [address] = addresses_of([url], "run_1")
+    [address] = build_image_urls([url], "run_1")
     async with uow.begin(tenant, builders.CALL) as tx:
         key = f"images/{tenant.org}/live/1-aa"
         small = (Rendition(f"{key}-320", 11_204, 320, 240), Rendition(f"{key}-960", 60_113, 960, 720))
         image = Image(new_id("img"), "aa", key, 148_213, 1600, 1200, tx.now, small)
-        await tx[MediaStore].register({product: [address.address]}, [address], tx.now)
+        await tx[MediaStore].replace_image_urls({product: [address.url_digest]}, [address], tx.now)
         assert await tx[MediaStore].add(image)
-        await tx[MediaStore].found(address, image.id)
+        await tx[MediaStore].record_image(address, image.id)
     return image
 
 
 def row_fingerprint(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> RowFingerprint:
     """A fingerprint under that key."""
-    return RowFingerprint(hash(key) % SLOTS if slot is None else slot, key, fingerprint, product)
+    return RowFingerprint(hash(key) % SLOT_COUNT if slot is None else slot, key, fingerprint, product)
 
 
 def random_product(dice: random.Random, source: str, catalogue: str, key: str) -> Product:
@@ -82,7 +82,7 @@ def random_product(dice: random.Random, source: str, catalogue: str, key: str) -
     if brand := dice.choice(BRANDS):
         data["brand"] = brand
     if dice.random() < 0.7:
-        data["category"] = dice.choice(list(categories.everything()))
+        data["category"] = dice.choice(list(categories.category_by_id()))
     product = builders.product(source, catalogue, key, data=data, status=dice.choice(list(ProductStatus)))
     for number in range(dice.randint(0, 3)):
         facts = {name: dice.choice(CODES) for name in ("sku", "mpn") if dice.random() < 0.5}
@@ -100,12 +100,12 @@ def random_product(dice: random.Random, source: str, catalogue: str, key: str) -
 def random_product_filter(dice: random.Random, products: list[Product], moments: list[datetime]) -> ProductFilter:
     """A filter of one to three conditions, most of which some product meets."""
     some = dice.choice(products)
-    ids = list(categories.everything())
+    ids = list(categories.category_by_id())
     possible: dict[str, object] = {
         "updated_since": dice.choice(moments),
         "status": dice.choice(list(ProductStatus)),
         "brand": dice.choice(["westelm", "west elm", " Fermob ", "LINDGREN MÖBLER", "nobody"]),
-        "category": dice.choice([*categories.above(some.data.get("category")), dice.choice(ids), "ctg_" + "0" * 22]),
+        "category": dice.choice([*categories.path_ids(some.data.get("category")), dice.choice(ids), "ctg_" + "0" * 22]),
         "availability": dice.choice(list(Availability)),
         "source": dice.choice([some.source, "src_0000000000000000000000"]),
         "catalogue": dice.choice([some.catalogue, some.catalogue, "cat_0000000000000000000000"]),
@@ -128,12 +128,12 @@ def _some_ids(dice: random.Random, ids: list[str]) -> list[str]:
 
 def _random_codes(dice: random.Random, keys: list[str], products: list[Product]) -> dict[str, object]:
     """Codes of which most are some variant's, exactly or nearly."""
-    asked = (*CODES, "AB-12/C", "lm 1001", "--", "")
+    codes = (*CODES, "AB-12/C", "lm 1001", "--", "")
     keys = [*keys, *(variant.key for product in products for variant in product.variants), "none", ""]
     return {
         "external_id": dice.choices(keys, k=dice.randint(1, 9)),
-        "sku": dice.choices(asked, k=dice.randint(1, 3)),
-        "mpn": dice.choices(asked, k=dice.randint(1, 3)),
+        "sku": dice.choices(codes, k=dice.randint(1, 3)),
+        "mpn": dice.choices(codes, k=dice.randint(1, 3)),
         "gtin": dice.choices((*GTINS, "4006381333931 ", "9638-5074", "12345678905", "0", "x"), k=dice.randint(1, 3)),
     }
 

@@ -1,4 +1,4 @@
-"""A source that is pulled and can be asked for one item's stock, on any backend, with a worker beside it."""
+"""Source with stock checks on any backend, with a worker that executes them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,17 @@ from typing import Any
 from adapters.files.workspaces import FileWorkspaces
 from domain.catalogue.model import Stream
 from domain.catalogue.ports import CatalogueStore
-from domain.changes.model import ALL, BEGINNING, OPEN_END, View
+from domain.changes.model import ALL, BEGINNING, OPEN_END, LogView
 from domain.checks.model import StockCheck
 from domain.checks.usecases.execution import CheckExecution
 from domain.checks.usecases.service import CheckService
 from domain.events.model import LogPosition
-from domain.jobs.usecases.draining import Drain
+from domain.jobs.usecases.lane_processing import LaneProcessor
 from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
 from domain.runs.model import Run, StartRun
 from domain.runs.ports import RunStore
-from domain.runs.queueing import CHECK, EXECUTE, lane
+from domain.runs.queueing import CHECK_STOCK, EXECUTE_RUN, build_source_lane
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.service import RunService
 from domain.secrets.ports import Vault
@@ -35,10 +35,10 @@ LEASE = timedelta(seconds=1)
 
 
 class NoVault:
-    """Vault of sources without credentials, or whose box does not open."""
+    """Vault for sources without credentials; it cannot decrypt anything."""
 
-    def open(self, sealed: bytes, *context: str) -> Mapping[str, Any]:
-        """It does not open."""
+    def decrypt(self, sealed: bytes, *context: str) -> Mapping[str, Any]:
+        """Raise ValueError."""
         raise ValueError
 
 
@@ -73,34 +73,36 @@ class CheckDesk:
         runs = RunExecution(
             self.backend.uow, self.connectors, self.objects, self.vault, readers, FileWorkspaces(), lease=LEASE
         )
-        handlers = {EXECUTE: runs, CHECK: self.execution()}
-        await Drain(self.backend.dispatch, handlers, lease=LEASE).drain(f"{self.tenant.org}/{lane(self.source.id)}")
+        handlers = {EXECUTE_RUN: runs, CHECK_STOCK: self.execution()}
+        await LaneProcessor(self.backend.dispatch, handlers, lease=LEASE).process_lane(
+            f"{self.tenant.org}/{build_source_lane(self.source.id)}"
+        )
 
     async def pull(self, feed: bytes, stream: Stream = Stream.CATALOGUE) -> Run:
-        """A pull of that feed, carried out; the run as it ended."""
+        """Run an import of the feed, and return the finished run."""
         self.connectors.feed = [feed]
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
-            run = await RunService(self.connectors).start(tx, self.source.id, StartRun(stream))
+            run = await RunService(self.connectors).queue_pull(tx, self.source.id, StartRun(stream))
         await self.work()
         ended = await self.run(run.id)
         await self.backend.pass_time(timedelta(milliseconds=5))
         return ended
 
     async def begin(self, variant: str) -> StockCheck:
-        """Ask."""
+        """Start a stock check."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
-            return await self.service.begin(tx, variant)
+            return await self.service.start_check(tx, variant)
 
     async def check(self, variant: str, stock: bytes | Exception) -> StockCheck:
-        """Ask, and wait for the answer."""
+        """Start a stock check, run the worker, and return the finished check."""
         self.connectors.stock = stock if isinstance(stock, Exception) else [stock]
-        settled = await self.service.settled(self.tenant, await self.begin(variant))
+        settled = await self.service.wait_for_results(self.tenant, await self.begin(variant))
         await self.backend.pass_time(timedelta(milliseconds=5))
         return settled
 
     async def run(self, id: str) -> Run:
         """The run as it is now."""
-        async with self.backend.uow.read(self.tenant) as tx:
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
             run = await tx[RunStore].get(id)
         assert run is not None
         return run
@@ -108,19 +110,19 @@ class CheckDesk:
     async def variants(self, *products: str) -> Mapping[str, str]:
         """The ids of the products' variants by key."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
-            found = await tx[CatalogueStore].load(self.source.id, products)
+            found = await tx[CatalogueStore].load_products(self.source.id, products)
         return {variant.key: variant.id for product in found.values() for variant in product.variants}
 
     async def offers(self, variant: str) -> Mapping[str, Any]:
-        """What is stored of a variant's offers, by location."""
-        async with self.backend.uow.read(self.tenant) as tx:
-            item = await tx[CatalogueStore].item(variant)
+        """Return the stored data of a variant's offers, by location."""
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
+            item = await tx[CatalogueStore].get_source_item(variant)
         return {offer.location: dict(offer.data) for offer in item.offers} if item else {}
 
     async def events(self, kind: str) -> Sequence[Any]:
         """The events of that type, oldest first."""
-        page = await self.backend.events.page(
-            View.own(self.tenant), BEGINNING, LogPosition(position=OPEN_END), 10_000, ALL
+        page = await self.backend.events.read_page(
+            LogView.own(self.tenant), BEGINNING, LogPosition(position=OPEN_END), 10_000, ALL
         )
         return [json.loads(event.body) for event in page.events if event.type == kind]
 
@@ -128,8 +130,8 @@ class CheckDesk:
 async def check_desk(backend: Backend, tenant: Tenant, **fields: Any) -> CheckDesk:
     """A desk with a new source."""
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        org = await tx[OrgStore].own()
+        org = await tx[OrgStore].get_organisation()
         given = {"connector": "shop", "config": {"currency": "usd"}, **fields}
-        source = builders.source(catalogue=org.catalogue(tenant.livemode), **given)
+        source = builders.source(catalogue=org.get_catalogue_id(tenant.livemode), **given)
         await tx[SourceStore].add(source)
     return CheckDesk(backend, tenant, source)

@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from adapters.postgres.cluster import coordinator, distribute
-from adapters.postgres.migrate import migrate
+from adapters.postgres.cluster import connect_to_coordinator, distribute_tables
+from adapters.postgres.schema_migrations import migrate
 
 GIVEN = os.environ.get("JOINERY_TEST_CITUS_URL")
 ON_CLUSTER = bool(GIVEN) and os.environ.get("JOINERY_TEST_ON") == "citus"
@@ -67,11 +67,11 @@ async def _made(name: str) -> str:
 
 
 async def spread(address: str) -> list[str]:
-    """Distribute the tables; answers what was told meanwhile."""
-    told: list[str] = []
-    async with coordinator(address) as found:
-        await distribute(found, SHARDS, told.append)
-    return told
+    """Distribute the tables; return the progress messages."""
+    messages: list[str] = []
+    async with connect_to_coordinator(address) as found:
+        await distribute_tables(found, SHARDS, messages.append)
+    return messages
 
 
 async def drop(address: str) -> None:

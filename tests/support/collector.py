@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry's on this machine: takes OTLP over HTTP as it is specified, or hangs."""
+"""OpenTelemetry collector on this machine, which receives OTLP over HTTP, or does not respond."""
 
 import gzip
 import threading
@@ -15,8 +15,8 @@ MESSAGES: dict[str, Any] = {"/v1/traces": ExportTraceServiceRequest, "/v1/metric
 
 
 @dataclass
-class Told:
-    """One span as it was told."""
+class ReceivedSpan:
+    """One span as received."""
 
     process: str
     name: str
@@ -31,17 +31,17 @@ class Told:
 
 @dataclass
 class Collector:
-    """What was told so far. `hangs` keeps every request waiting."""
+    """Recorded requests of the collector. While `hangs` is set, requests are not answered."""
 
     url: str = ""
     requests: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
     hangs: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
 
-    def spans(self) -> list[Told]:
+    def spans(self) -> list[ReceivedSpan]:
         """Every span, in the order of arrival."""
         return [
-            told(value(resource.resource.attributes)["service.name"], span)
+            parse_span(value(resource.resource.attributes)["service.name"], span)
             for path, _, message in list(self.requests)
             if path == "/v1/traces"
             for resource in message.resource_spans
@@ -65,8 +65,8 @@ def value(attributes: Any) -> dict[str, Any]:
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in attributes}
 
 
-def told(process: str, span: Any) -> Told:
-    return Told(
+def parse_span(process: str, span: Any) -> ReceivedSpan:
+    return ReceivedSpan(
         process, span.name, span.kind, span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(),
         value(span.attributes), [(link.trace_id.hex(), link.span_id.hex()) for link in span.links], span.status.code == 2,
     )  # fmt: skip
@@ -93,7 +93,7 @@ def collecting() -> Iterator[Collector]:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Nothing."""
+            """Ignore the message."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

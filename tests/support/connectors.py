@@ -1,4 +1,4 @@
-"""Connectors that answer what a test tells them to, in place of the network."""
+"""Connectors with configured answers, in place of the network."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -6,9 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from connectors.sdk.settings import URL, config_schema
+from connectors.sdk.settings import URL, build_config_schema
 from domain.ingestion.model import FeedTable
-from domain.ingestion.ports import Answer, ConnectorInfo, FetchFailed, Item, Job, ParseFailed, Validators
+from domain.ingestion.ports import (
+    ConnectorInfo,
+    ConnectorTask,
+    FetchFailed,
+    FetchResponse,
+    HttpValidators,
+    ParseFailed,
+    StockRequest,
+)
 from domain.kernel.problems import Problem
 
 TOKEN = {
@@ -26,8 +34,8 @@ def info(name: str, kinds: str, streams: str = "catalogue stock", **changes: Any
         "title": name.title(),
         "kinds": frozenset(kinds.split()),
         "streams": frozenset(streams.split()),
-        "fetches": True,
-        "config_schema": config_schema({"url": URL, "pages": {"type": "integer", "minimum": 1}}),
+        "can_fetch": True,
+        "config_schema": build_config_schema({"url": URL, "pages": {"type": "integer", "minimum": 1}}),
         "credentials_schema": TOKEN,
         "distribution": "joinery",
         "version": "0.1.0",
@@ -37,64 +45,67 @@ def info(name: str, kinds: str, streams: str = "catalogue stock", **changes: Any
 
 @dataclass
 class FakeConnectors:
-    """Connectors. `feed` is what every fetch gives (chunks, or what it raises); `asked` the jobs it was opened for.
+    """Connectors that return `feed` for every fetch, or raise it if it is an exception; `tasks` records the tasks of the calls.
 
-    `stock` is what every check of one item gives, or raises; `checked` the items.
-    Feeds are comma-separated lines, the first one the headers; a line `?` cannot be read.
+    `stock` is returned or raised by every stock check; `checked` records the checked items. Feeds are comma-separated lines, the first
+    of which has the headers; a line `?` cannot be read.
     """
 
     feed: list[bytes] | FetchFailed = field(default_factory=list)
-    asked: list[Job] = field(default_factory=list)
+    tasks: list[ConnectorTask] = field(default_factory=list)
     stock: list[bytes] | Exception = field(default_factory=list)
-    checked: list[Item] = field(default_factory=list)
+    checked: list[StockRequest] = field(default_factory=list)
     known: list[ConnectorInfo] = field(
         default_factory=lambda: [
             info("api", "api"),
             info("csv", "url file mail"),
             info(
-                "files", "url", config_schema=config_schema({"url": URL, "stock_url": URL}), stock_setting="stock_url"
+                "files",
+                "url",
+                config_schema=build_config_schema({"url": URL, "stock_url": URL}),
+                stock_setting="stock_url",
             ),
             info("open", "url", credentials_schema=None),
-            info("reader", "url file", fetches=False),
-            info("shop", "url api", checks=True),
+            info("reader", "url file", can_fetch=False),
+            info("shop", "url api", can_check_stock=True),
             info("shopify", "url api", "catalogue"),
         ]
     )
 
-    def infos(self) -> Sequence[ConnectorInfo]:
+    def list_connectors(self) -> Sequence[ConnectorInfo]:
         """Every connector, by name."""
         return self.known
 
-    def info(self, name: str) -> ConnectorInfo | None:
+    def find_connector(self, name: str) -> ConnectorInfo | None:
         """One connector's declaration."""
         return next((one for one in self.known if one.name == name), None)
 
     @asynccontextmanager
-    async def fetch(self, name: str, job: Job) -> AsyncIterator[Answer]:
-        """Give the feed."""
-        self.asked.append(job)
+    async def fetch(self, name: str, task: ConnectorTask) -> AsyncIterator[FetchResponse]:
+        """Yield the configured feed."""
+        self.tasks.append(task)
         if isinstance(self.feed, FetchFailed):
             raise self.feed
-        url = job.config.get("url")
-        yield Answer(200, url, "text/csv", "feed.csv", None, False, Validators(), _chunks(self.feed))
+        url = task.config.get("url")
+        yield FetchResponse(200, url, "text/csv", "feed.csv", None, False, HttpValidators(), _chunks(self.feed))
 
     @asynccontextmanager
-    async def check(self, name: str, job: Job, item: Item) -> AsyncIterator[Answer]:
-        """Give the stock."""
-        self.asked.append(job)
+    async def fetch_stock(self, name: str, task: ConnectorTask, item: StockRequest) -> AsyncIterator[FetchResponse]:
+        """Yield the configured stock."""
+        self.tasks.append(task)
         self.checked.append(item)
         if isinstance(self.stock, Exception):
             raise self.stock
-        url = job.config.get("url")
-        yield Answer(200, url, "text/csv", "stock.csv", None, False, Validators(), _chunks(self.stock))
+        url = task.config.get("url")
+        yield FetchResponse(200, url, "text/csv", "stock.csv", None, False, HttpValidators(), _chunks(self.stock))
 
-    def tables(
+    def parse_tables(
         self,
         name: str,
-        job: Job,
+        task: ConnectorTask,
         snapshot: Path,
         score_header: Callable[[Sequence[str]], int],
-        reported: Callable[[Problem], None],
+        report_problem: Callable[[Problem], None],
     ) -> Iterator[FeedTable]:
         """The feed's lines as one table."""
         lines = snapshot.read_text("utf-8", "replace").splitlines()

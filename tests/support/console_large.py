@@ -1,4 +1,4 @@
-"""An organisation as a large customer has it, with much of everything that a page of the console shows."""
+"""Organisation of a large customer, with many objects on every page of the console."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,27 +32,27 @@ from domain.probes.model import (
     Effort,
     Estimate,
     Evidence,
+    PageSample,
     Platform,
     PlatformFeed,
     Probe,
-    Report,
+    ProbeReport,
+    ReadingMethod,
     Robots,
     RobotsState,
-    Sample,
     SampledPage,
     Sitemap,
-    Way,
 )
 from domain.request_logs.model import RequestLog
 from domain.request_logs.ports import RequestLogSink
-from domain.runs.model import KEPT_COLUMNS, KEPT_PROBLEMS, Run, RunColumn
+from domain.runs.model import MAX_LISTED_COLUMNS, MAX_STORED_PROBLEMS, Run, RunColumn
 from domain.runs.ports import RunStore
 from domain.sources.ports import SourceStore
-from domain.webhooks.model import Endpoint, SealedSecrets
+from domain.webhooks.model import EncryptedSecrets, Endpoint
 from domain.webhooks.ports import WebhookStore
 from entrypoints.dependencies import Dependencies
 from ports.clock import Clock
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.catalogues import add
@@ -69,7 +69,7 @@ TYPES = ("offer.changed", "product.updated", "variant.updated", "product.created
 
 @dataclass
 class Large:
-    """What was made; `owner` is one of the fifty members, of the role owner."""
+    """Created objects; `owner` is one of the fifty members and has the role owner."""
 
     tenant: Tenant
     owner: User
@@ -91,14 +91,14 @@ class Large:
 
 
 async def large(parts: Dependencies, organisation: Organisation, lines: int = LINES) -> Large:
-    """Fill the organisation's live data, whatever it is kept in; the file of its first run has so many lines."""
+    """Fill the organisation's live mode on any backend; the file of the first run has the given number of lines."""
     now, tenant = parts[Clock].now(), Tenant(organisation.id, True)
-    sources = await _sources(parts, tenant, organisation.catalogue(True), now)
-    product = _product(sources, organisation.catalogue(True), now)
+    sources = await _sources(parts, tenant, organisation.get_catalogue_id(True), now)
+    product = _product(sources, organisation.get_catalogue_id(True), now)
     await add(parts[UnitOfWork], tenant, product, now=now)
-    await _further(parts, tenant, sources, organisation.catalogue(True), now)
+    await _further(parts, tenant, sources, organisation.get_catalogue_id(True), now)
     mappings = [_mapping(sources[0], columns) for columns in COLUMNS]
-    await parts[Objects].put_stream("snapshots/large", _file(COLUMNS[1], lines))
+    await parts[ObjectStore].put_stream("snapshots/large", _file(COLUMNS[1], lines))
     runs = _runs(sources[0], now, mappings, lines)
     probe = _probe()
     async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
@@ -202,12 +202,12 @@ def _runs(source: str, now: datetime, mappings: Sequence[SourceMapping], lines: 
     kinds, headers = list(ProblemKind), _headers(COLUMNS[1])
     problems = tuple(
         Problem(
-            f"attributes.column_{at % 37}", kinds[at % 10], f"{PROSE * 2} is no length.", line=lines - at * (lines // KEPT_PROBLEMS), column=headers[1 + at % 44],
+            f"attributes.column_{at % 37}", kinds[at % 10], f"{PROSE * 2} is no length.", line=lines - at * (lines // MAX_STORED_PROBLEMS), column=headers[1 + at % 44],
             external_id=f"OAK-{at:05}",
-        ) for at in range(KEPT_PROBLEMS)
+        ) for at in range(MAX_STORED_PROBLEMS)
     )  # fmt: skip
     columns = tuple(
-        RunColumn(f"{PROSE[:70]} {at}", at, "Prices", f"attributes.column_{at}") for at in range(KEPT_COLUMNS)
+        RunColumn(f"{PROSE[:70]} {at}", at, "Prices", f"attributes.column_{at}") for at in range(MAX_LISTED_COLUMNS)
     )
     first = builders.run(
         source, status="succeeded", problems=problems, columns=columns, stats={"problems": 40_000, "rows": lines, "columns": 900, "bytes": 18_000_000},
@@ -231,12 +231,12 @@ def _message(source: str, number: int, now: datetime) -> InboundMessage:
 
 
 def _probe() -> Probe:
-    report = Report(
+    report = ProbeReport(
         "https://vendor.example/", Robots(RobotsState.PARSED, 1.0, tuple(f"https://vendor.example/sitemap-{n}.xml" for n in range(200))), Platform.SHOPIFY, 0.9,
-        Estimate(Effort.LOW, Way.PLATFORM_FEED, (PROSE,) * 10), 40, tuple(Evidence(Platform.SHOPIFY, f"{PROSE[:60]} {n}", 0.5) for n in range(60)), None,
+        Estimate(Effort.LOW, ReadingMethod.PLATFORM_FEED, (PROSE,) * 10), 40, tuple(Evidence(Platform.SHOPIFY, f"{PROSE[:60]} {n}", 0.5) for n in range(60)), None,
         PlatformFeed(Platform.SHOPIFY, "https://vendor.example/products.json", 200, 30, 4000, tuple(f"field_{n}" for n in range(200))),
         Sitemap(tuple(f"https://vendor.example/sitemap-{n}.xml" for n in range(200)), 90_000, truncated=True),
-        Sample(tuple(SampledPage(f"https://vendor.example/{n}", 200, 1) for n in range(60)), 3, {f"field_{n}": 0.5 for n in range(60)}),
+        PageSample(tuple(SampledPage(f"https://vendor.example/{n}", 200, 1) for n in range(60)), 3, {f"field_{n}": 0.5 for n in range(60)}),
         tuple(f"https://vendor.example/private/{n}" for n in range(200)), (PROSE,) * 30,
     )  # fmt: skip
     return builders.probe(status="succeeded", report=report)
@@ -246,7 +246,7 @@ async def _pairs(
     parts: Dependencies, tenant: Tenant, organisation: Organisation
 ) -> tuple[list[MatchPair], list[Merge]]:
     shop, pairs, merges = Shop(parts[UnitOfWork], tenant), [], []
-    first = await shop.source(catalogue=organisation.catalogue(True))
+    first = await shop.source(catalogue=organisation.get_catalogue_id(True))
     second = await shop.source()
     for number in range(60):
         media = [{"url": f"https://cdn.example/{n}.jpg", "role": "detail", "position": n} for n in range(40)]
@@ -272,7 +272,7 @@ async def _members(parts: Dependencies, tenant: Tenant, now: datetime) -> list[t
             await tx[OrgStore].add_member(Member(user.id, tenant.org, user.email, role, now))
         for number in range(100):
             email, id = f"guest-{number}@a-company-with-a-long-name.example", new_id("mbi")
-            await tx[OrgStore].invite(
+            await tx[OrgStore].add_invitation(
                 Invitation(id, tenant.org, email, "viewer", found[0][0].id, id.encode(), now, now + timedelta(days=6))
             )
     return found
@@ -292,7 +292,7 @@ async def _endpoints(parts: Dependencies, tenant: Tenant, now: datetime) -> tupl
     ]  # fmt: skip
     async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
         for endpoint in made:
-            await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
+            await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), FeedPosition())
         for delivery in deliveries:
             await tx[WebhookStore].add_delivery(delivery)
     return made, [delivery.id for delivery in deliveries]
@@ -327,7 +327,14 @@ async def _access(
 ) -> tuple[list[str], list[str], list[str]]:
     """Keys, apps and audit entries with large differences."""
     principal = Principal(
-        tenant, Actor("user", owner.id), "console", "owner", ROLES["owner"], organisation, person=True, session=True
+        tenant,
+        Actor("user", owner.id),
+        "console",
+        "owner",
+        ROLES["owner"],
+        organisation,
+        is_personal_token=True,
+        is_console_session=True,
     )
     keys, apps, service = [], [], parts[AppService]
     async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
@@ -353,5 +360,5 @@ async def _access(
 
 
 def owner_scopes() -> frozenset[str]:
-    """What an app of an owner may ask for."""
+    """Return the scopes that an owner's app can request."""
     return frozenset({"products:read", "sources:read"})

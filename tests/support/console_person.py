@@ -11,9 +11,9 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member
 from domain.orgs.ports import OrgStore
-from domain.people.model import Method, User
+from domain.people.model import AuthMethod, User
 from domain.people.ports import People
-from domain.people.usecases.sessions import SessionService, Visitor
+from domain.people.usecases.sessions import ClientInfo, SessionService
 from entrypoints.dependencies import Dependencies
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
@@ -30,19 +30,19 @@ async def signed_in(container: Dependencies, tenant: Tenant, role: str = "owner"
     user = await container[People].add(User(new_id("usr"), email, "Ada Moreau", now, now))
     async with container[UnitOfWork].begin(Tenant(tenant.org, True), builders.CALL) as tx:
         await tx[OrgStore].add_member(Member(user.id, tenant.org, email, role, now))
-    return (await container[SessionService].begin(user, [Method.PASSWORD], Visitor("127.0.0.1")))[1]
+    return (await container[SessionService].start(user, [AuthMethod.PASSWORD], ClientInfo("127.0.0.1")))[1]
 
 
 @dataclass
 class Person:
-    """Asks for pages as a browser without scripts does, one connection a page."""
+    """Client that requests console pages like a browser without scripts, with one connection per page."""
 
     port: int
     cookie: str
 
     def get(self, path: str) -> str:
         """A page's text, behind redirects."""
-        return self._asked("GET", path, b"", {})
+        return self._request("GET", path, b"", {})
 
     def submit(self, page: str, path: str, **fields: Any) -> str:
         """Send a form of the page and go where it leads; a field that is (name, bytes) is a file."""
@@ -50,7 +50,7 @@ class Person:
         files = {name: value for name, value in fields.items() if isinstance(value, tuple)}
         plain = known | {name: value for name, value in fields.items() if name not in files}
         if not files:
-            return self._asked(
+            return self._request(
                 "POST", path, urlencode(plain).encode(), {"Content-Type": "application/x-www-form-urlencoded"}
             )
         parts = [
@@ -62,9 +62,9 @@ class Person:
             for name, (file, content) in files.items()
         ]
         body = b"".join(b"--edge\r\n" + part + b"\r\n" for part in parts) + b"--edge--\r\n"
-        return self._asked("POST", path, body, {"Content-Type": "multipart/form-data; boundary=edge"})
+        return self._request("POST", path, body, {"Content-Type": "multipart/form-data; boundary=edge"})
 
-    def _asked(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> str:
+    def _request(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> str:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         own = {"Cookie": f"{COOKIE}={self.cookie}", "Sec-Fetch-Site": "same-origin"}
         connection.request(method, path, body or None, own | headers)
@@ -73,13 +73,13 @@ class Person:
         connection.close()
         self.place = path
         if answer.status == 303:
-            return self._asked("GET", answer.headers["Location"], b"", {})
+            return self._request("GET", answer.headers["Location"], b"", {})
         assert answer.status == 200, (answer.status, text)
         return text
 
 
 @dataclass
-class Asked:
+class TabResponse:
     """An answer as it comes."""
 
     status: int
@@ -94,18 +94,18 @@ class Tab:
         self._port = port
         self.cookies: dict[str, str] = {COOKIE: cookie} if cookie else {}
 
-    def get(self, path: str) -> Asked:
+    def get(self, path: str) -> TabResponse:
         """A page."""
-        return self._asked("GET", path, b"")
+        return self._request("GET", path, b"")
 
-    def submit(self, form: Asked, path: str, **fields: str) -> Asked:
+    def submit(self, form: TabResponse, path: str, **fields: str) -> TabResponse:
         """Send a form of that page."""
         known = {
             name: unescape(re.search(rf'name="{name}" value="([^"]*)"', form.text)[1]) for name in ("csrf", "once")
         }  # type: ignore[index]
-        return self._asked("POST", path, urlencode(known | fields).encode())
+        return self._request("POST", path, urlencode(known | fields).encode())
 
-    def _asked(self, method: str, path: str, body: bytes) -> Asked:
+    def _request(self, method: str, path: str, body: bytes) -> TabResponse:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
         headers = {"Sec-Fetch-Site": "same-origin"}
         if self.cookies:
@@ -119,4 +119,4 @@ class Tab:
         for header in answer.headers.get_all("Set-Cookie") or ():
             name, _, value = header.partition(";")[0].partition("=")
             self.cookies[name] = value
-        return Asked(answer.status, text, answer.headers.get("Location", ""))
+        return TabResponse(answer.status, text, answer.headers.get("Location", ""))

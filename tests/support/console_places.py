@@ -1,4 +1,4 @@
-"""Every address of the console that shows a page, with the ids of what a large organisation has."""
+"""Paths of all console pages, with the IDs of a large organisation."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +21,12 @@ _FURTHER: Final[Mapping[str, Sequence[str]]] = {
 
 
 def places_of(made: Large) -> Iterator[str]:
-    """Each page, and further looks of those that have some. Raises LookupError for a rule whose ids are not known here."""
+    """Return the path of each page, with variants of pages that have several views. Raises LookupError for a rule with unknown IDs."""
     known, further = _ids(made), _further(made)
     for page in PAGES:
-        if "GET" not in page.methods or any(part in page.rule for part in _ENDLESS):
+        if "GET" not in page.methods or any(part in page.path_pattern for part in _ENDLESS):
             continue
-        rule = re.sub(r"<any\((\w+)[^>]*>", r"\1", page.rule)
+        rule = re.sub(r"<any\((\w+)[^>]*>", r"\1", page.path_pattern)
         for value in known[_stem(rule)] if "<" in rule else ("",):
             named = re.search(r"<(\w+)>", rule)
             place = rule if named is None else rule.replace(named[0], _NOBODYS.get(named[1], value), 1)

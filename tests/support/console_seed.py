@@ -1,4 +1,4 @@
-"""An organisation with something on every page of the console, whose texts try to break out of wherever they are shown."""
+"""Organisation with content on every console page, whose texts contain injection attempts."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,7 +12,7 @@ from domain.kernel.tenancy import Tenant
 from domain.runs.ports import RunStore
 from domain.sources.model import StatusReason
 from domain.sources.ports import SourceStore
-from domain.webhooks.model import SealedSecrets
+from domain.webhooks.model import EncryptedSecrets
 from domain.webhooks.ports import WebhookStore
 from tests.support import builders
 from tests.support.catalogues import add
@@ -25,7 +25,7 @@ HOSTILE = (
 
 @dataclass
 class Seeded:
-    """What was made."""
+    """Created objects."""
 
     tenant: Tenant
     products: list[Product]
@@ -36,7 +36,7 @@ async def seeded(world: Any, texts: tuple[str, ...] = ("Oak table",), org: str =
     """Sources in trouble and in health, their runs, products with offers of both, a log of them, endpoints that fail."""
     now = world.clock.now()
     owner = world.orgs[org]
-    tenant, catalogue = Tenant(owner.id, True), owner.catalogue(True)
+    tenant, catalogue = Tenant(owner.id, True), owner.get_catalogue_id(True)
     first = builders.source(
         name=f"First {texts[0]}", catalogue=catalogue, catalogue_at=now, created_at=now, updated_at=now
     )
@@ -53,7 +53,7 @@ async def seeded(world: Any, texts: tuple[str, ...] = ("Oak table",), org: str =
         for run in runs:
             await tx[RunStore].add(run)
         endpoint = builders.endpoint(url="https://receiver.example/<b>", failing_since=now - timedelta(hours=2))
-        await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
+        await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), FeedPosition())
     products = [_product(first.id, second.id, catalogue, number, text, now) for number, text in enumerate(texts)]
     await add(world.uow, tenant, *products, now=now)
     await _log(world, tenant, products, now)
@@ -85,7 +85,7 @@ def _product(first: str, second: str, catalogue: str, number: int, text: str, no
 
 
 async def _log(world: Any, tenant: Tenant, products: list[Product], now: Any) -> None:
-    """What became of each product's first offer."""
+    """Append price changes of each product's first offer to the event log."""
     for product in products[:20]:
         offer = product.variants[0].offers[0]
         for old, new in ((52900, 51900), (51900, 49900)):

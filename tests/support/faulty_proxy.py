@@ -1,4 +1,4 @@
-"""A proxy in front of the API that loses connections and answers refusals when it is told to."""
+"""A proxy in front of the API that loses connections and answers refusals as configured."""
 
 import http.client
 import json
@@ -14,8 +14,13 @@ HOP = {"connection", "transfer-encoding", "keep-alive"}
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to the next request: `status` is answered in place of the API; else the connection breaks, before or
-    (`late`) after the API has done its work.
+    """Fault of the next request.
+
+    Attributes:
+        status: Status that the proxy returns instead of the API; without it, the proxy closes the connection.
+        headers: Headers of the response.
+        code: Error code of the response.
+        late: Whether the connection is closed after the API has processed the request, not before.
     """
 
     status: int = 0
@@ -58,9 +63,9 @@ def faulty_proxy(to: int) -> Iterator[FaultyProxy]:
             if fault is None:
                 return self.answer(*self.forwarded(body))
             if fault.status:
-                told = {"code": fault.code, "detail": "Told to refuse.", "status": fault.status}
+                problem = {"code": fault.code, "detail": "Configured to refuse.", "status": fault.status}
                 kind = {"content-type": "application/problem+json"}
-                return self.answer(fault.status, kind | fault.headers, json.dumps(told).encode())
+                return self.answer(fault.status, kind | fault.headers, json.dumps(problem).encode())
             if fault.late:
                 self.forwarded(body)
             self.close_connection = True

@@ -1,46 +1,46 @@
-"""The lists' filters as predicates over plain products: what is expected of the statements that filter in the database."""
+"""Filters of the lists as predicates over plain products: the expected results of the filters in SQL."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from domain.catalogue.categories import above
+from domain.catalogue.categories import path_ids
 from domain.catalogue.model import Availability, Offer, OfferFilter, Product, ProductFilter, Variant
-from domain.catalogue.search import (
-    availabilities,
-    brand_key,
-    code,
-    exact_codes,
-    gtin_key,
-    gtin_keys,
-    query_words,
-    words,
+from domain.catalogue.search_terms import (
+    list_availabilities,
+    normalise_brand,
+    normalise_code,
+    normalise_codes,
+    normalise_gtin,
+    normalise_gtins,
+    product_words,
+    split_query,
 )
 from domain.kernel.paging import Filter
 from domain.request_logs.model import RequestLog, RequestLogFilter
 
 
 def found(q: str, held: set[str], codes: Iterable[str]) -> bool:
-    """Whether every word of `q` is among the words `held`, or `q` as a code is one of the `codes`."""
-    sought = query_words(q)
-    whole = code(q)
+    """Return whether all words of `q` are in `held`, or `q` as a code is in `codes`."""
+    sought = split_query(q)
+    whole = normalise_code(q)
     return bool(sought) and (held.issuperset(sought) or whole in codes)
 
 
 def variant_codes(data: Any) -> set[str]:
     """The codes of a variant's SKU and MPN."""
-    return {made for name in ("sku", "mpn") if (made := code(data.get(name) or ""))}
+    return {made for name in ("sku", "mpn") if (made := normalise_code(data.get(name) or ""))}
 
 
 def matches(product: Product, filter: ProductFilter) -> bool:
-    """Whether the product passes every given filter. The product's and its variants' data must be plain mappings."""
+    """Return whether a product matches all given filters. The data of the product and its variants must be plain mappings."""
     variants = product.variants
     given = [
         filter.updated_since is None or product.updated_at >= filter.updated_since,
         filter.status in (None, product.status),
         filter.catalogue in (None, product.catalogue),
         filter.brand is None or _is_brand(product.data.get("brand"), filter.brand),
-        filter.category is None or filter.category in above(product.data.get("category")),
-        filter.availability is None or filter.availability in availabilities(product),
+        filter.category is None or filter.category in path_ids(product.data.get("category")),
+        filter.availability is None or filter.availability in list_availabilities(product),
         filter.source in (None, product.source),
         filter.q is None or _found(product, filter.q),
         filter.id is None or product.id in filter.id,
@@ -52,14 +52,14 @@ def matches(product: Product, filter: ProductFilter) -> bool:
 
 
 def _is_identified(filter: ProductFilter | OfferFilter, key_of_product: str, variants: Sequence[Variant]) -> bool:
-    """Whether the product's key, or the variants' keys and codes, pass the filters of CODES."""
+    """Return whether the product's key, or the keys and codes of the variants, match the filters by code."""
     known = (key_of_product, *(variant.key for variant in variants))
     if filter.external_id is not None and {text.strip() for text in filter.external_id}.isdisjoint(known):
         return False
     codes = (
-        ("sku", filter.sku, exact_codes, str),
-        ("mpn", filter.mpn, exact_codes, str),
-        ("gtin", filter.gtin, gtin_keys, gtin_key),
+        ("sku", filter.sku, normalise_codes, str),
+        ("mpn", filter.mpn, normalise_codes, str),
+        ("gtin", filter.gtin, normalise_gtins, normalise_gtin),
     )
     return all(
         sought is None
@@ -69,7 +69,7 @@ def _is_identified(filter: ProductFilter | OfferFilter, key_of_product: str, var
 
 
 def _is_brand(brand: str | None, sought: str) -> bool:
-    return bool(brand) and brand_key(brand or "") == brand_key(sought)
+    return bool(brand) and normalise_brand(brand or "") == normalise_brand(sought)
 
 
 def _offers(product: Product) -> Iterable[Offer]:
@@ -77,7 +77,7 @@ def _offers(product: Product) -> Iterable[Offer]:
 
 
 def _found(product: Product, q: str) -> bool:
-    held = words(product.data.get("title"), product.data.get("brand"))
+    held = product_words(product.data.get("title"), product.data.get("brand"))
     codes = {made for variant in product.variants for made in variant_codes(variant.data)}
     return found(q, held, codes)
 
@@ -88,7 +88,7 @@ def offer_matches(
     product: Product,
     filter: OfferFilter,
 ) -> bool:
-    """Whether the offer of that variant of that product passes every given filter. The variant's data must be a plain mapping."""
+    """Return whether an offer with its variant and product matches all given filters. The variant's data must be a plain mapping."""
     given = [
         filter.variant in (None, offer.variant),
         filter.product in (None, offer.product),
@@ -102,13 +102,13 @@ def offer_matches(
 
 
 def equals(filter: Filter, row: object) -> bool:
-    """Whether the row's fields equal every field that is given."""
-    return all(getattr(row, name) == value for name, value in filter.given().items())
+    """Return whether the row's fields equal all given fields."""
+    return all(getattr(row, name) == value for name, value in filter.get_conditions().items())
 
 
 def request_matches(filter: RequestLogFilter, log: RequestLog) -> bool:
-    """Whether the request passes every given filter."""
-    least, most = filter.statuses
+    """Return whether a request log matches all given filters."""
+    least, most = filter.status_range
     return (
         least <= log.status <= most
         and filter.method in (None, log.method)

@@ -29,7 +29,7 @@ _MOST = 200_000
 
 
 class ForkedProcess(subprocess.Popen[bytes]):
-    """A process whose parent is the server: its end is asked of that."""
+    """Process that the fork server has forked, and whose exit code the server reports."""
 
     def __init__(self, server: "Forkserver", pid: int, argv: Sequence[str]) -> None:
         self._server, self.pid, self.args = server, pid, list(argv)
@@ -38,14 +38,14 @@ class ForkedProcess(subprocess.Popen[bytes]):
         self._child_created = False  # nothing that Popen would have to look after
 
     def poll(self) -> int | None:
-        """Its exit code, once it has ended."""
+        """Return the exit code, or None while the process runs."""
         if self.returncode is None:
             self.returncode = self._server.ended(self.pid)
         code: int | None = self.returncode
         return code
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code. Raises TimeoutExpired."""
+        """Wait for the exit code. Raises TimeoutExpired."""
         until = time.monotonic() + timeout if timeout is not None else None
         while (code := self.poll()) is None:
             if until is not None and time.monotonic() > until:
@@ -64,14 +64,14 @@ class Forkserver:
     def start(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, out: Path, errors: Path | None = None
     ) -> ForkedProcess:
-        """A process that runs `-m MODULE …` or `-c PROGRAM …`, its output added to `out`, what it says of errors to `errors` or there, too."""
+        """A process that runs `-m MODULE …` or `-c PROGRAM …`, its output added to `out`, its error output to `errors`, or to `out` as well."""
         for place in (out, errors or out):
             place.touch()  # whoever reads along may look at once
         job = {"argv": argv, "env": env, "cwd": str(cwd), "outputs": [str(out), str(errors or out)]}
         with self._lock:
             control = self._control = self._control or _server()
             control.send(json.dumps(job).encode())
-            while (pid := self._told(control)) is None:
+            while (pid := self._receive(control)) is None:
                 pass
             self._ended.pop(pid, None)
         return ForkedProcess(self, pid, argv)
@@ -81,18 +81,18 @@ class Forkserver:
         with self._lock:
             control = self._control
             while control is not None and select.select([control], [], [], 0)[0]:
-                self._told(control)
+                self._receive(control)
             return self._ended.get(pid)
 
-    def _told(self, control: socket.socket) -> int | None:
+    def _receive(self, control: socket.socket) -> int | None:
         """Take one message: the pid of what was forked, or None for the end of another."""
         message = control.recv(_MOST)
         assert message, "the server of forks is gone"
-        said: dict[str, int] = json.loads(message)
-        if "code" in said:
-            self._ended[said["pid"]] = said["code"]
+        report: dict[str, int] = json.loads(message)
+        if "code" in report:
+            self._ended[report["pid"]] = report["code"]
             return None
-        return said["pid"]
+        return report["pid"]
 
 
 FORKS = Forkserver()
@@ -103,15 +103,15 @@ def joinery(
 ) -> "subprocess.CompletedProcess[str]":
     """One command to its end, with no settings but those of `env`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
-    told = kept | {"PYTHONPATH": str(ROOT)} | dict(env or {})
+    environment = kept | {"PYTHONPATH": str(ROOT)} | dict(env or {})
     argv = ("-m", COMMAND, *map(str, words))
     if sys.platform != "linux":
         return subprocess.run(
-            [sys.executable, "-P", *argv], env=told, capture_output=True, text=True, timeout=timeout, check=False
+            [sys.executable, "-P", *argv], env=environment, capture_output=True, text=True, timeout=timeout, check=False
         )
     with tempfile.TemporaryDirectory() as folder:
         out, errors = Path(folder, "out"), Path(folder, "errors")
-        process = FORKS.start(argv, told, Path.cwd(), out, errors)
+        process = FORKS.start(argv, environment, Path.cwd(), out, errors)
         try:
             process.wait(timeout)
         finally:
@@ -142,7 +142,7 @@ def _forked(control: socket.socket) -> dict[str, Any]:
         if woken in ready:
             with suppress(BlockingIOError):
                 woken.recv(4096)
-            _tell_ends(control)
+            _report_exits(control)
         if control not in ready:
             continue
         message = control.recv(_MOST)
@@ -159,19 +159,19 @@ def _forked(control: socket.socket) -> dict[str, Any]:
         return json.loads(message) | {"parent": parent}
 
 
-def _tell_ends(control: socket.socket) -> None:
+def _report_exits(control: socket.socket) -> None:
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             control.send(json.dumps({"pid": ended[0], "code": os.waitstatus_to_exitcode(ended[1])}).encode())
 
 
 def _become(job: Mapping[str, Any]) -> None:
-    """Its output, folder and environment, and its end with the server's."""
+    """Set output, folder and environment of the forked process, and have it end with the server."""
     from adapters.processes.fork_server import die_with_parent
-    from domain.kernel.ids import begin_anew
+    from domain.kernel.ids import reset_after_fork
 
     die_with_parent(signal.SIGKILL, job["parent"])
-    begin_anew()
+    reset_after_fork()
     for number, place in enumerate(job["outputs"], 1):
         file = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(file, number)

@@ -9,12 +9,12 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from adapters.api_json.codec import JsonCodec
 from adapters.processes.feed_readers import ReaderSession
 from adapters.processes.fork_server import ForkServer
-from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.ports import ParseFailed, Place, ReadingOrder
-from domain.ingestion.reading import Excerpt, Gathered, Sample, SpooledRows
+from domain.ingestion.ports import FeedLine, ParseFailed, ReadRequest
+from domain.ingestion.snapshot_results import BucketKeys, FeedExcerpt, SnapshotSample, SpoolResult
 from domain.kernel.problems import Problem
 
 MEMORY = 256 << 20
@@ -52,39 +52,41 @@ DEEDS = {
 
 
 class HostileReading:
-    """ports.feed_readers.SnapshotReader."""
+    """domain.runs.usecases.snapshot_reading.SnapshotReader."""
 
-    rows = 5
+    row_count = 5
 
-    def __init__(self, order: ReadingOrder) -> None:
+    def __init__(self, order: ReadRequest) -> None:
         self._order = order
 
-    def spool(self) -> SpooledRows:
+    def spool(self) -> SpoolResult:
         """Do the deed, if it is one."""
         content = Path(self._order.snapshot).read_bytes()[:20].decode()
-        deed = DEEDS.get(self._order.connector) or DEEDS.get("sleep" if self._order.pushed else content)
+        deed = DEEDS.get(self._order.connector) or DEEDS.get("sleep" if self._order.is_pushed else content)
         if deed is not None:
             deed()
-        return SpooledRows(0, [0], [], frozenset(), [], 0)
+        return SpoolResult(0, [0], [], frozenset(), [], 0)
 
-    def gather(self, buckets: range) -> Gathered:
-        """Nothing."""
+    def load_keys(self, buckets: range) -> BucketKeys:
+        """Return no keys."""
         del buckets
-        return Gathered([], [], [])
+        return BucketKeys([], [], [])
 
-    def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
-        """Nothing."""
+    def load_statements(
+        self, buckets: range, keys: Collection[str], problems: list[Problem]
+    ) -> Iterator[ProductStatement]:
+        """Return no statements."""
         del buckets, keys, problems
         return iter(())
 
-    def sample(self, count: int) -> Sample:
-        """Who reads."""
+    def read_sample(self, count: int) -> SnapshotSample:
+        """Return the process ID of the reader as the sample."""
         del count
-        return Sample([{"pid": os.getpid()}])
+        return SnapshotSample([{"pid": os.getpid()}])
 
-    def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
-        """Nothing."""
-        del lines, beside
+    def read_excerpts(self, lines: Collection[FeedLine], context_rows: int) -> Sequence[FeedExcerpt]:
+        """Return no excerpts."""
+        del lines, context_rows
         return []
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""An identity provider of a test's own, which answers like an honest one unless it is told how to cheat."""
+"""An identity provider of a test's own, which answers like an honest one unless it is configured to cheat."""
 
 import hmac
 import json
@@ -14,7 +14,7 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
-from ports.outbound import OutboundAnswer, OutboundFailed
+from ports.outbound import OutboundFailed, OutboundResponse
 
 ISSUER = "https://id.fjord.example"
 CLIENT, SECRET = "joinery-client", "s3cret +/%"
@@ -25,7 +25,7 @@ _NOW = 1_795_000_000
 class FakeProvider:
     """ports.outbound.Outbound, behind which one provider stands. `claims` are laid over the honest ones (None takes one out).
 
-    `sign_with` is another algorithm, `told` lays over the discovery document, `userinfo` is what it tells there.
+    `sign_with` is another algorithm, `metadata` overrides the discovery document, `userinfo` is the response of that endpoint.
     """
 
     issuer: str = ISSUER
@@ -38,14 +38,14 @@ class FakeProvider:
         }
     )
     claims: dict[str, Any] = field(default_factory=dict)
-    told: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
     sign_with: str = "RS256"
     publish_keys: bool = True
     by_userinfo: bool = False
     userinfo: dict[str, Any] = field(default_factory=dict)
     down: bool = False
     now: int = _NOW
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     seen: list[dict[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -65,29 +65,29 @@ class FakeProvider:
         return url.startswith("https://")
 
     def authorize(self, url: str) -> dict[str, str]:
-        """What the browser brings back once somebody has signed in at the address that it was sent to."""
-        asked = dict(parse_qsl(urlsplit(url).query))
-        self.seen.append(asked)
+        """Return the parameters of the callback after a sign-in at the authorisation URL."""
+        parameters = dict(parse_qsl(urlsplit(url).query))
+        self.seen.append(parameters)
         code = f"code-{len(self._codes)}"
-        self._codes[code] = asked
-        return {"code": code, "state": asked["state"], "iss": self.issuer}
+        self._codes[code] = parameters
+        return {"code": code, "state": parameters["state"], "iss": self.issuer}
 
-    async def ask(
+    async def request(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
-    ) -> OutboundAnswer:
-        self.asked.append(f"{method} {url}")
+    ) -> OutboundResponse:
+        self.requests.append(f"{method} {url}")
         if self.down or not url.startswith(self.issuer):
             raise OutboundFailed("No connection could be made.")
         path = url.removeprefix(self.issuer)
         if path == "/.well-known/openid-configuration":
-            return _json(self._document() | self.told)
+            return _json(self._document() | self.metadata)
         if path == "/jwks":
             return _json({"keys": [key.as_dict(private=False) for key in self._published]})
         if path == "/token":
             return self._token(dict(headers or {}), body or b"")
         if path == "/userinfo":
             return _json(self.person | self.userinfo)
-        return OutboundAnswer(404, b"", "text/html")
+        return OutboundResponse(404, b"", "text/html")
 
     def _document(self) -> dict[str, Any]:
         ends = {f"{name}_endpoint": f"{self.issuer}/{name}" for name in ("authorization", "token", "userinfo")}
@@ -99,20 +99,25 @@ class FakeProvider:
             "authorization_response_iss_parameter_supported": True,
         }
 
-    def _token(self, headers: dict[str, str], body: bytes) -> OutboundAnswer:
+    def _token(self, headers: dict[str, str], body: bytes) -> OutboundResponse:
         form = {name: values[-1] for name, values in parse_qs(body.decode()).items()}
-        asked = self._codes.pop(form.get("code", ""), None)
-        if asked is None or asked["code_challenge"] != create_s256_code_challenge(form.get("code_verifier", "")):
-            return OutboundAnswer(400, b'{"error":"invalid_grant"}', "application/json")
-        if "Authorization" not in headers or form["redirect_uri"] != asked["redirect_uri"]:
-            return OutboundAnswer(401, b'{"error":"invalid_client"}', "application/json")
+        parameters = self._codes.pop(form.get("code", ""), None)
+        if parameters is None or parameters["code_challenge"] != create_s256_code_challenge(
+            form.get("code_verifier", "")
+        ):
+            return OutboundResponse(400, b'{"error":"invalid_grant"}', "application/json")
+        if "Authorization" not in headers or form["redirect_uri"] != parameters["redirect_uri"]:
+            return OutboundResponse(401, b'{"error":"invalid_client"}', "application/json")
         about = {"sub": self.person["sub"]} if self.by_userinfo else self.person
-        claims = {"iss": self.issuer, "aud": asked["client_id"], "iat": self.now, "exp": self.now + 300}
+        claims = {"iss": self.issuer, "aud": parameters["client_id"], "iat": self.now, "exp": self.now + 300}
         claims |= (
-            {"nonce": asked["nonce"]} | ({"auth_time": self.now} if "max_age" in asked else {}) | about | self.claims
+            {"nonce": parameters["nonce"]}
+            | ({"auth_time": self.now} if "max_age" in parameters else {})
+            | about
+            | self.claims
         )
-        said = {name: value for name, value in claims.items() if value is not None}
-        return _json({"access_token": "at-1", "token_type": "Bearer", "id_token": self._signed(said)})
+        stated = {name: value for name, value in claims.items() if value is not None}
+        return _json({"access_token": "at-1", "token_type": "Bearer", "id_token": self._signed(stated)})
 
     def _signed(self, claims: dict[str, Any]) -> str:
         header = {"alg": self.sign_with, "kid": self._key.kid}
@@ -139,5 +144,5 @@ def _key(kid: str) -> RSAKey:
     return RSAKey.generate_key(2048, {"kid": kid, "use": "sig"})
 
 
-def _json(value: Any) -> OutboundAnswer:
-    return OutboundAnswer(200, json.dumps(value).encode(), "application/json")
+def _json(value: Any) -> OutboundResponse:
+    return OutboundResponse(200, json.dumps(value).encode(), "application/json")

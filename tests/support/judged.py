@@ -6,7 +6,7 @@ from typing import Any
 
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
-from domain.kernel.resource import changed
+from domain.kernel.resource import with_changes
 from domain.matching.model import DecidedBy, MatchPair, PairEvidence, PairStatus
 from domain.matching.ports import PairStore
 from tests.support import builders
@@ -28,7 +28,7 @@ def pair(left: str, right: str, **changes: Any) -> MatchPair:
     return replace(made, **changes)
 
 
-def said(
+def make_answer(
     choice: str = "same", confidence: float = 0.99, *reasons: tuple[str, str, str], note: str = "They agree."
 ) -> dict[str, Any]:
     """An answer of a model."""
@@ -55,10 +55,10 @@ class FakeDecisions:
     failing: list[Exception] = field(default_factory=list)
     """Raised one after the other, once the row is written."""
 
-    async def merge(self, tx: Any, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
+    async def merge_pair(self, tx: Any, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
         return await self._set(tx, pair_id, PairStatus.MERGED, merge=new_id("mrg"))
 
-    async def dismiss(self, tx: Any, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
+    async def dismiss_pair(self, tx: Any, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
         return await self._set(tx, pair_id, PairStatus.DISMISSED)
 
     async def _set(self, tx: Any, pair_id: str, status: PairStatus, **changes: Any) -> MatchPair:
@@ -66,7 +66,7 @@ class FakeDecisions:
         found = await store.get(pair_id, lock=True)
         if found is None or found.status != PairStatus.OPEN:
             raise Conflict("The pair is not open.")
-        after = changed(found, tx.now, status=status, **changes)
+        after = with_changes(found, tx.now, status=status, **changes)
         await store.save(after)
         if self.refuses:
             raise Conflict("Merging these would join what was dismissed.")

@@ -1,4 +1,4 @@
-"""What a log loses, and what its holder grants: changes of the database that no operation makes."""
+"""Changes of event logs and licences directly in the database, for which no operation exists."""
 
 from typing import Any
 
@@ -44,5 +44,5 @@ async def revoke(pool: Pool, owner: Tenant, catalogue: str, holder: str) -> None
 
 
 async def _run(pool: Pool, statement: str, tenant: Tenant, **values: Any) -> None:
-    async with pool.owner() as link:
+    async with pool.connect_as_owner() as link:
         await link.cursor.execute(statement.encode(), {"org": tenant.org, "livemode": tenant.livemode, **values})

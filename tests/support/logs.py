@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from adapters.wire.events import WireEventRendering
-from domain.changes.model import ALL, EventBatch, EventFilter, FeedPosition, LogBounds, View, network_of
+from adapters.api_json.events import JsonEventRendering
+from domain.changes.model import ALL, EventBatch, EventFilter, FeedPosition, LogBounds, LogView, get_network_tenant
+from domain.changes.usecases.log_tailer import LogTailer
 from domain.changes.usecases.service import ChangesService
-from domain.changes.usecases.tailing import LogTailer
 from domain.events.model import LogPosition
 from domain.events.ports import EventLog
 from domain.kernel.bounds import CHANGES_BYTES
@@ -30,30 +30,30 @@ class CountedEvents(MemoryEventReader):
     """
 
     def __init__(self, store: MemoryLogs) -> None:
-        super().__init__(store, WireEventRendering())
+        super().__init__(store, JsonEventRendering())
         self.down = False
         self.window: int | None = None
         self.failing = 0
-        self.asked = self.read = self.read_of_network = 0
+        self.bounds_reads = self.read = self.read_of_network = 0
 
-    async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
-        self.asked += 1
+    async def query_bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
+        self.bounds_reads += 1
         if self.down:
             raise ConnectionError("the database is down")
-        return await super().bounds(logs)
+        return await super().query_bounds(logs)
 
-    async def page(
+    async def read_page(
         self,
-        view: View,
+        view: LogView,
         after: LogPosition,
         end: LogPosition,
         limit: int,
         wanted: EventFilter,
         *,
-        most_bytes: int = CHANGES_BYTES,
+        max_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
         self.read += 1
-        self.read_of_network += view.of_network
+        self.read_of_network += view.is_network
         await asyncio.sleep(0)
         if self.failing:
             self.failing -= 1
@@ -61,8 +61,8 @@ class CountedEvents(MemoryEventReader):
         if self.down:
             raise ConnectionError("the database is down")
         if self.window is None:
-            return await super().page(view, after, end, limit, wanted, most_bytes=most_bytes)
-        looked = await super().page(view, after, end, self.window, ALL)
+            return await super().read_page(view, after, end, limit, wanted, max_bytes=max_bytes)
+        looked = await super().read_page(view, after, end, self.window, ALL)
         events = [event for event in looked.events if wanted.matches(event)]
         return EventBatch(events, looked.position, looked.caught_up)
 
@@ -76,8 +76,8 @@ class Log:
         self.clock = SettableClock()
         self.uow = MemoryAppends(self.store, self.clock)
         self.events = CountedEvents(self.store)
-        self.network = MemoryNetworkLog(self.store, WireEventRendering(), self.clock)
-        self.tailer = LogTailer(self.events, WireEventRendering(), self.signals, **tailer)
+        self.network = MemoryNetworkLog(self.store, JsonEventRendering(), self.clock)
+        self.tailer = LogTailer(self.events, JsonEventRendering(), self.signals, **tailer)
         self.service = ChangesService(self.events, self.tailer)
         self.tenant = Tenant(new_id("org"), True)
 
@@ -93,10 +93,10 @@ class Log:
         await relay(self.network, self.signals)
 
     async def end(self, tenant: Tenant | None = None) -> FeedPosition:
-        """How far the logs go that a tenant reads."""
+        """Return the position of the last event of the tenant's log and of the network log."""
         own = tenant or self.tenant
-        network = network_of(own.livemode)
-        bounds = await MemoryEventReader.bounds(self.events, [own, network])
+        network = get_network_tenant(own.livemode)
+        bounds = await MemoryEventReader.query_bounds(self.events, [own, network])
         return FeedPosition(bounds[own].end, bounds[network].end)
 
     async def at(self, position: int) -> FeedPosition:

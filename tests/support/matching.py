@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from benchmarks.habits import Thing
+from benchmarks.generated_furniture import FurnitureItem
 from domain.catalogue.model import Product
-from domain.jobs.model import lane_of
+from domain.jobs.model import build_lane_name
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.draining import Drain
+from domain.jobs.usecases.lane_processing import LaneProcessor
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.matching.index import LANE, MATCH, matching
+from domain.matching.index import MATCHING_JOB, MATCHING_LANE, create_matching_job
 from domain.matching.model import ScoredPair
 from domain.matching.ports import MatchIndexStore
-from domain.matching.usecases.matching_stage import MatchingStage
+from domain.matching.usecases.matching_stage import MatchingJob
 from ports.unit_of_work import Tx
 from tests.support import builders
 from tests.support.backend import Backend
@@ -25,18 +25,18 @@ LEASE = timedelta(seconds=10)
 
 
 @dataclass
-class Told:
+class PairRecorder:
     """Offers that are remembered: the pairs by their variants, as they are kept; `batches` in their order."""
 
     pairs: dict[tuple[str, str], ScoredPair] = field(default_factory=dict)
     batches: list[list[str]] = field(default_factory=list)
 
-    async def offer(self, tx: Tx, matched: Sequence[str], scored: Sequence[ScoredPair]) -> None:
+    async def store_scores(self, tx: Tx, matched_variants: Sequence[str], scored_pairs: Sequence[ScoredPair]) -> None:
         """Keep the pairs in place of all that there are of these variants."""
-        self.batches.append(list(matched))
-        own = set(matched)
+        self.batches.append(list(matched_variants))
+        own = set(matched_variants)
         self.pairs = {key: pair for key, pair in self.pairs.items() if own.isdisjoint(key)}
-        self.pairs |= {(pair.left, pair.right): pair for pair in scored}
+        self.pairs |= {(pair.left, pair.right): pair for pair in scored_pairs}
 
 
 def _hundredths(text: str, unit: str) -> dict[str, Any]:
@@ -47,43 +47,45 @@ def _hundredths(text: str, unit: str) -> dict[str, Any]:
     }
 
 
-def variant_data(told: Mapping[str, str]) -> dict[str, Any]:
+def variant_data(texts: Mapping[str, str]) -> dict[str, Any]:
     """VariantData of an invented vendor's texts."""
-    data: dict[str, Any] = {name: told[name] for name in ("gtin", "mpn", "colour") if name in told}
-    unit = told["dim_unit"]
-    sides = {name: _hundredths(told[name], unit) for name in ("width", "depth", "height") if name in told}
+    data: dict[str, Any] = {name: texts[name] for name in ("gtin", "mpn", "colour") if name in texts}
+    unit = texts["dim_unit"]
+    sides = {name: _hundredths(texts[name], unit) for name in ("width", "depth", "height") if name in texts}
     return data | ({"dimensions": sides} if sides else {})
 
 
-def products_of(source: str, things: Sequence[tuple[str, Thing, Mapping[str, str]]]) -> list[Product]:
-    """A source's products: things of one family are variants of one product, keyed as told."""
+def products_of(source: str, things: Sequence[tuple[str, FurnitureItem, Mapping[str, str]]]) -> list[Product]:
+    """A source's products: things of one family are variants of one product, keyed as given."""
     made: dict[str, Product] = {}
-    for key, thing, told in things:
+    for key, thing, texts in things:
         family = f"{thing.name} {thing.kind}"
         product = made.get(family)
         if product is None:
-            data = {"title": f"{thing.name} {thing.kind}"} | ({"brand": told["brand"]} if "brand" in told else {})
+            data = {"title": f"{thing.name} {thing.kind}"} | ({"brand": texts["brand"]} if "brand" in texts else {})
             product = made[family] = builders.product(source, "cat_0000000000000000000001", family, data=data)
-        data = {"title": told["title"], **variant_data(told)}
+        data = {"title": texts["title"], **variant_data(texts)}
         variant = builders.variant(product, key, data=data)
-        if "price" in told:
+        if "price" in texts:
             builders.offer(
                 variant,
-                data={"currency": "usd", "price": round(100 * float(told["price"])), "availability": "in_stock"},
+                data={"currency": "usd", "price": round(100 * float(texts["price"])), "availability": "in_stock"},
             )
     return list(made.values())
 
 
-async def match(backend: Backend, tenant: Tenant, told: Told | None = None, **sizes: int) -> Told:
+async def match(backend: Backend, tenant: Tenant, recorder: PairRecorder | None = None, **sizes: int) -> PairRecorder:
     """Match what waits, as a worker does once a run has ended."""
-    told = told or Told()
+    recorder = recorder or PairRecorder()
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx[JobStore].add(matching(tenant))
-    drain = Drain(backend.dispatch, {MATCH: MatchingStage(backend.uow, told, LEASE, **sizes)}, lease=LEASE)
-    await asyncio.wait_for(drain.drain(lane_of(tenant.org, LANE)), 60)
-    async with backend.uow.read(tenant) as tx:
-        assert await tx[MatchIndexStore].idle()
-    return told
+        await tx[JobStore].add(create_matching_job(tenant))
+    drain = LaneProcessor(
+        backend.dispatch, {MATCHING_JOB: MatchingJob(backend.uow, recorder, LEASE, **sizes)}, lease=LEASE
+    )
+    await asyncio.wait_for(drain.process_lane(build_lane_name(tenant.org, MATCHING_LANE)), 60)
+    async with backend.uow.begin_reading(tenant) as tx:
+        assert await tx[MatchIndexStore].is_queue_empty()
+    return recorder
 
 
 def sources(count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Texts of measures made from their grammar together with what they say, and an account of every figure in a text."""
+"""Texts of measures made from their grammar together with their meaning, and an account of every figure in a text."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from domain.ingestion.values.dimensions import Spread
+from domain.ingestion.values.dimensions import ParsedSize
 
 INCHES = {
     "in": Fraction(1),
@@ -172,9 +172,9 @@ def sized(draw: st.DrawFn, unit: str | None = None, figure: Any = None) -> Sized
         )
     elif style == "stated":
         by = draw(st.sampled_from(["x", " x ", "X", "/"]))
-        said = by.join(letters[at] for at in order)
+        heading = by.join(letters[at] for at in order)
         run = join.join(numbers[at].text for at in order) + mark
-        text = draw(st.sampled_from([f"{said}: {run}", f"({said}) {run}", f"{run} ({said})"]))
+        text = draw(st.sampled_from([f"{heading}: {run}", f"({heading}) {run}", f"{run} ({heading})"]))
     else:
         slips = [
             slipped(word, draw(st.integers(0, 9)), draw(st.integers(0, 2))) for word in ("Width", "Depth", "Height")
@@ -208,7 +208,7 @@ _RUN = re.compile(r"\d+")
 _FEET = re.compile(r"\d+\s*['’′](?!['’′])\s*-?\s*\d+")
 
 
-def unexplained(text: str, spread: Spread) -> list[str]:
+def unexplained(text: str, spread: ParsedSize) -> list[str]:
     """The figures of a text that nothing in its reading accounts for.
 
     Zero states nothing. Accounted for are the digits of given values, of what was set aside, of names and counts, and the upper end of a range.
@@ -219,7 +219,7 @@ def unexplained(text: str, spread: Spread) -> list[str]:
         texts += [str(piece.get("name", "")), str(piece.get("quantity", ""))]
         for length in piece["dimensions"].values():
             texts += [str(length["given"]["value"]), str(length["given"]["value"].normalize().as_tuple().digits)]
-    known = {run for said in texts for run in _RUN.findall(said)}
+    known = {run for given in texts for run in _RUN.findall(given)}
     known |= {str(Decimal(run)) for run in known}
     # Feet and inches become one figure.
     return [

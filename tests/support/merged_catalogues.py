@@ -6,28 +6,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from domain.catalogue.batch import KeyRange
+from domain.catalogue.batch import SlotRange
 from domain.catalogue.model import OfferFilter, Product, ProductFilter, Stream, Variant
 from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement, VariantStatement
-from domain.catalogue.usecases.writing import write
+from domain.catalogue.usecases.writer import write_reconciled
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
-from domain.kernel.resource import existing
+from domain.kernel.resource import require_found
 from domain.kernel.tenancy import Tenant
-from domain.matching.model import DecidedBy, MatchPair, Merge, PairStatus, key_of
+from domain.matching.model import DecidedBy, MatchPair, Merge, PairStatus, build_pair_key
 from domain.matching.ports import MergeStore, PairStore
-from domain.matching.usecases.merging import Merging
+from domain.matching.usecases.merging import MergeService
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders, catalogues
 
-MERGING = Merging()
+MERGING = MergeService()
 Hear = Callable[[Sequence[Event]], None]
 
 
@@ -61,7 +61,7 @@ class Shop:
     async def pair(self, one: Variant, other: Variant, **changes: Any) -> MatchPair:
         """An open pair of two variants."""
         known = {variant.id: product.id for product in self.products for variant in product.variants}
-        left, right = key_of(one.id, other.id)
+        left, right = build_pair_key(one.id, other.id)
         fields: dict[str, Any] = {
             "id": new_id("mpr"), "status": PairStatus.OPEN, "left": left, "left_product": known[left], "right": right,
             "right_product": known[right], "probability": 0.9, "prior": -2.0, "evidence": (), "conflicts": (),
@@ -76,70 +76,72 @@ class Shop:
         """Have them be one; answers the merge of the variants."""
         pair = await self.pair(one, other)
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            merged = await MERGING.merge(tx, pair.id, DecidedBy.PERSON)
+            merged = await MERGING.merge_pair(tx, pair.id, DecidedBy.PERSON)
             heard(tx.recorded.events)
-            return existing(await tx[MergeStore].get(str(merged.merge)))
+            return require_found(await tx[MergeStore].get(str(merged.merge)))
 
     async def undo(self, merge: Merge, heard: Hear = lambda _: None) -> Merge:
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            undone = await MERGING.undo(tx, merge.id)
+            undone = await MERGING.undo_merge(tx, merge.id)
             heard(tx.recorded.events)
             return undone
 
     async def state(self, source: Source, key: str, **data: Any) -> list[Event]:
         """The source says something else of a product of its own; answers the events that are heard of it."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx[CatalogueStore].take_turn()
-            loaded = await tx[CatalogueStore].load(source.id, [key])
+            await tx[CatalogueStore].lock_for_writing()
+            loaded = await tx[CatalogueStore].load_products(source.id, [key])
             reconciler = CatalogueReconciler(
                 source, "run_1", Stream.CATALOGUE, tx.now, False, dict(loaded), lambda _: True
             )
             product = reconciler.products[key]
             changed, product.stated_at = {**product.data, **data}, tx.now
-            reconciler._product_changed(
+            reconciler._record_product_change(
                 product, [(f"data.{n}", product.data.get(n), v) for n, v in data.items()], "product.updated"
             )
             product.data = changed
-            events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
+            events = await write_reconciled(tx, SlotRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
             await tx[EventLog].append(events)
             return list(events)
 
     def reconciler(self, source: Source, now: Any, loaded: Any) -> CatalogueReconciler:
-        """What applies statements of the source to these products."""
+        """Return the reconciler that applies statements of the source to the loaded products."""
         return CatalogueReconciler(source, "run_1", Stream.CATALOGUE, now, False, dict(loaded), lambda _: True)
 
     async def state_variant(self, source: Source, key: str, **data: Any) -> list[Event]:
         """The source says something else of every variant of a product of its own."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx[CatalogueStore].take_turn()
-            reconciler = self.reconciler(source, tx.now, await tx[CatalogueStore].load(source.id, [key]))
+            await tx[CatalogueStore].lock_for_writing()
+            reconciler = self.reconciler(source, tx.now, await tx[CatalogueStore].load_products(source.id, [key]))
             product = reconciler.products[key]
             stated = [VariantStatement(one.key, cast("Any", {**one.data, **data})) for one in product.variants]
-            reconciler.product(ProductStatement(key, product.data, stated))
-            events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
+            reconciler.apply_product(ProductStatement(key, product.data, stated))
+            events = await write_reconciled(tx, SlotRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
             await tx[EventLog].append(events)
             return list(events)
 
     async def move(self, source: Source, key: str, variant: str, to: str) -> None:
         """The source states one of its variants under another product from now on, and the first one no more; then it is matched."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx[CatalogueStore].take_turn()
-            loaded = await tx[CatalogueStore].load(source.id, [key, to], [variant])
+            await tx[CatalogueStore].lock_for_writing()
+            loaded = await tx[CatalogueStore].load_products(source.id, [key, to], [variant])
             reconciler = self.reconciler(source, tx.now, loaded)
-            reconciler.present = lambda known: known != key
+            reconciler.is_in_feed = lambda known: known != key
             own = next(one for one in loaded[key].variants if one.key == variant)
             known = [VariantStatement(one.key, one.data) for one in loaded[to].variants] if to in loaded else []
             moved = VariantStatement(own.key, own.data)
-            reconciler.product(ProductStatement(to, {"title": f"Title of {to}"}, [*known, moved]))
-            await tx[EventLog].append(await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler))
+            reconciler.apply_product(ProductStatement(to, {"title": f"Title of {to}"}, [*known, moved]))
+            await tx[EventLog].append(
+                await write_reconciled(tx, SlotRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
+            )
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await PairUpdater().offer(tx, [own.id], [])
+            await PairUpdater().store_scores(tx, [own.id], [])
 
     async def price(self, source: Source, key: str, price: int) -> list[Event]:
         """The source asks another price for every variant of a product."""
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            await tx[CatalogueStore].take_turn()
-            loaded = await tx[CatalogueStore].load(source.id, [key])
+            await tx[CatalogueStore].lock_for_writing()
+            loaded = await tx[CatalogueStore].load_products(source.id, [key])
             reconciler = CatalogueReconciler(
                 source, "run_1", Stream.CATALOGUE, tx.now, False, dict(loaded), lambda _: True
             )
@@ -147,29 +149,29 @@ class Shop:
             for variant in product.variants:
                 for offer in variant.offers:
                     old, offer.data = offer.data["price"], {**offer.data, "price": price}
-                    reconciler._offer_changed(product, offer, [("price", old, price)], ["price"])
-            events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
+                    reconciler._record_offer_change(product, offer, [("price", old, price)], ["price"])
+            events = await write_reconciled(tx, SlotRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
             await tx[EventLog].append(events)
             return list(events)
 
     async def documents(self, *, versions: bool = False) -> dict[str, Any]:
         """Every product as the list answers it; without what only tells that something changed."""
-        async with self.uow.read(self.tenant) as tx:
-            page = await tx[CatalogueStore].products(ProductFilter(), PageRequest(limit=1000))
+        async with self.uow.begin_reading(self.tenant) as tx:
+            page = await tx[CatalogueStore].list_products(ProductFilter(), PageRequest(limit=1000))
         found = {one.id: one.body if versions else without_versions(json.loads(one.body)) for one in page.items}
         assert not page.has_more
         return found
 
     async def found(self, **filter: Any) -> set[str]:
         """The ids of products that a filter finds."""
-        async with self.uow.read(self.tenant) as tx:
-            page = await tx[CatalogueStore].products(ProductFilter(**filter), PageRequest(limit=1000))
+        async with self.uow.begin_reading(self.tenant) as tx:
+            page = await tx[CatalogueStore].list_products(ProductFilter(**filter), PageRequest(limit=1000))
         return {one.id for one in page.items}
 
     async def offers(self, **filter: Any) -> dict[str, tuple[str, str]]:
         """Each offer with the variant and product that it is listed under."""
-        async with self.uow.read(self.tenant) as tx:
-            page = await tx[CatalogueStore].offers(OfferFilter(**filter), PageRequest(limit=1000))
+        async with self.uow.begin_reading(self.tenant) as tx:
+            page = await tx[CatalogueStore].list_offers(OfferFilter(**filter), PageRequest(limit=1000))
         return {line.offer.id: (line.offer.variant, line.offer.product) for line in page.items}
 
 

@@ -11,5 +11,5 @@ from ports.signals import Signals
 async def relay(network: NetworkLog, signals: Signals, owners: Collection[Tenant] | None = None) -> None:
     """Copy everything that is published by now, of these owners or of all: others' tests may publish as well."""
     made = NetworkRelay(network, signals)
-    await made._begin()
-    await made.relay(await network.publishers(owners))
+    await made._load_checkpoints()
+    await made.copy_new_events(await network.list_publishers(owners))

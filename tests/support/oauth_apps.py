@@ -10,9 +10,9 @@ from domain.oauth.model import AppKind
 from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Member, Organisation
 from domain.orgs.ports import OrgStore
-from domain.people.model import Method, User
+from domain.people.model import AuthMethod, User
 from domain.people.ports import People
-from domain.people.usecases.sessions import SessionService, Visitor
+from domain.people.usecases.sessions import ClientInfo, SessionService
 from entrypoints.dependencies import Dependencies
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -31,7 +31,14 @@ async def apps_of(parts: Dependencies, organisation: Organisation) -> tuple[dict
     now = builders.MOMENT
     tenant, user = Tenant(organisation.id, True), User(new_id("usr"), f"{new_id('usr')}@fjord.test", "Ada", None, now)
     owner = Principal(
-        tenant, Actor("user", user.id), "console", "owner", ROLES["owner"], organisation, person=True, session=True
+        tenant,
+        Actor("user", user.id),
+        "console",
+        "owner",
+        ROLES["owner"],
+        organisation,
+        is_personal_token=True,
+        is_console_session=True,
     )
     await parts[People].add(user)
     apps: dict[str, Any] = {}
@@ -39,9 +46,9 @@ async def apps_of(parts: Dependencies, organisation: Organisation) -> tuple[dict
         await tx[OrgStore].add_member(Member(user.id, organisation.id, user.email, "owner", now))
         for kind, uris in KINDS.items():
             scopes = frozenset({"products:read"}) if kind is AppKind.MACHINE else owner.scopes
-            app, secret = await AppService(parts[AccessService].digest).create_app(
+            app, secret = await AppService(parts[AccessService].compute_digest).create_app(
                 tx, owner, NewApp(f"A {kind} app", kind, uris, scopes)
             )
             apps[kind] = {"client_id": app.client_id} | ({"client_secret": secret} if secret else {})
-    _, cookie = await parts[SessionService].begin(user, [Method.PASSWORD], Visitor("127.0.0.1"))
+    _, cookie = await parts[SessionService].start(user, [AuthMethod.PASSWORD], ClientInfo("127.0.0.1"))
     return apps, cookie

@@ -32,8 +32,8 @@ def mirrored(point: Point, number: int) -> Point:
     return replace(point, at=(point.at[1], point.at[0]), name=str(number))
 
 
-def asking(answer: Callable[[str], Point | None], names: list[str]) -> list[int]:
-    """Ask the caller about each name."""
+def querying(answer: Callable[[str], Point | None], names: list[str]) -> list[int]:
+    """Query the caller about each name."""
     found = [answer(name) for name in names]
     return [-1 if point is None else point.at[0] for point in found]
 
@@ -69,7 +69,7 @@ if __name__ == "__main__":
     from adapters.processes.fork_server import ForkServer
     from tests.support import parsers  # noqa: PLW0406 - the process must find the functions by this name
 
-    functions = (parsers.mirrored, parsers.asking, parsers.failing, parsers.wild)
+    functions = (parsers.mirrored, parsers.querying, parsers.failing, parsers.wild)
     named = {f"tests.support.parsers.{function.__name__}": function for function in functions}
     control = socket.socket(fileno=os.dup(0))
     ForkServer(control, lambda: named, int(sys.argv[2]) << 20).run()

@@ -1,7 +1,7 @@
-"""How long event loops pause, measured from outside: `python -m tests.support.pauses EVERY PORT…` until its input ends.
+"""Measurement of pauses of event loops from another process: `python -m tests.support.pauses EVERY PORT…` until its input ends.
 
-Each port is asked for /healthz, which needs nothing but the loop. The answer, as JSON: by port the longest wait in
-seconds (null when it could not be asked) and how often it was asked.
+Each port is requested for /healthz, which needs only the event loop. The output is JSON: by port, the longest wait in seconds
+(null if a request failed) and the number of requests.
 """
 
 import http.client
@@ -31,9 +31,9 @@ class Pulse:
 
     def longest(self) -> dict[int, float]:
         """End the watch: the longest wait at each port, in seconds."""
-        said, _ = self._process.communicate(timeout=PATIENCE + 20)
-        found = {int(port): told for port, told in json.loads(said).items()}
-        assert all(longest is not None and asked > 10 for longest, asked in found.values()), found
+        output, _ = self._process.communicate(timeout=PATIENCE + 20)
+        found = {int(port): waits for port, waits in json.loads(output).items()}
+        assert all(longest is not None and count > 10 for longest, count in found.values()), found
         return {port: longest for port, (longest, _) in found.items()}
 
     def close(self) -> None:
@@ -53,7 +53,7 @@ def watching(*ports: int, every: float = 0.01) -> Iterator[Pulse]:
 
 
 def _watch(port: int, every: float, stop: threading.Event, found: dict[int, tuple[float | None, int]]) -> None:
-    longest, asked = 0.0, 0
+    longest, count = 0.0, 0
     while not stop.wait(every):
         began = time.perf_counter()
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
@@ -62,12 +62,12 @@ def _watch(port: int, every: float, stop: threading.Event, found: dict[int, tupl
             answer = connection.getresponse()
             answer.read()
         except OSError:
-            found[port] = (None, asked)
+            found[port] = (None, count)
             return
         finally:
             connection.close()
-        longest, asked = max(longest, time.perf_counter() - began), asked + 1
-        found[port] = (longest, asked)
+        longest, count = max(longest, time.perf_counter() - began), count + 1
+        found[port] = (longest, count)
 
 
 def main(every: float, ports: list[int]) -> None:

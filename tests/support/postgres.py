@@ -21,13 +21,14 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from psycopg.types.json import Jsonb
 
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.events import JsonEventRendering
+from adapters.postgres.event_log import PostgresNetworkLog
 from adapters.postgres.event_reader import PostgresEventReader
-from adapters.postgres.events import PostgresNetworkLog
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.locks import PostgresShards
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.matching import PostgresMatchBacklog
-from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.oauth import PostgresTokenStore
 from adapters.postgres.orgs import PostgresCredentials, PostgresMemberships, PostgresOrgRegistry, PostgresSsoDirectory
@@ -41,20 +42,19 @@ from adapters.postgres.people import (
 )
 from adapters.postgres.platform import PostgresWorkload
 from adapters.postgres.request_logs import PostgresRequestLogSink
-from adapters.postgres.runs import PostgresExportUpkeep
-from adapters.postgres.secrets import PostgresSealedValues
+from adapters.postgres.runs import PostgresExportMaintenance
+from adapters.postgres.schema_migrations import migrate
+from adapters.postgres.secrets import PostgresEncryptedValues
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresInboundAddresses, PostgresSourceSchedule
-from adapters.postgres.storage import PostgresStorageUpkeep
+from adapters.postgres.storage import PostgresStorageMaintenance
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.postgres.usage import PostgresUsageUpkeep
-from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
-from domain.kernel.plain import plain
+from adapters.postgres.usage import PostgresUsageMaintenance
+from adapters.postgres.webhook_deliveries import PostgresDeliveryStore
+from domain.kernel.json_values import to_json_value
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Plan
-from domain.webhooks.model import SHARDS
+from domain.webhooks.model import SHARD_COUNT
 from entrypoints.up.servers import Postgres
 from ports.clock import Clock
 from tests.support.backend import Backend
@@ -77,7 +77,7 @@ MACHINES_OWN = os.environ.get("JOINERY_TEST_SERVER", "postgresql://127.0.0.1/pos
 
 
 async def at_hand() -> bool:
-    """Whether the machine's own server lets us make databases."""
+    """Return whether this machine has a server on which the tests can create databases."""
     try:
         async with await psycopg.AsyncConnection.connect(
             MACHINES_OWN, autocommit=True, connect_timeout=2
@@ -103,7 +103,7 @@ async def server() -> str:
         embedded = Postgres(home, _QUICK)
         process = await embedded.start()
         atexit.register(process.kill)
-        _made[""] = embedded.url("postgres", "postgres")
+        _made[""] = embedded.build_url("postgres", "postgres")
     return _made[""]
 
 
@@ -134,13 +134,13 @@ async def database(where: str = "embedded") -> str:
 
 
 def is_shared(address: str) -> bool:
-    """Whether it is a database of this process, whose server others share with it."""
+    """Return whether the database was created by this process on a server that other processes use as well."""
     return address in _made.values()
 
 
 def offered(plan: Plan) -> dict[str, Any]:
     """The values of OFFER."""
-    return {**plain(plan), "meters": Jsonb(plain(plan.meters)), "features": sorted(plan.features)}
+    return {**to_json_value(plan), "meters": Jsonb(to_json_value(plan.meters)), "features": sorted(plan.features)}
 
 
 def assembled(pool: Pool, shards: PostgresShards, *addresses: str, clock: Clock = SystemClock()) -> Backend:
@@ -158,7 +158,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str, clock: Clock 
     return Backend(
         name="postgres",
         pool=pool,
-        uow=PostgresUnitOfWork(pool, clock, WireRendering(), WireEventRendering(), tracing),
+        uow=PostgresUnitOfWork(pool, clock, JsonCatalogueRendering(), JsonEventRendering(), tracing),
         registry=PostgresOrgRegistry(pool),
         memberships=PostgresMemberships(pool),
         credentials=PostgresCredentials(pool),
@@ -176,16 +176,16 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str, clock: Clock 
         addresses=PostgresInboundAddresses(pool),
         sink=PostgresRequestLogSink(pool),
         maintenance=PostgresMaintenance(pool),
-        storage=PostgresStorageUpkeep(pool),
-        usage=PostgresUsageUpkeep(pool, clock),
+        storage=PostgresStorageMaintenance(pool),
+        usage=PostgresUsageMaintenance(pool, clock),
         workload=PostgresWorkload(pool),
         backlog=PostgresMatchBacklog(pool),
-        exports=PostgresExportUpkeep(pool),
+        exports=PostgresExportMaintenance(pool),
         events=PostgresEventReader(pool),
         network=PostgresNetworkLog(pool, clock),
         signals=PostgresSignals(pool),
-        delivery_log=PostgresDeliveryLog(pool, shards, clock),
-        sealed_values=PostgresSealedValues(pool),
+        delivery_log=PostgresDeliveryStore(pool, shards, clock),
+        sealed_values=PostgresEncryptedValues(pool),
         shards=lambda: shards,
         now=clock.now,
         pass_time=pass_time,
@@ -199,11 +199,11 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
     """Everything in one database."""
     address = await database(where)
     pool = Pool(address, size=10)
-    node = random.choice(await pool.holding())
-    shards = PostgresShards(pool, SHARDS, node)
+    node = random.choice(await pool.list_tenant_nodes())
+    shards = PostgresShards(pool, SHARD_COUNT, node)
 
     async def served(org: str) -> bool:
-        return list(await pool.homes([Tenant(org, True)])) == [node]
+        return list(await pool.group_by_node([Tenant(org, True)])) == [node]
 
     try:
         yield replace(assembled(pool, shards, address), served=served)

@@ -1,4 +1,4 @@
-"""What processes take, as Linux counts it."""
+"""Memory and CPU time of processes, as reported by Linux."""
 
 import os
 from collections.abc import Iterator

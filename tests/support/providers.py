@@ -1,6 +1,6 @@
-"""A server as providers of language models run them. It knows their public documentation and nothing of our code.
+"""Server that imitates providers of language models according to their public documentation, independently of the service's code.
 
-Every request is held against what the documentation asks for; what it breaks is answered with 400 and kept in `faults`.
+Every request is checked against the documentation; violations are recorded in `faults` and answered with 400.
 """
 
 import json
@@ -21,7 +21,7 @@ STRICT_KEYWORDS = {
 
 @dataclass
 class Reply:
-    """What is sent back, as it is."""
+    """Response of the server."""
 
     status: int = 200
     body: bytes = b"{}"
@@ -35,16 +35,16 @@ class Reply:
 
 @dataclass
 class Provider:
-    """One that is running. `answer` makes a reply of the question's body; `asked` are the bodies that came."""
+    """One that is running. `answer` makes a reply of the question's body; `requests` are the bodies that came."""
 
     api: str
     url: str = ""
     answer: Callable[[Mapping[str, Any]], Reply] = lambda _: Reply()
-    asked: list[Mapping[str, Any]] = field(default_factory=list)
+    requests: list[Mapping[str, Any]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
 
-    def says(self, value: Any, *, read: int = 812, written: int = 57, **more: Any) -> Reply:
+    def make_reply(self, value: Any, *, read: int = 812, written: int = 57, **more: Any) -> Reply:
         """An answer as the API gives it."""
         body = _openai(value, read, written) if self.api == "openai" else _anthropic(value, read, written)
         return Reply(body=json.dumps(body | more).encode())
@@ -93,7 +93,7 @@ def _anthropic(value: Any, read: int, written: int) -> dict[str, Any]:
 
 
 def strict_faults(schema: Any, at: str = "schema") -> Iterator[str]:
-    """What structured outputs do not take of a schema."""
+    """Yield the parts of a schema that structured outputs do not support."""
     if not isinstance(schema, dict):
         yield f"{at}: no object"
         return
@@ -169,11 +169,11 @@ def _handler(provider: Provider, ended: threading.Event) -> type[BaseHTTPRequest
             faults += [] if headers.get("content-type") == "application/json" else ["content-type"]
             body = json.loads(raw.decode("utf-8"))
             faults += (_chat_faults if is_chat else _messages_faults)(body, headers)
-            provider.asked.append(body)
+            provider.requests.append(body)
             provider.faults += faults
             if not key:
-                told = f"Incorrect API key provided: {headers.get('authorization') or headers.get('x-api-key')}."
-                return self._send(_error(401, "authentication_error", told))
+                message = f"Incorrect API key provided: {headers.get('authorization') or headers.get('x-api-key')}."
+                return self._send(_error(401, "authentication_error", message))
             if faults:
                 return self._send(_error(400, "invalid_request_error", "; ".join(faults)))
             return self._send(provider.answer(body))
@@ -202,7 +202,7 @@ def _handler(provider: Provider, ended: threading.Event) -> type[BaseHTTPRequest
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Ignore the message."""
 
     return Handler
 

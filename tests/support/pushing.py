@@ -8,14 +8,14 @@ from typing import Any
 
 from adapters.files.workspaces import FileWorkspaces
 from domain.catalogue.ports import CatalogueStore
-from domain.jobs.usecases.draining import Drain
+from domain.jobs.usecases.lane_processing import LaneProcessor
 from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
-from domain.runs.queueing import EXECUTE, lane
+from domain.runs.queueing import EXECUTE_RUN, build_source_lane
 from domain.runs.usecases.execution import RunExecution
-from domain.runs.usecases.service import Push, RunService
+from domain.runs.usecases.service import PushRequest, RunService
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from tests.support import builders
@@ -53,12 +53,14 @@ class PushDesk:
     async def call(self, records: Sequence[Any], **options: Any) -> Run:
         """One call of the API."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
-            push = Push(json.dumps(records).encode(), len(records), **options)
+            push = PushRequest(json.dumps(records).encode(), len(records), **options)
             return await RunService(FakeConnectors()).push(tx, self.source.id, push)
 
     async def work(self) -> None:
         """Carry out what waits."""
-        await Drain(self.backend.dispatch, {EXECUTE: self.execution()}, lease=LEASE).drain(lane(self.source.id))
+        await LaneProcessor(self.backend.dispatch, {EXECUTE_RUN: self.execution()}, lease=LEASE).process_lane(
+            build_source_lane(self.source.id)
+        )
 
     async def push(self, records: Sequence[Any], **options: Any) -> Run:
         """One call, carried out; the run as it ended."""
@@ -68,15 +70,15 @@ class PushDesk:
 
     async def run(self, id: str) -> Run:
         """The run as it is now."""
-        async with self.backend.uow.read(self.tenant) as tx:
+        async with self.backend.uow.begin_reading(self.tenant) as tx:
             run = await tx[RunStore].get(id)
         assert run is not None
         return run
 
     async def held(self, *keys: str) -> Mapping[str, Any]:
-        """What is stored, as `{product: {data, gone, variants: {variant: {data, offers: {location: facts}}}}}`."""
+        """Return the stored products as `{product: {data, gone, variants: {variant: {data, offers: {location: data}}}}}`."""
         async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
-            products = await tx[CatalogueStore].load(self.source.id, keys)
+            products = await tx[CatalogueStore].load_products(self.source.id, keys)
         return {
             key: {
                 "data": dict(product.data),
@@ -99,9 +101,9 @@ class PushDesk:
 async def push_desk(backend: Backend, tenant: Tenant) -> PushDesk:
     """A desk with a new source."""
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        org = await tx[OrgStore].own()
+        org = await tx[OrgStore].get_organisation()
         source = builders.source(
-            catalogue=org.catalogue(tenant.livemode), kind="push", connector="push", config={"currency": "usd"}
+            catalogue=org.get_catalogue_id(tenant.livemode), kind="push", connector="push", config={"currency": "usd"}
         )
         await tx[SourceStore].add(source)
     return PushDesk(backend, tenant, source, MemoryObjects())

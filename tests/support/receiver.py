@@ -1,4 +1,4 @@
-"""A receiver of webhooks beside a stage, and the short ways of one who owns endpoints there."""
+"""Webhook receiver for a stage, and webhook endpoints whose deliveries it receives."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from benchmarks.receiving import Received, Receiving, free_port
+from benchmarks.receiver_client import ReceivedDelivery, ReceiverClient, find_free_port
 from tests.flows.api import Api
 from tests.flows.stage import FEEDS, Stage, eventually
 
 
 @contextmanager
-def receiver(stage: Stage) -> Iterator[Receiving]:
+def receiver(stage: Stage) -> Iterator[ReceiverClient]:
     """A receiver on the address that the stage's processes may reach; it keeps bodies and headers."""
-    client = Receiving(FEEDS, free_port(FEEDS), free_port(FEEDS))
+    client = ReceiverClient(FEEDS, find_free_port(FEEDS), find_free_port(FEEDS))
     process = stage.start("receiver", client.argv)
     try:
-        client.wait()
+        client.wait_until_ready()
         client.keep_bodies()
         yield client
     finally:
@@ -29,21 +29,21 @@ _PATHS = count(1)
 
 @dataclass
 class Hook:
-    """One endpoint: its record's id, and its path at the receiver."""
+    """Webhook endpoint: its ID in the API, and its path at the receiver."""
 
     api: Api
-    receiver: Receiving
+    receiver: ReceiverClient
     id: str
     path: str
     secrets: list[str] = field(default_factory=list)
 
     @property
     def target(self) -> str:
-        """Where the endpoint is read."""
+        """Path of the endpoint in the API."""
         return f"/v1/webhook-endpoints/{self.id}"
 
     def record(self) -> Any:
-        """The endpoint as it is now."""
+        """Return the endpoint as the API shows it."""
         return self.api.get(self.target)
 
     def patch(self, **changes: Any) -> Any:
@@ -56,23 +56,23 @@ class Hook:
         """Have a test event sent; answers the delivery."""
         return self.api.post(self.target + "/test")
 
-    def rotate(self, **told: Any) -> str:
-        """A new secret, of which the receiver is told at once; it verifies by all there have been."""
-        secret = str(self.api.post(self.target + "/rotate-secret", told or None)["secret"])
+    def rotate(self, **settings: Any) -> str:
+        """Rotate the secret and have the receiver trust it; the receiver verifies by all secrets so far."""
+        secret = str(self.api.post(self.target + "/rotate-secret", settings or None)["secret"])
         self.trust(secret)
         return secret
 
     def trust(self, secret: str) -> None:
         """The receiver verifies by this secret as well."""
         self.secrets.append(secret)
-        self.receiver.trust({self.path: self.secrets})
+        self.receiver.set_secrets({self.path: self.secrets})
 
-    def received(self) -> list[Received]:
-        """What it received, in order."""
+    def received(self) -> list[ReceivedDelivery]:
+        """Return the deliveries that the receiver got, in order."""
         return self.receiver.deliveries(self.path)
 
-    def gets(self, number: int, within: float = 20.0) -> list[Received]:
-        """What it received, once that are so many."""
+    def gets(self, number: int, within: float = 20.0) -> list[ReceivedDelivery]:
+        """Wait until the receiver has got `number` deliveries, and return all."""
         return eventually(
             lambda: found if len(found := self.received()) >= number else None,
             f"{number} deliveries to {self.path}",
@@ -80,11 +80,11 @@ class Hook:
         )
 
     def deliveries(self, **query: Any) -> list[Any]:
-        """Its deliveries, newest first."""
+        """Return the deliveries in the API, newest first."""
         return self.api.whole(self.target + "/deliveries", **query)
 
     def delivery(self, look: Callable[[Any], Any], within: float = 20.0, **query: Any) -> Any:
-        """Its only delivery (that `query` names), once `look` says so."""
+        """Wait until `look` is true for the only delivery that matches `query`, and return the delivery."""
 
         def found() -> Any:
             one = self.deliveries(**query)
@@ -94,11 +94,11 @@ class Hook:
         return eventually(found, f"a delivery to {self.path}", within, every=0.1)
 
 
-def hook(api: Api, at: Receiving, types: tuple[str, ...] = ("*",), url: str = "", **told: Any) -> Hook:
-    """A new endpoint; `told` are its settings, or (`does`) what its receiver does."""
+def hook(api: Api, at: ReceiverClient, types: tuple[str, ...] = ("*",), url: str = "", **settings: Any) -> Hook:
+    """A new endpoint; `settings` are its settings, or (`does`) what its receiver does."""
     path = f"/{next(_PATHS)}"
-    url = url or at.url(path, **told.pop("does", {}))
-    made = api.post("/v1/webhook-endpoints", {"url": url, "event_types": list(types), **told})
+    url = url or at.url(path, **settings.pop("does", {}))
+    made = api.post("/v1/webhook-endpoints", {"url": url, "event_types": list(types), **settings})
     one = Hook(api, at, made["id"], path)
     one.trust(made["secret"])
     return one

@@ -15,7 +15,7 @@ _ROOT = Path(__file__).parents[2]
 
 @cache
 def last_release(folder: Path) -> Path:
-    """Its tree, below `folder`; skips the test where the history is not at hand."""
+    """Extract the last release below `folder`; skip the test if the Git history does not contain it."""
     made = subprocess.run(["git", "archive", LAST_RELEASE], cwd=_ROOT, capture_output=True, check=False)
     if made.returncode:
         pytest.skip(f"the history lacks {LAST_RELEASE} (a shallow clone?)")

@@ -1,13 +1,13 @@
-"""What the processes make of their dependencies, for tests that call it themselves; and fakes of what lies outside."""
+"""Job handlers of the processes for direct calls in tests, and fakes of external services."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from domain.jobs.usecases.draining import Handler
-from domain.runs.queueing import EXECUTE
+from domain.jobs.usecases.lane_processing import Handler
+from domain.runs.queueing import EXECUTE_RUN
 from entrypoints.areas import runs
 from entrypoints.dependencies import Dependencies
-from entrypoints.operations.operation import handlers_of
+from entrypoints.operations.operation import create_handlers
 from tests.support.connectors import FakeConnectors
 from tests.support.memory.objects import MemoryObjects
 
@@ -16,12 +16,12 @@ MINUTE = timedelta(minutes=1)
 
 def execution_of(container: Dependencies) -> Handler:
     """The handler of `runs.execute` jobs, as a worker makes it."""
-    return handlers_of([runs.AREA], container)[EXECUTE]
+    return create_handlers([runs.AREA], container)[EXECUTE_RUN]
 
 
 @dataclass
 class Outside:
-    """Fakes of what lies outside."""
+    """Fakes of external services."""
 
     connectors: FakeConnectors = field(default_factory=FakeConnectors)
     objects: MemoryObjects = field(default_factory=MemoryObjects)

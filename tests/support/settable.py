@@ -16,11 +16,11 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 from adapters.postgres.locks import PostgresShards
-from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.schema_migrations import migrate
 from domain.kernel.clock import CLOCK
 from domain.orgs.model import Organisation, Plan
-from domain.webhooks.model import SHARDS
+from domain.webhooks.model import SHARD_COUNT
 from tests.support.backend import Backend
 from tests.support.memory.clock import SettableClock
 from tests.support.postgres import OFFER, assembled, create, offered, server
@@ -130,13 +130,13 @@ async def settable_backend() -> AsyncIterator[Backend]:
     database = await settable_database()
     database.clear()
     clock, pool = DatabaseClock(database), Pool(database.address, size=10)
-    shards = PostgresShards(pool, SHARDS)
+    shards = PostgresShards(pool, SHARD_COUNT)
 
     async def pass_time(by: timedelta) -> None:
         clock.advance(by)
 
     made = assembled(pool, shards, database.address, clock=clock)
-    with patch.object(CLOCK, "_unix", lambda: clock.now().timestamp()):
+    with patch.object(CLOCK, "_compute_unix_time", lambda: clock.now().timestamp()):
         yield replace(made, pass_time=pass_time)
     await shards.close()
     await pool.close()

@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from entrypoints.areas.registry import AREAS
-from entrypoints.clients.shipped import TARBALL, WHEEL, shipped
-from entrypoints.operations.openapi import document
-from entrypoints.operations.table import Table
+from entrypoints.clients.distribution import TARBALL, WHEEL, build_distribution
+from entrypoints.operations.openapi import build_document
+from entrypoints.operations.table import OperationTable
 
 BASE = "http://127.0.0.1:8080"
 
@@ -25,13 +25,13 @@ BASE = "http://127.0.0.1:8080"
 @cache
 def described() -> Mapping[str, Any]:
     """The API's description."""
-    return document(Table(AREAS), BASE, BASE)
+    return build_document(OperationTable(AREAS), BASE, BASE)
 
 
 @cache
 def files() -> Mapping[str, bytes]:
-    """What is shipped."""
-    return shipped(described())
+    """Return the files of the distributed clients."""
+    return build_distribution(described())
 
 
 def unpacked_wheel(folder: Path) -> Path:

@@ -1,9 +1,9 @@
 """The whole operation table, as the application serves it."""
 
 from entrypoints.areas.registry import AREAS
-from entrypoints.operations.table import Table
+from entrypoints.operations.table import OperationTable
 
 
-def whole() -> Table:
+def whole() -> OperationTable:
     """Every area's rows."""
-    return Table(AREAS)
+    return OperationTable(AREAS)

@@ -1,4 +1,4 @@
-"""Walking a paged list from end to end, as a client would, and saying what must hold on the way."""
+"""Walks through a paged list in both directions, and checks of the result."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ LIMITS = (1, 2, 3, 7, 100)
 
 
 async def nothing() -> None:
-    """What happens between two pages, when nothing does."""
+    """Do nothing between two pages."""
 
 
 async def walk(
@@ -46,7 +46,7 @@ async def walk(
 async def check_both_ways(
     fetch: Fetch[T], expected: list[T], key: Callable[[T], str], limits: tuple[int, ...] = LIMITS
 ) -> None:
-    """The list gives exactly the expected items in their order, forwards and backwards, from any item."""
+    """Check that the list returns the expected items in order, forwards and backwards, from any item."""
     for limit in limits:
         assert await walk(fetch, limit) == expected
         for index in {0, len(expected) // 2, len(expected) - 1} if expected else set():
@@ -58,7 +58,7 @@ async def check_both_ways(
 async def check_inserts(
     fetch: Fetch[T], insert: Callable[[], Awaitable[None]], expected: list[T], key: Callable[[T], str]
 ) -> None:
-    """What is inserted during a walk, at whichever end, makes no other item appear twice or go missing."""
+    """Check that an insertion during a walk, at either end, neither repeats nor omits another item."""
 
     async def later() -> None:
         await asyncio.sleep(0.002)

@@ -45,7 +45,7 @@ def exposition(texts: Sequence[str]) -> Exposition:
 
 @dataclass
 class Selector:
-    """A metric with its matchers (label, operator, value), and whether a range of it is asked for."""
+    """A metric with its matchers (label, operator, value), and whether a range of it is selected."""
 
     metric: str
     matchers: list[tuple[str, str, str]] = field(default_factory=list)
@@ -127,22 +127,22 @@ def _selector(metric: str, tokens: Sequence[tuple[str, str]], place: int, query:
 
 
 def faults(text: str, shown: Exposition, words: Mapping[str, frozenset[str]]) -> list[str]:
-    """What of the expression is not shown; `words` are values of labels beside those that are shown just now."""
+    """Return what of the expression is not shown; `words` are further values of labels."""
     query = parsed(text)
-    told, known = [], set(SCRAPED)
+    problems, known = [], set(SCRAPED)
     for one in query.selectors:
         labels = shown.series.get(one.metric)
         if labels is None and one.metric not in OWN:
-            told.append(f"{one.metric} is not shown")
+            problems.append(f"{one.metric} is not shown")
             continue
         known |= set(labels or ())
         for label, operator, value in one.matchers:
             if label not in (labels or {}).keys() | SCRAPED:
-                told.append(f"{one.metric} has no label {label}")
+                problems.append(f"{one.metric} has no label {label}")
             elif operator in ("=", "!=") and value not in (labels or {}).get(label, set()) | words.get(
                 label, frozenset()
             ):
-                told.append(f"{one.metric}: {label} is never {value}")
+                problems.append(f"{one.metric}: {label} is never {value}")
             elif operator in ("=~", "!~"):
                 re.compile(value)
         if (
@@ -151,5 +151,5 @@ def faults(text: str, shown: Exposition, words: Mapping[str, frozenset[str]]) ->
             and f"rate({one.metric}" in text
             and shown.types[one.metric] == "gauge"
         ):
-            told.append(f"{one.metric} is a gauge: it has no rate")
-    return [*told, *(f"nothing has the label {label} to group by" for label in sorted(query.grouped - known))]
+            problems.append(f"{one.metric} is a gauge: it has no rate")
+    return [*problems, *(f"nothing has the label {label} to group by" for label in sorted(query.grouped - known))]

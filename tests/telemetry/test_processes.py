@@ -18,17 +18,17 @@ from ports.unit_of_work import UnitOfWork
 pytest.importorskip("opentelemetry.sdk", reason="the extra otlp is not installed")
 
 from adapters.postgres.dump import record_backup
-from benchmarks.receiving import Receiving
+from benchmarks.receiver_client import ReceiverClient
 from domain.jobs.model import NewJob
 from domain.kernel.ids import new_id
-from domain.matching.index import LANE
+from domain.matching.index import MATCHING_LANE
 from domain.runs.model import RunStatus
 from domain.webhooks.model import AttemptFailure
 from tests.flows.feeds import record
 from tests.flows.stage import ROOT, Stage, eventually, free_port
 from tests.postgres.databases import fresh_database
 from tests.support import builders
-from tests.support.collector import Collector, Told, collecting
+from tests.support.collector import Collector, ReceivedSpan, collecting
 from tests.support.receiver import hook, receiver
 from tests.telemetry.promql import Exposition, exposition, faults
 from tests.telemetry.shipped import panels, queries, rules
@@ -36,7 +36,7 @@ from tests.telemetry.shipped import panels, queries, rules
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 PORTS = ("JOINERY_METRICS_PORT", "JOINERY_WORKER_METRICS_PORT", "JOINERY_SCHEDULER_METRICS_PORT")
 WORDS = {
-    "lane": frozenset({LANE}),
+    "lane": frozenset({MATCHING_LANE}),
     "outcome": frozenset({"done", "failed", "lost", "stopped", "succeeded", *(one.value for one in AttemptFailure)}),
     "status": frozenset(one.value for one in RunStatus) | {"401", "429"},
 }
@@ -56,7 +56,7 @@ class Watched:
     shown: Exposition
     """What all processes showed, the scheduler at its start as well, when something waited."""
 
-    def spans(self, process: str) -> list[Told]:
+    def spans(self, process: str) -> list[ReceivedSpan]:
         return [span for span in self.collector.spans() if span.process == process]
 
 
@@ -110,8 +110,8 @@ def _let_wait(stage: Stage) -> None:
     )
 
 
-def _one_of_everything(stage: Stage, at: Receiving) -> tuple[str, str]:
-    """A pushed product, told to a receiver, and a search; answers the run and the key."""
+def _one_of_everything(stage: Stage, at: ReceiverClient) -> tuple[str, str]:
+    """Push a product, deliver it to a receiver, and search; return the run and the key."""
     tenancy = stage.organisation(livemode=False)
     api = tenancy.api
     endpoint = hook(api, at, ("product.created",), does={"status": 200, "text": "of-the-receiver"})
@@ -128,11 +128,11 @@ def _one_of_everything(stage: Stage, at: Receiving) -> tuple[str, str]:
 
 
 def test_one_trace_leads_from_the_request_to_the_delivery(watched: Watched) -> None:
-    def delivered() -> list[Told]:
+    def delivered() -> list[ReceivedSpan]:
         found = [span for span in watched.spans("joinery-worker") if span.name == "webhook delivery"]
         return found if watched.spans("joinery-api") else []
 
-    [delivery] = eventually(delivered, "spans are told")
+    [delivery] = eventually(delivered, "spans are exported")
     spans = {span.span: span for span in watched.collector.spans()}
     job = spans[delivery.parent]
     request = eventually(
@@ -151,26 +151,27 @@ def test_one_trace_leads_from_the_request_to_the_delivery(watched: Watched) -> N
 
 
 def test_spans_hold_no_secret_and_nothing_that_was_looked_for(watched: Watched) -> None:
-    told = eventually(
+    searches = eventually(
         lambda: [span for span in watched.spans("joinery-api") if span.name == "GET /v1/products"], "the search"
     )
-    assert told
+    assert searches
     whole = repr([message for _, _, message in watched.collector.requests])
     assert [secret for secret in (*SECRETS, watched.secret, watched.secret[12:30]) if secret in whole] == []
 
 
-def test_the_collector_hears_what_metrics_shows(watched: Watched) -> None:
-    watched.stage.stop(watched.scheduler)  # a process tells its figures once more when it stops
+def test_the_collector_receives_what_metrics_shows(watched: Watched) -> None:
+    watched.stage.stop(watched.scheduler)  # a process exports its metrics once more when it stops
     eventually(
-        lambda: ("joinery-scheduler", "joinery_scheduler_leading") in watched.collector.metrics(), "figures are told"
+        lambda: ("joinery-scheduler", "joinery_scheduler_leading") in watched.collector.metrics(),
+        "figures are exported",
     )
     [leading] = watched.collector.metrics()["joinery-scheduler", "joinery_scheduler_leading"].gauge.data_points
     assert leading.as_double in (0.0, 1.0)
 
 
 def test_queries_name_what_is_shown(watched: Watched) -> None:
-    told = {place: faults(query, watched.shown, WORDS) for place, query in queries()}
-    assert len(told) > 40 and {place: found for place, found in told.items() if found} == {}
+    faults_by_place = {place: faults(query, watched.shown, WORDS) for place, query in queries()}
+    assert len(faults_by_place) > 40 and {place: found for place, found in faults_by_place.items() if found} == {}
 
 
 def test_what_is_not_shown_is_found(watched: Watched) -> None:
@@ -182,7 +183,7 @@ def test_what_is_not_shown_is_found(watched: Watched) -> None:
         "sum(rate(joinery_pool_waiting[5m]))": "joinery_pool_waiting is a gauge: it has no rate",
     }
     assert {query: faults(query, watched.shown, WORDS) for query in wrong} == {
-        query: [told] for query, told in wrong.items()
+        query: [fault] for query, fault in wrong.items()
     }
     for nonsense in ("sum(", "sum by (a", "rate(x[5y])", "x{a}", "sum joinery", "x) + (y", 'x "text"'):
         with pytest.raises(ValueError):
@@ -209,13 +210,13 @@ def test_no_figure_is_of_one_tenant(watched: Watched) -> None:
 
 def test_everything_that_is_shown_is_looked_at(watched: Watched) -> None:
     """By a panel or a rule: what nobody looks at need not be counted."""
-    asked = " ".join(query for _, query in queries())
+    queried = " ".join(query for _, query in queries())
     ours = {
         re.sub("_(total|bucket|sum|count|created)$", "", name)
         for name in watched.shown.series
         if name.startswith("joinery")
     }
-    assert {name for name in ours if name not in asked} == set()
+    assert {name for name in ours if name not in queried} == set()
 
 
 def test_every_alert_has_its_entry_in_the_runbook() -> None:

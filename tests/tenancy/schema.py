@@ -1,4 +1,4 @@
-"""What the database says of its own tables, and rows for every tenant's table made from their column types alone."""
+"""The database's own tables, and rows for every tenant's table made from their column types alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -8,13 +8,13 @@ from jsonschema import Draft202012Validator
 
 from domain.kernel import schema
 from entrypoints.operations.openapi import PREVIEW
-from entrypoints.operations.operation import DetachedWrite, Operation
+from entrypoints.operations.operation import ExternalCall, Operation
 from tests.http.client import Answer
 from tests.tenancy.test_other_tenants import _everything
-from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, body_of, target
+from tests.tenancy.world import OPERATIONS, Tenancy, World, body_of, call_operation, target
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-WRITES = [operation for operation in OPERATIONS if operation.writes]
+WRITES = [operation for operation in OPERATIONS if operation.is_write]
 NOTED = {"request_logs", "key_uses"}
 """What is written of a request itself, some time after it."""
 PASSING = {"request_logs", "key_uses", "idempotency_keys", "events", "event_logs", "event_log_terms"}
@@ -39,10 +39,10 @@ def fits(answer: Answer, described: Mapping[str, Any], name: str) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda row: row.id)
 async def test_what_is_answered_is_what_is_described(world: World, operation: Operation) -> None:
     mine = await furnished(world)
-    answer = await ask(mine.client, operation, mine.ids)
+    answer = await call_operation(mine.client, operation, mine.ids)
     if answer.status < 300:
         assert answer.status == operation.status
-        if operation.reply is not None and not operation.streams:
+        if operation.reply is not None and not operation.is_stream:
             fits(answer, operation.reply, operation.id)
     else:
         assert answer.json()["code"] in operation.errors, (answer.status, answer.body)
@@ -53,7 +53,7 @@ async def test_dry_runs_do_nothing_and_explain(world: World, operation: Operatio
     mine = await furnished(world)
     before = await _everything(mine)
     for mode in ("true", "explain"):
-        answer = await ask(mine.client, operation, mine.ids, service_dry_run=mode)
+        answer = await call_operation(mine.client, operation, mine.ids, service_dry_run=mode)
         if answer.status >= 300:
             assert answer.json()["code"] in operation.errors, (answer.status, answer.body)
             continue
@@ -73,7 +73,7 @@ async def test_whatever_changes_a_resource_is_audited(world: World) -> None:
     for operation in WRITES:
         mine = await furnished(world)
         before = await _everything(mine)
-        answer = await ask(mine.client, operation, mine.ids)
+        answer = await call_operation(mine.client, operation, mine.ids)
         after = await _everything(mine)
         changed = {name for name, rows in after.items() if rows != before[name]} - PASSING
         if changed and before["audit_entries"] == after["audit_entries"]:
@@ -81,25 +81,25 @@ async def test_whatever_changes_a_resource_is_audited(world: World) -> None:
     assert unaudited == set()
 
 
-@pytest.mark.parametrize("operation", [row for row in WRITES if row.idempotent], ids=lambda row: row.id)
+@pytest.mark.parametrize("operation", [row for row in WRITES if row.requires_idempotency_key], ids=lambda row: row.id)
 async def test_a_repeated_key_answers_again_and_does_nothing_twice(world: World, operation: Operation) -> None:
     mine = await furnished(world)
     missing = await mine.client.send_json("POST", target(operation, mine.ids), body_of(operation))
     assert missing.faults == {("header.Idempotency-Key", "required")}
-    first = await ask(mine.client, operation, mine.ids, idempotency_key="once")
+    first = await call_operation(mine.client, operation, mine.ids, idempotency_key="once")
     kept = await _everything(mine)
-    again = await ask(mine.client, operation, mine.ids, idempotency_key="once")
+    again = await call_operation(mine.client, operation, mine.ids, idempotency_key="once")
     assert (again.status, again.headers["idempotent-replayed"]) == (first.status, "true")
     if first.status < 400:
         assert again.body == first.body
     assert {name: rows for name, rows in (await _everything(mine)).items() if name not in NOTED} == {
         name: rows for name, rows in kept.items() if name not in NOTED
     }
-    other = await ask(mine.client, operation, mine.ids, "?", idempotency_key="once")
+    other = await call_operation(mine.client, operation, mine.ids, "?", idempotency_key="once")
     assert other.headers.get("idempotent-replayed") == "true"
 
 
-@pytest.mark.parametrize("operation", [row for row in WRITES if row.if_match], ids=lambda row: row.id)
+@pytest.mark.parametrize("operation", [row for row in WRITES if row.requires_if_match], ids=lambda row: row.id)
 async def test_a_change_needs_the_present_version(world: World, operation: Operation) -> None:
     mine = await furnished(world)
     path, body = target(operation, mine.ids), body_of(operation)
@@ -111,11 +111,13 @@ async def test_a_change_needs_the_present_version(world: World, operation: Opera
 @pytest.mark.parametrize("operation", LISTS, ids=lambda row: row.id)
 async def test_lists_take_cursors_and_nothing_else(world: World, operation: Operation) -> None:
     mine = await furnished(world)
-    page = await ask(mine.client, operation, mine.ids, "?limit=1")
+    page = await call_operation(mine.client, operation, mine.ids, "?limit=1")
     assert page.status == 200, page.body
     assert len(page.json()["data"]) <= 1
     if page.json()["has_more"]:
-        following = await ask(mine.client, operation, mine.ids, f"?limit=1&starting_after={page.json()['next_cursor']}")
+        following = await call_operation(
+            mine.client, operation, mine.ids, f"?limit=1&starting_after={page.json()['next_cursor']}"
+        )
         assert following.status == 200
         assert following.json()["data"] != page.json()["data"]
     for query, code in (
@@ -124,9 +126,9 @@ async def test_lists_take_cursors_and_nothing_else(world: World, operation: Oper
         ("starting_after=x", "invalid_cursor"),
         ("nothing=1", "unknown_field"),
     ):
-        refused = await ask(mine.client, operation, mine.ids, f"?{query}")
+        refused = await call_operation(mine.client, operation, mine.ids, f"?{query}")
         assert refused.faults == {(f"query.{query.split('=')[0]}", code)}, operation.id
-    backwards = await ask(mine.client, operation, mine.ids, "?ending_before=x")
+    backwards = await call_operation(mine.client, operation, mine.ids, "?ending_before=x")
     expected = "invalid_cursor" if operation.paging == "both" else "unknown_field"
     assert backwards.faults == {("query.ending_before", expected)}
 
@@ -135,12 +137,12 @@ async def test_lists_take_cursors_and_nothing_else(world: World, operation: Oper
 async def test_bodies_are_closed(world: World, operation: Operation) -> None:
     mine = await furnished(world)
     assert operation.body is not None
-    body = {**(body_of(operation) or schema.example(operation.body.schema)), "no_such_field": 1}
-    headers = {"if_match": "*"} if operation.if_match else {}
-    headers |= {"idempotency_key": "k"} if operation.idempotent else {}
+    body = {**(body_of(operation) or schema.build_example(operation.body.schema)), "no_such_field": 1}
+    headers = {"if_match": "*"} if operation.requires_if_match else {}
+    headers |= {"idempotency_key": "k"} if operation.requires_idempotency_key else {}
     answer = await mine.client.send_json(operation.method, target(operation, mine.ids), body, **headers)
     assert answer.faults == {("no_such_field", "unknown_field")}
 
 
 async def test_whatever_reaches_out_stores_nothing_under_a_key() -> None:
-    assert all(not row.idempotent for row in OPERATIONS if isinstance(row, DetachedWrite))
+    assert all(not row.requires_idempotency_key for row in OPERATIONS if isinstance(row, ExternalCall))

@@ -11,11 +11,11 @@ from urllib.parse import quote
 import pytest
 
 from domain.kernel.tenancy import Tenant
-from domain.secrets.keys import WorkingKeys
+from domain.secrets.keys import ActiveKeys
 from entrypoints.console.pages import PAGES
-from entrypoints.console.security import CSRF, Signatures
-from entrypoints.http.exchange import READ
-from entrypoints.operations.query_string import parameters_of
+from entrypoints.console.security import CSRF_FIELD, ValueSigner
+from entrypoints.http.exchange import READ_HEADERS
+from entrypoints.operations.query_string import list_query_parameters
 from tests.fuzz.exploring import Effort, efforts
 from tests.http.client import Answer, Client
 from tests.support.console_person import signed_in
@@ -50,7 +50,7 @@ VALUES = (
     "../" * 1_000,
 )
 HEADERS = (
-    *(name for name in READ if name not in ("content-length", "transfer-encoding")),
+    *(name for name in READ_HEADERS if name not in ("content-length", "transfer-encoding")),
     "host", "cookie", "accept", "accept-language", "range", "if-range", "if-modified-since", "if-unmodified-since", "referer",
     "hx-request", "hx-target", "hx-current-url", "sec-fetch-site", "sec-fetch-mode", "x-forwarded-proto", "x-forwarded-host",
     "x-csrf", "access-control-request-method", "access-control-request-headers", "mcp-protocol-version", "mcp-session-id",
@@ -123,7 +123,7 @@ class Stage:
         """Send the value as that header or parameter."""
         headers = {"host": "api.joinery.example", "sec-fetch-site": "same-origin"}
         if route.page:
-            headers |= {"cookie": self.cookie, f"x-{CSRF}": self.token}
+            headers |= {"cookie": self.cookie, f"x-{CSRF_FIELD}": self.token}
         query, body = "", None
         if name in HEADERS:
             headers[name] = value.encode("utf-8").decode("latin-1")
@@ -139,10 +139,10 @@ class Stage:
 
 def _routes(mine: Tenancy) -> Iterator[Route]:
     for operation in OPERATIONS:
-        if not operation.streams:
-            yield Route(operation.method, target(operation, mine.ids), tuple(parameters_of(operation)))
+        if not operation.is_stream:
+            yield Route(operation.method, target(operation, mine.ids), tuple(list_query_parameters(operation)))
     for page in PAGES:
-        path = "/".join(quote("\0é") if part.startswith("<") else part for part in page.rule.split("/"))
+        path = "/".join(quote("\0é") if part.startswith("<") else part for part in page.path_pattern.split("/"))
         for method in page.methods:
             yield Route(method, path, ("q", "id", "next", "name", "email", "from"), form=method == "POST", page=True)
     for method, path, parameters in OTHERS:
@@ -153,7 +153,7 @@ async def _staged(world: World) -> Stage:
     organisation = await world.organisation()
     mine = await world.furnished(organisation, False)
     session = await signed_in(world.dependencies, Tenant(organisation.id, False))
-    token = Signatures(world.dependencies[WorkingKeys].links).sign("form", "")
+    token = ValueSigner(world.dependencies[ActiveKeys].link_keys).create_signature("form", "")
     return Stage(world, mine, f"joinery={session}", token, list(_routes(mine)))
 
 

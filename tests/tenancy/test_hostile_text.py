@@ -10,13 +10,15 @@ import pytest
 import pytest_asyncio
 
 from entrypoints.operations.operation import Operation
-from entrypoints.operations.query_string import parameters_of
-from ports.limits import Budget, Limits, Take
+from entrypoints.operations.query_string import list_query_parameters
+from ports.limits import RateLimitBucket, RateLimits, TakeResult
 from tests.tenancy.test_every_operation import LISTS, furnished
-from tests.tenancy.world import OPERATIONS, World, ask, body_of, serving, target
+from tests.tenancy.world import OPERATIONS, World, body_of, call_operation, serving, target
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
-TAKING = [row for row in OPERATIONS if any(given.get("format") == "cursor" for given in parameters_of(row).values())]
+TAKING = [
+    row for row in OPERATIONS if any(given.get("format") == "cursor" for given in list_query_parameters(row).values())
+]
 HOSTILE = (
     "%00", "a%00b", "%ff", "%ed%a0%80", "%c0%80", "%f4%90%80%80", "%", "%zz", "%u0000", "+", "%20", "x" * 2000, "é".encode().hex(),
     "%c3%a9", "%e2%80%ae", "%5c%75%30%30%30%30", "%5c", "%27%22%3b--", "%25", "null", "[]", "%7b%7d", "0", "-1", "1" * 400,
@@ -26,15 +28,15 @@ HOSTILE = (
 class Unlimited:
     """Limits that never end."""
 
-    async def take(self, budget: Budget) -> Take:
-        return Take(True, 1, 0.0, 0.0)
+    async def take_token(self, limit: RateLimitBucket) -> TakeResult:
+        return TakeResult(True, 1, 0.0, 0.0)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     """A serving application on PostgreSQL, without budgets."""
     folder = tmp_path_factory.mktemp("world")
-    async with serving(folder, lambda container: container.__setitem__(Limits, Unlimited())) as made:
+    async with serving(folder, lambda container: container.__setitem__(RateLimits, Unlimited())) as made:
         yield made
 
 
@@ -55,14 +57,14 @@ def test_every_list_and_feed_is_here() -> None:
 @pytest.mark.parametrize("operation", TAKING, ids=lambda row: row.id)
 async def test_any_text_for_a_cursor_is_an_invalid_cursor(world: World, operation: Operation) -> None:
     mine, theirs = await furnished(world), await furnished(world)
-    names = [name for name, given in parameters_of(operation).items() if given.get("format") == "cursor"]
+    names = [name for name, given in list_query_parameters(operation).items() if given.get("format") == "cursor"]
     foreign = ""
-    if not operation.streams:
-        foreign = (await ask(theirs.client, operation, theirs.ids)).json()["next_cursor"] or ""
+    if not operation.is_stream:
+        foreign = (await call_operation(theirs.client, operation, theirs.ids)).json()["next_cursor"] or ""
     feed = (await theirs.client.get("/v1/changes")).json()["next_cursor"]
     for name in names:
         for text in [*cursors_of(feed), *([foreign] if foreign else []), feed]:
-            answer = await ask(mine.client, operation, mine.ids, f"?{name}={text}")
+            answer = await call_operation(mine.client, operation, mine.ids, f"?{name}={text}")
             assert answer.status == 400, (text, answer.body)
             assert answer.faults == {(f"query.{name}", "invalid_cursor")}, (text, answer.body)
 
@@ -78,7 +80,7 @@ async def test_last_event_ids(world: World) -> None:
 async def test_parameters(world: World, operation: Operation) -> None:
     mine = await furnished(world)
     for text in HOSTILE:
-        for name in [*parameters_of(operation), quote("no\0such"), text]:
+        for name in [*list_query_parameters(operation), quote("no\0such"), text]:
             answer = await mine.client.send(
                 operation.method, target(operation, mine.ids) + f"?{name}={text}", **_sent(operation)
             )
@@ -122,10 +124,10 @@ async def test_headers(world: World, operation: Operation) -> None:
 
 
 def _sent(operation: Operation) -> dict[str, Any]:
-    headers = {"service-dry-run": "true"} if operation.writes else {}
-    if operation.if_match:
+    headers = {"service-dry-run": "true"} if operation.is_write else {}
+    if operation.requires_if_match:
         headers["if-match"] = "*"
-    if operation.idempotent:
+    if operation.requires_idempotency_key:
         headers["idempotency-key"] = "k"
     body = body_of(operation)
     if body is None:

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from domain.agents.model import AgentTool
-from entrypoints.operations.tools import manifest_of
+from entrypoints.operations.tools import build_manifest
 from tests.http.mcp import connected, every_tool
 from tests.tenancy.world import OPERATIONS, Tenancy, World, body_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = {row.id: row for row in OPERATIONS}
 OWN = "http://127.0.0.1"
-MANIFEST = manifest_of(OPERATIONS)
+MANIFEST = build_manifest(OPERATIONS)
 
 
 def _arguments(tool: AgentTool, mine: Tenancy) -> dict[str, Any]:
@@ -20,10 +20,10 @@ def _arguments(tool: AgentTool, mine: Tenancy) -> dict[str, Any]:
     given: dict[str, Any] = {name: mine.ids[prefix] for name, prefix in row.ids.items()}
     if (body := body_of(row)) is not None:
         given["body"] = body
-    return given | ({"if_match": "*"} if row.if_match else {})
+    return given | ({"if_match": "*"} if row.requires_if_match else {})
 
 
-async def test_every_tool_answers_what_it_says(world: World) -> None:
+async def test_every_tool_returns_what_it_declares(world: World) -> None:
     mine = await world.furnished(await world.organisation(), livemode=False)
     async with connected(world.app, mine.client._secret or "", base=OWN) as agent:
         listed = await every_tool(agent)
@@ -35,7 +35,7 @@ async def test_every_tool_answers_what_it_says(world: World) -> None:
                     assert result.structured_content["code"] in (*ROWS[tool.operation].errors, "rate_limited")
 
 
-async def test_another_tenants_things_are_nobodys(world: World) -> None:
+async def test_resources_of_another_tenant_are_not_found(world: World) -> None:
     mine = await world.furnished(await world.organisation(), livemode=False)
     theirs = await world.furnished(await world.organisation(), livemode=False)
     async with connected(world.app, mine.client._secret or "", base=OWN) as agent:

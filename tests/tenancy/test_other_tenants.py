@@ -11,7 +11,7 @@ import pytest
 from entrypoints.operations.operation import Operation
 from tests.http.client import Answer, Client
 from tests.support.postgres import database
-from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, unknown_ids
+from tests.tenancy.world import OPERATIONS, Tenancy, World, call_operation, unknown_ids
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WITH_IDS = [operation for operation in OPERATIONS if operation.ids]
@@ -38,10 +38,10 @@ async def test_every_id_of_another_tenant_answers_like_an_unknown_one(world: Wor
     unlike = []
     for operation in WITH_IDS:
         for mine in tenancies:
-            expected = bare(await ask(mine.client, operation, unknown_ids()))
+            expected = bare(await call_operation(mine.client, operation, unknown_ids()))
             assert expected[0] == 404, operation.id
             for theirs in tenancies:
-                if theirs is not mine and bare(await ask(mine.client, operation, theirs.ids)) != expected:
+                if theirs is not mine and bare(await call_operation(mine.client, operation, theirs.ids)) != expected:
                     unlike.append((operation.id, mine.tenant, theirs.tenant))
     assert unlike == []
 
@@ -50,30 +50,32 @@ async def test_ones_own_ids_are_found(world: World) -> None:
     """Without this the test above would prove nothing."""
     mine = (await four(world))[0]
     for operation in WITH_IDS:
-        answer = await ask(mine.client, operation, mine.ids, service_dry_run="true" if operation.writes else "")
+        answer = await call_operation(
+            mine.client, operation, mine.ids, service_dry_run="true" if operation.is_write else ""
+        )
         assert answer.status != 404, (operation.id, answer.body)
 
 
 @pytest.mark.parametrize("mode", ["true", "explain"])
-async def test_dry_runs_tell_no_more(world: World, mode: str) -> None:
+async def test_dry_runs_reveal_no_more(world: World, mode: str) -> None:
     tenancies = await four(world)
     mine = tenancies[0]
     for operation in WITH_IDS:
-        if operation.writes:
-            expected = bare(await ask(mine.client, operation, unknown_ids(), service_dry_run=mode))
+        if operation.is_write:
+            expected = bare(await call_operation(mine.client, operation, unknown_ids(), service_dry_run=mode))
             for theirs in tenancies[1:]:
-                assert bare(await ask(mine.client, operation, theirs.ids, service_dry_run=mode)) == expected
+                assert bare(await call_operation(mine.client, operation, theirs.ids, service_dry_run=mode)) == expected
 
 
-async def test_malformed_ids_and_ids_of_another_kind_tell_nothing_of_rows(world: World) -> None:
-    """They are told by their form alone: the same for everybody, whoever has something by that name."""
+async def test_malformed_ids_and_ids_of_another_kind_reveal_nothing_about_rows(world: World) -> None:
+    """They are recognised by their form alone: the answer is the same for every tenant, whether the row exists or not."""
     mine, theirs, *_ = await four(world)
     for operation in WITH_IDS:
         for wrong in ("org_" + "1" * 22, "nonsense", "src_short", "SRC_" + "1" * 22, "%00", "..", "a" * 500):
             ids = dict.fromkeys(operation.ids.values(), wrong)
-            expected = bare(await ask(theirs.client, operation, ids))
+            expected = bare(await call_operation(theirs.client, operation, ids))
             assert expected[0] == 404
-            assert bare(await ask(mine.client, operation, ids)) == expected, (operation.id, wrong)
+            assert bare(await call_operation(mine.client, operation, ids)) == expected, (operation.id, wrong)
 
 
 async def test_ids_of_another_kind_answer_alike_whether_they_are_there_or_not(world: World) -> None:
@@ -83,10 +85,12 @@ async def test_ids_of_another_kind_answer_alike_whether_they_are_there_or_not(wo
             if prefix in operation.ids.values():
                 continue
             there, nowhere = (dict.fromkeys(operation.ids.values(), ids[prefix]) for ids in (mine.ids, unknown_ids()))
-            assert bare(await ask(mine.client, operation, there)) == bare(await ask(mine.client, operation, nowhere))
+            assert bare(await call_operation(mine.client, operation, there)) == bare(
+                await call_operation(mine.client, operation, nowhere)
+            )
 
 
-async def test_filters_by_what_is_anothers_list_nothing(world: World) -> None:
+async def test_filters_by_ids_of_another_tenant_return_nothing(world: World) -> None:
     tenancies = await four(world)
     for operation in OPERATIONS:
         for name, prefix in FILTERS.items():
@@ -100,19 +104,19 @@ async def test_filters_by_what_is_anothers_list_nothing(world: World) -> None:
 
 
 async def _listed(client: Client, operation: Operation, query: str) -> list[Any]:
-    answer = await ask(client, operation, {}, query)
+    answer = await call_operation(client, operation, {}, query)
     assert answer.status == 200, (operation.id, query, answer.body)
     found: list[Any] = answer.json()["data"]
     return found
 
 
-async def test_no_list_shows_what_is_anothers(world: World) -> None:
+async def test_no_list_contains_resources_of_another_tenant(world: World) -> None:
     tenancies = await four(world)
     for operation in OPERATIONS:
         if operation.method != "GET":
             continue
         for mine in tenancies:
-            answer = await ask(mine.client, operation, mine.ids, "?limit=100" if operation.paging else "")
+            answer = await call_operation(mine.client, operation, mine.ids, "?limit=100" if operation.paging else "")
             assert answer.status == 200, (operation.id, answer.body)
             assert not [
                 (operation.id, id_)
@@ -128,8 +132,8 @@ async def test_refused_writes_leave_no_trace(world: World) -> None:
     mine, _, theirs, _ = await four(world)
     before = await _everything(theirs)
     for operation in WITH_IDS:
-        if operation.writes:
-            await ask(mine.client, operation, theirs.ids)
+        if operation.is_write:
+            await call_operation(mine.client, operation, theirs.ids)
     await asyncio.sleep(0.05)
     assert await _everything(theirs) == before
 
@@ -150,8 +154,8 @@ async def _everything(tenancy: Tenancy) -> Mapping[str, list[str]]:
     return found
 
 
-async def test_cursors_do_not_travel(world: World) -> None:
-    """Not to another organisation or mode, not to another list, not to other filters; and they cannot be made up."""
+async def test_cursors_are_valid_for_one_tenant_only(world: World) -> None:
+    """Not for another organisation or mode, not for another list, not for other filters; and they cannot be forged."""
     tenancies = await four(world)
     mine = tenancies[0]
     for number in range(3):
@@ -174,7 +178,7 @@ def _refused(answer: Answer) -> None:
     assert codes <= {"invalid_cursor", "too_short", "too_long", "invalid_format"}, codes
 
 
-async def test_an_idempotency_key_is_its_owners(world: World) -> None:
+async def test_an_idempotency_key_belongs_to_one_tenant(world: World) -> None:
     tenancies = await four(world)
     body = {"name": "Same", "kind": "push"}
     answers = [await each.client.post("/v1/sources", body, idempotency_key="shared") for each in tenancies]

@@ -9,25 +9,25 @@ import pytest
 from adapters.postgres.nodes.pool import Pool
 from domain.access.model import ROLES, SCOPES
 from domain.access.ports import KeyStore
-from domain.access.usecases import new_secret
+from domain.access.usecases import generate_api_key
 from domain.kernel.tenancy import Tenant
 from entrypoints.operations.operation import Operation
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support import builders
-from tests.tenancy.world import OPERATIONS, World, ask, unknown_ids
+from tests.tenancy.world import OPERATIONS, World, call_operation, unknown_ids
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 SCOPED = [operation for operation in OPERATIONS if operation.scope]
-BESIDE = {"exports.create": "products:read"}
+ADDITIONAL_SCOPES = {"exports.create": "products:read"}
 """What the body of the world's request asks for beside the operation's own scope."""
 
 
 def _passes(operation: Operation, scopes: frozenset[str], role: str) -> bool:
     """Whether an API key of these scopes, bound to a member of that role, may do it."""
-    needed = {operation.scope or "", BESIDE.get(operation.id, "")} - {""}
-    return operation.who == "any" and needed <= scopes & ROLES[role]
+    needed = {operation.scope or "", ADDITIONAL_SCOPES.get(operation.id, "")} - {""}
+    return operation.caller_kind == "any" and needed <= scopes & ROLES[role]
 
 
 async def test_every_scope_but_the_one_needed_is_not_enough(world: World) -> None:
@@ -35,8 +35,8 @@ async def test_every_scope_but_the_one_needed_is_not_enough(world: World) -> Non
     for scope in sorted({operation.scope or "" for operation in SCOPED}):
         client = await world.client(tenant, scopes=SCOPES - {scope})
         for operation in SCOPED:
-            answer = await ask(client, operation, unknown_ids())
-            if scope in (operation.scope, BESIDE.get(operation.id)):
+            answer = await call_operation(client, operation, unknown_ids())
+            if scope in (operation.scope, ADDITIONAL_SCOPES.get(operation.id)):
                 assert (answer.status, answer.code) == (403, "permission_denied"), operation.id
                 assert "ratelimit" in answer.headers
             else:
@@ -47,7 +47,7 @@ async def test_the_one_scope_needed_is_enough(world: World) -> None:
     for scope in sorted(SCOPES):
         client = await world.client(Tenant((await world.organisation()).id, True), scopes=frozenset({scope}))
         for operation in OPERATIONS:
-            answer = await ask(client, operation, unknown_ids())
+            answer = await call_operation(client, operation, unknown_ids())
             refused = answer.status in (401, 403)
             assert refused is not _passes(operation, frozenset({scope}), "owner"), (operation.id, scope, answer.body)
 
@@ -55,7 +55,7 @@ async def test_the_one_scope_needed_is_enough(world: World) -> None:
 async def test_no_scope_at_all(world: World) -> None:
     client = await world.client(Tenant((await world.organisation()).id, True), scopes=frozenset())
     for operation in OPERATIONS:
-        answer = await ask(client, operation, unknown_ids())
+        answer = await call_operation(client, operation, unknown_ids())
         assert (answer.status == 403) is not _passes(operation, frozenset(), "owner"), operation.id
 
 
@@ -66,7 +66,7 @@ async def test_a_members_key_holds_no_more_than_the_role(world: World, role: str
     tenant = Tenant(organisation.id, True)
     client = await world.client(tenant, role=role, member=member.user)
     for operation in OPERATIONS:
-        answer = await ask(client, operation, unknown_ids())
+        answer = await call_operation(client, operation, unknown_ids())
         refused = answer.status in (401, 403)
         assert refused is not _passes(operation, SCOPES, role), (operation.id, answer.body)
 
@@ -77,27 +77,30 @@ async def test_a_demoted_members_key_loses_at_once_what_the_role_lost(world: Wor
     member = await world.member(organisation, "owner")
     client = await world.client(Tenant(organisation.id, True), member=member.user)
     assert (await client.post("/v1/sources", {"name": "A", "kind": "push"})).status == 201
-    async with world.dependencies[Pool].owner() as link:
-        await link.connection.execute("UPDATE members SET role = 'viewer' WHERE org = %s", (organisation.id,))
+    async with world.dependencies[Pool].connect_as_owner() as link:
+        await link.driver_connection.execute("UPDATE members SET role = 'viewer' WHERE org = %s", (organisation.id,))
     await _within_a_second(client, 403, method="POST")
 
 
-async def test_a_left_members_key_proves_nothing(world: World) -> None:
+async def test_a_former_members_key_is_rejected(world: World) -> None:
     organisation = await world.organisation()
     member = await world.member(organisation, "owner")
     client = await world.client(Tenant(organisation.id, True), member=member.user)
     assert (await client.get("/v1/sources")).status == 200
-    async with world.dependencies[Pool].owner() as link:
-        await link.connection.execute("DELETE FROM members WHERE org = %s", (organisation.id,))
+    async with world.dependencies[Pool].connect_as_owner() as link:
+        await link.driver_connection.execute("DELETE FROM members WHERE org = %s", (organisation.id,))
     await _within_a_second(client, 401)
 
 
-async def test_permission_is_told_before_the_resource_is_looked_up(world: World) -> None:
+async def test_permission_is_checked_before_the_resource_is_loaded(world: World) -> None:
     mine = await world.furnished(await world.organisation(), True)
     client = await world.client(mine.tenant, scopes=frozenset({"org:read"}))
     for operation in SCOPED:
         if operation.ids and operation.scope != "org:read":
-            own, none = await ask(client, operation, mine.ids), await ask(client, operation, unknown_ids())
+            own, none = (
+                await call_operation(client, operation, mine.ids),
+                await call_operation(client, operation, unknown_ids()),
+            )
             assert own.status == none.status == 403
             assert _without_id(own) == _without_id(none)
 
@@ -112,7 +115,7 @@ async def test_every_reason_for_a_401_is_alike(world: World) -> None:
     secrets = {
         "none": None,
         "nonsense": "nonsense",
-        "unknown": new_secret(True, False),
+        "unknown": generate_api_key(True, False),
         "mistyped": good[:-1] + ("0" if good[-1] != "0" else "1"),
         "revoked": revoked_secret,
         "expired": (await world.key(tenant, expires_at=clock.now() - timedelta(seconds=1)))[1],
@@ -120,7 +123,8 @@ async def test_every_reason_for_a_401_is_alike(world: World) -> None:
     }
     for operation in OPERATIONS:
         answers = {
-            why: await ask(Client(world.app, secret), operation, unknown_ids()) for why, secret in secrets.items()
+            why: await call_operation(Client(world.app, secret), operation, unknown_ids())
+            for why, secret in secrets.items()
         }
         assert {answer.status for answer in answers.values()} == {401}, operation.id
         alike = {(_without_id(answer), tuple(sorted(_headers(answer).items()))) for answer in answers.values()}

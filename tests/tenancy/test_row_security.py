@@ -13,12 +13,12 @@ from psycopg import errors, sql
 
 from adapters.postgres.errors import StaleRoute
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.migrate import migrate
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, PRIVILEGES
-from adapters.postgres.session import Session
+from adapters.postgres.schema_migrations import migrate
+from adapters.postgres.session import TenantSession
 from domain.kernel.tenancy import Tenant
-from ports.unit_of_work import Recorded
+from ports.unit_of_work import RecordedEffects
 from tests.postgres.databases import database_alone
 from tests.support import builders
 from tests.support.citus import ON_CLUSTER
@@ -41,9 +41,9 @@ class Rows:
     tables: list[TenantTable]
     tenants: list[Tenant]
 
-    def session(self, link: Any, tenant: Tenant) -> Session:
+    def session(self, link: Any, tenant: Tenant) -> TenantSession:
         """What stores work through."""
-        return Session(link, tenant, builders.CALL, builders.MOMENT, Recorded())
+        return TenantSession(link, tenant, builders.CALL, builders.MOMENT, RecordedEffects())
 
     async def own(self, table: TenantTable, tenant: Tenant) -> int:
         """How many rows of the table are the tenant's, by the superuser's count."""
@@ -102,7 +102,7 @@ async def test_partitions_made_later_are_closed_too() -> None:
     async with database_alone("parts") as address:
         pool = Pool(address, size=1)
         try:
-            await PostgresMaintenance(pool).partitions(date.today() + timedelta(days=1))
+            await PostgresMaintenance(pool).maintain_partitions(date.today() + timedelta(days=1))
             await migrate(address)
             async with await psycopg.AsyncConnection.connect(address) as owner:
                 parts = [table for table in await tenant_tables(owner) if table.partition]
@@ -112,8 +112,8 @@ async def test_partitions_made_later_are_closed_too() -> None:
 
 
 async def test_the_role_is_bound_by_policies(rows: Rows) -> None:
-    async with rows.pool.tenant(rows.tenants[0]) as link:
-        cursor = await link.connection.execute(
+    async with rows.pool.connect_to_tenant(rows.tenants[0]) as link:
+        cursor = await link.driver_connection.execute(
             "SELECT current_user, rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user"
         )
         assert await cursor.fetchone() == (ROLE, False, False)
@@ -123,18 +123,18 @@ async def test_the_role_is_bound_by_policies(rows: Rows) -> None:
     assert await cursor.fetchone() == (0,), "whoever owns a table may switch its policies off"
 
 
-async def test_a_forgotten_filter_reads_only_ones_own(rows: Rows) -> None:
+async def test_a_missing_filter_reads_only_own_rows(rows: Rows) -> None:
     for tenant in rows.tenants:
         for table in rows.tables:
             own = await rows.own(table, tenant)
             with _or_refused_by_a_cluster():
-                async with rows.pool.tenant(tenant) as link:
-                    seen = await rows.session(link, tenant).one(_statement("SELECT count(*) FROM {}", table))
+                async with rows.pool.connect_to_tenant(tenant) as link:
+                    seen = await rows.session(link, tenant).fetch_row(_statement("SELECT count(*) FROM {}", table))
                 assert seen == (own,), (table.name, tenant)
             assert own > 0
 
 
-async def test_a_forgotten_filter_changes_and_deletes_only_ones_own(rows: Rows) -> None:
+async def test_a_missing_filter_changes_and_deletes_only_own_rows(rows: Rows) -> None:
     for tenant in rows.tenants[1:3]:
         for table in rows.tables:
             own = await rows.own(table, tenant)
@@ -142,12 +142,15 @@ async def test_a_forgotten_filter_changes_and_deletes_only_ones_own(rows: Rows) 
                 if right not in PRIVILEGES[APP][table.name].replace("UPDATE (", ""):  # not of some columns alone
                     continue
                 with _or_refused_by_a_cluster():
-                    async with rows.pool.tenant(tenant) as link, link.connection.transaction(force_rollback=True):
+                    async with (
+                        rows.pool.connect_to_tenant(tenant) as link,
+                        link.driver_connection.transaction(force_rollback=True),
+                    ):
                         changed = await rows.session(link, tenant).run(_statement(words, table))
                     assert changed == own, (words, table.name)
 
 
-async def test_nothing_is_handed_to_another_tenant(rows: Rows) -> None:
+async def test_nothing_is_moved_to_another_tenant(rows: Rows) -> None:
     mine, sandbox, theirs, _ = rows.tenants
     for table in rows.tables:
         for other in [theirs, sandbox] if table.has_mode else [theirs]:
@@ -157,8 +160,8 @@ async def test_nothing_is_handed_to_another_tenant(rows: Rows) -> None:
             await _refused(rows, mine, await _copied(rows.owner, table, other))
 
 
-async def test_no_tenant_no_rows(rows: Rows) -> None:
-    """A connection that was never told whom it works for sees nothing and writes nothing: it fails."""
+async def test_no_rows_without_a_tenant(rows: Rows) -> None:
+    """A connection without a tenant reads nothing and writes nothing: it fails."""
     async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as connection:
         await connection.execute(f"SET ROLE {ROLE}".encode())
         for table in rows.tables:
@@ -197,7 +200,7 @@ async def _refused(rows: Rows, tenant: Tenant, statement: sql.Composed) -> None:
     with pytest.raises(
         REFUSED, match="row-level security|permission denied for table|could not be executed|partition value"
     ):
-        async with rows.pool.tenant(tenant) as link:
+        async with rows.pool.connect_to_tenant(tenant) as link:
             await rows.session(link, tenant).run(statement)
 
 
@@ -210,8 +213,8 @@ async def test_organisations_see_only_themselves() -> None:
         one, _ = await backend.organisation(), await backend.organisation()
     pool = Pool(await database(), size=1)
     try:
-        async with pool.tenant(Tenant(one.id, True)) as link:
-            cursor = await link.connection.execute("SELECT id FROM organisations")
+        async with pool.connect_to_tenant(Tenant(one.id, True)) as link:
+            cursor = await link.driver_connection.execute("SELECT id FROM organisations")
             assert await cursor.fetchall() == [(one.id,)]
     finally:
         await pool.close()

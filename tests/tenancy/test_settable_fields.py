@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.kernel import schema
-from entrypoints.operations.operation import Operation, Undoing
+from entrypoints.operations.operation import Operation, UndoSupport
 from tests.http.client import Client
 from tests.tenancy.test_every_operation import furnished
 from tests.tenancy.world import OPERATIONS, World, body_of, target
@@ -22,7 +22,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     },
     "webhooks": {
         "event_types": [["product.updated"], ["*"]],
-        "filters": [{"catalogues": [schema.example(schema.id_of("cat"))]}],
+        "filters": [{"catalogues": [schema.build_example(schema.id_schema("cat"))]}],
     },
 }
 """Values of fields whose examples would not do here, by area."""
@@ -52,11 +52,11 @@ def values_of(operation: Operation, field: str) -> Iterator[Any]:
         yield from (True, False)
     elif described["type"] in ("integer", "number"):
         yield from (described[bound] for bound in ("minimum", "maximum") if bound in described)
-        yield schema.example(described)
+        yield schema.build_example(described)
     elif described["type"] == "string":
-        yield from (f"{schema.example(described)}", f"{schema.example(described)}2")
+        yield from (f"{schema.build_example(described)}", f"{schema.build_example(described)}2")
     else:
-        yield schema.example(described)
+        yield schema.build_example(described)
 
 
 CREATES = [
@@ -82,8 +82,8 @@ async def put(client: Client, operation: Operation, ids: Mapping[str, str], body
     """The operation with that body."""
     headers = (
         {"if_match": "*"}
-        if operation.if_match
-        else {"idempotency_key": schema.example(schema.id_of("req")) + str(hash(str(body)))}
+        if operation.requires_if_match
+        else {"idempotency_key": schema.build_example(schema.id_schema("req")) + str(hash(str(body)))}
     )
     return await client.send_json(operation.method, target(operation, ids), body, **headers)
 
@@ -123,7 +123,7 @@ async def test_what_changes_is_stored_and_undone(world: World, row: tuple[Operat
         after = (await mine.client.get(path)).json()
         assert (changed.json()[field], after[field]) == (value, value)
         stored += 1
-        assert isinstance(operation.undo, Undoing)
+        assert isinstance(operation.undo, UndoSupport)
         entry = (await mine.client.get("/v1/audit-events?limit=1")).json()["data"][0]
         undone = await mine.client.send_json(
             "POST", f"/v1/audit-events/{entry['id']}/undo", {}, idempotency_key=entry["id"]

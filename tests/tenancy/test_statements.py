@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 import adapters.postgres
-from adapters.postgres.migrate import available
-from adapters.postgres.stores import statements
+from adapters.postgres.schema_migrations import load_migrations
+from adapters.postgres.stores import load_statements
 
 FOLDER = Path(adapters.postgres.__file__).parent
 ACROSS = {
     "orgs.keys": "finds out whose credentials they are",
-    "events.bounds": "one listener reads for every organisation; each of those asked for is named",
-    "events.licensed": "what other organisations' licences open; each licence names its owner and catalogue",
-    "events.publishers": "one relay reads for every organisation; each is named",
-    "events.publishers_among": "one relay reads for every organisation; each of those asked for is named",
+    "event_log.bounds": "one listener reads for every organisation; each of those asked for is named",
+    "event_log.licensed": "what other organisations' licences open; each licence names its owner and catalogue",
+    "event_log.publishers": "one relay reads for every organisation; each is named",
+    "event_log.publishers_among": "one relay reads for every organisation; each of those asked for is named",
     "idempotency.expired": "upkeep by age alone: whose answers are old",
     "idempotency.purge_expired": "upkeep by age alone; each organisation is named, in both modes",
     "jobs.backlog": "operators look at what waits of all organisations",
@@ -29,13 +29,13 @@ ACROSS = {
     "jobs.reset_dispatched": "the relay serves every organisation's jobs; each is named, in both modes",
     "sources.address": "finds out whose the address is that a message is for",
     "matching.backlog": "operators ask how far matching is behind, over all organisations",
-    "oauth.app": "finds out whose app it is that names itself",
-    "oauth.app_of": "an app, whoever made it",
+    "oauth.find_app": "finds out whose app it is that names itself",
+    "oauth.get_app": "an app, whoever made it",
     "oauth.proofs": "finds out whose tokens they are",
-    "oauth.token": "finds out whose token it is",
+    "oauth.find_token": "finds out whose token it is",
     "orgs.forget_invitations": "upkeep by age alone",
-    "orgs.invited": "finds out whose the invitation is",
-    "orgs.of_user": "a person's own organisations, by their memberships",
+    "orgs.find_invitation": "finds out whose the invitation is",
+    "orgs.list_organisations": "a person's own organisations, by their memberships",
     "people.found": "whose session it is, and what they may do where they are members",
     "request_logs.note_uses": "many organisations' keys in one statement; each names its tenant",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
@@ -45,28 +45,28 @@ ACROSS = {
     "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints; each is named",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
     "runs.due_exports": "the scheduler serves every organisation; each export is named with its tenant, and expires in its name",
-    "runs.waiting_since": "the operator's look at how long exports wait",
-    "orgs.of_domain": "whose a domain is, before anybody is known",
+    "runs.find_oldest_waiting": "the operator's look at how long exports wait",
+    "orgs.find_by_domain": "whose a domain is, before anybody is known",
     "orgs.due_domains": "the scheduler looks at every organisation's domains; each is named, and kept in its name",
     "storage.batches": "the operator looks at every organisation's; each is named",
-    "storage.due": "the scheduler serves every organisation; each entry is named with its tenant, and freed in its name",
-    "storage.freed": "the scheduler serves every organisation; each entry is named with its tenant",
+    "storage.list_due": "the scheduler serves every organisation; each entry is named with its tenant, and freed in its name",
+    "storage.list_freed": "the scheduler serves every organisation; each entry is named with its tenant",
     "storage.holdings": "the operator's sums over all organisations",
     "storage.waiting": "the operator's sums over all organisations",
     "usage.to_resume": "the scheduler serves every organisation; each is named",
-    "usage.unfolded": "the scheduler serves every organisation; each is named, and folded in its name",
+    "usage.find_unaggregated": "the scheduler serves every organisation; each is named, and folded in its name",
     "platform.tenants": "the operator's look at who has most to do, over all organisations",
     "platform.slowest": "the operator's look at slow sources, over all organisations",
     "platform.troubled": "the operator's look at sources that fail, over all organisations",
     "platform.tenant_of_source": "whose a source is, asked by its operator",
     "platform.figures_of_tenants": "what the operator is alerted about, over all organisations",
-    "sources.due": "the scheduler serves every organisation's sources",
-    "sources.next_due": "the scheduler serves every organisation's sources",
+    "sources.list_due": "the scheduler serves every organisation's sources",
+    "sources.find_next_due": "the scheduler serves every organisation's sources",
 }
 ACROSS_IN_CODE = {
-    ("erasing.py", "SELECT livemode, id FROM webhook_endpoints"): "an organisation leaves in both modes; it is named",
-    ("erasing.py", "SELECT id FROM events WHERE owner"): "copies in the network's log, by whose they are",
-    ("erasing.py", "UPDATE webhook_deliveries SET body"): "what others were sent of its events; each event is named",
+    ("erasure.py", "SELECT livemode, id FROM webhook_endpoints"): "an organisation leaves in both modes; it is named",
+    ("erasure.py", "SELECT id FROM events WHERE owner"): "copies in the network's log, by whose they are",
+    ("erasure.py", "UPDATE webhook_deliveries SET body"): "what others were sent of its events; each event is named",
     ("maintenance.py", "DELETE FROM audit_kept WHERE expires_at"): "upkeep by age alone",
     ("maintenance.py", "UPDATE audit_chains AS c SET began"): "upkeep by age alone; each chain by its own entries",
     ("maintenance.py", "DELETE FROM audit_entries AS e"): "upkeep by age alone; each chain's by where it begins",
@@ -91,7 +91,7 @@ _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.D
 
 def _tenant_tables() -> frozenset[str]:
     """By the migrations' own text: every table with a column `org`."""
-    text = "\n".join(script for _, script in available())
+    text = "\n".join(script for _, script in load_migrations())
     renamed = dict(_RENAMED.findall(text))
     created = [name for name, body in _CREATED.findall(text) if re.search(r"^\s+org text", body, re.MULTILINE)]
     return frozenset(renamed.get(name, name) for name in created)
@@ -105,7 +105,7 @@ def _areas() -> list[str]:
     return sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
 
 
-EVERY = {f"{area}.{name}": text for area in _areas() for name, text in statements(area).items()}
+EVERY = {f"{area}.{name}": text for area in _areas() for name, text in load_statements(area).items()}
 
 
 def touched(statement: str) -> set[str]:
@@ -189,7 +189,7 @@ def test_what_is_read_by_name_on_a_node_is_only_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(ACROSS))
 def test_what_spans_tenants_stays_on_a_node(name: str) -> None:
-    """It reads what lies there, or names whose rows it is about."""
+    """It reads the rows there, or names the tenants that it is about."""
     text = EVERY[name]
     if touched(text) - REFERENCE and not text.startswith("INSERT"):
         assert "here." in text or _BOUND.search(text), name

@@ -16,21 +16,21 @@ PLACE = "/v1/webhook-endpoints"
 
 async def _everything(org: str) -> bytes:
     """Every row of the organisation, binary columns as they are."""
-    told = []
+    values = []
     async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner:
         for table in await tenant_tables(owner):
             if not table.partition:
                 cursor = owner.cursor(binary=True)
                 await cursor.execute(f"SELECT * FROM {table.name} WHERE org = %s".encode(), (org,))
-                told += [value for row in await cursor.fetchall() for value in row]
-    return b"\n".join(_as_bytes(value) for value in told)
+                values += [value for row in await cursor.fetchall() for value in row]
+    return b"\n".join(_as_bytes(value) for value in values)
 
 
 def _as_bytes(value: Any) -> bytes:
     return bytes(value) if isinstance(value, bytes | memoryview) else repr(value).encode()
 
 
-async def test_secrets_are_sealed_wherever_they_lie(world: World) -> None:
+async def test_secrets_are_encrypted_wherever_they_are_stored(world: World) -> None:
     mine = await world.furnished(await world.organisation(), True)
     secrets = []
     made = await mine.client.post(PLACE, BODIES["webhooks.create"], idempotency_key="create")
@@ -49,9 +49,9 @@ async def test_secrets_are_sealed_wherever_they_lie(world: World) -> None:
     assert again.json()["secret"] == secrets[1]
 
 
-async def test_samples_stand_in_the_feed(world: World) -> None:
+async def test_samples_appear_in_the_feed(world: World) -> None:
     mine = await world.furnished(await world.organisation(), False)
-    told = (await mine.client.post("/v1/test/events", {"type": "offer.changed"})).json()
+    sent = (await mine.client.post("/v1/test/events", {"type": "offer.changed"})).json()
     page = (await mine.client.get("/v1/changes?types=offer.changed&wait=5")).json()
-    assert [event["id"] for event in page["data"]][-1:] == [told["id"]]
-    assert page["data"][-1] == told["event"]
+    assert [event["id"] for event in page["data"]][-1:] == [sent["id"]]
+    assert page["data"][-1] == sent["event"]

@@ -25,14 +25,14 @@ from domain.request_logs.ports import RequestLogSink
 from domain.runs.ports import RunStore
 from domain.sources.ports import SourceStore
 from domain.uploads.model import Upload
-from domain.webhooks.model import SealedSecrets
+from domain.webhooks.model import EncryptedSecrets
 from domain.webhooks.ports import WebhookStore
 from entrypoints.api.app import create_app
-from entrypoints.container import opened
+from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.pressure import CALM
+from entrypoints.http.pressure import NEVER_SHED
 from entrypoints.operations.operation import Operation
-from entrypoints.settings import from_environment
+from entrypoints.settings import read_settings
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support import builders, catalogues
@@ -45,7 +45,7 @@ UNKNOWN_BODY = "0" * 22
 RECORD = {"product": {"external_id": "A1", "title": "Chair"}, "variants": [{"external_id": "A1-1"}]}
 BODIES: dict[str, Any] = {
     "runs.push": {"records": [RECORD]},
-    "runs.set_categories": {"rules": [{"path": ["Tables"], "category": next(iter(categories.everything()))}]},
+    "runs.set_categories": {"rules": [{"path": ["Tables"], "category": next(iter(categories.category_by_id()))}]},
     "sources.create": {"name": "Pushed", "kind": "push"},
     "sources.put_credentials": {"credentials": {"token": "a-secret-token"}},
     "sources.update": {"name": "Renamed"},
@@ -92,23 +92,25 @@ class World:
             await tx[OrgStore].add_member(member)
         return member
 
-    async def key(self, tenant: Tenant, **asked: Any) -> tuple[ApiKey, str]:
-        """A new key and its secret; `asked` are fields of KeyRequest."""
+    async def key(self, tenant: Tenant, **options: Any) -> tuple[ApiKey, str]:
+        """A new key and its secret; `options` are fields of KeyRequest."""
         async with self.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
-            made: tuple[ApiKey, str] = await self.dependencies[AccessService].issue_key(
-                tx, KeyRequest("tests", **asked)
+            made: tuple[ApiKey, str] = await self.dependencies[AccessService].create_key(
+                tx, KeyRequest("tests", **options)
             )
         return made
 
-    async def client(self, tenant: Tenant, **asked: Any) -> Client:
+    async def client(self, tenant: Tenant, **options: Any) -> Client:
         """A client with a new key."""
-        return Client(self.app, (await self.key(tenant, **asked))[1])
+        return Client(self.app, (await self.key(tenant, **options))[1])
 
     async def furnished(self, organisation: Organisation, livemode: bool) -> Tenancy:
         """One mode of the organisation, with one of everything that an id can name."""
         tenant = Tenant(organisation.id, livemode)
         made = Tenancy(tenant, await self.client(tenant), organisation)
-        source = builders.source(catalogue=organisation.catalogue(livemode), kind="push", connector="push", config={})
+        source = builders.source(
+            catalogue=organisation.get_catalogue_id(livemode), kind="push", connector="push", config={}
+        )
         run = builders.run(source.id, status="succeeded", finished_at=builders.MOMENT)
         upload = builders.upload(source.id)
         mapping = builders.mapping(source.id)
@@ -128,7 +130,7 @@ class World:
             await tx.store(Upload).add(upload)
             await tx.store(Probe).add(probe)
             await tx[ExportStore].add(export)
-            await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
+            await tx[WebhookStore].add(endpoint, EncryptedSecrets(b"sealed"), FeedPosition())
             await tx[WebhookStore].add_delivery(delivery)
         await catalogues.add(self.dependencies[UnitOfWork], tenant, product)
         await self.dependencies[RequestLogSink].write([log])
@@ -159,7 +161,7 @@ class World:
             if operation.method == "POST" and not operation.ids and operation.status == 201:
                 prefix = _id_pattern(operation).lstrip("^").split("_")[0]
                 if prefix not in made.ids:
-                    answer = await ask(made.client, operation, {})
+                    answer = await call_operation(made.client, operation, {})
                     assert answer.status == 201, (operation.id, answer.body)
                     made.ids[prefix] = answer.json()["id"]
 
@@ -173,7 +175,7 @@ async def serving(
     folder: Path, prepare: Callable[[Dependencies], None] = lambda _: None, **env: str
 ) -> AsyncIterator[World]:
     """The application as `joinery api` makes it, without the network; `prepare` may override parts of the container."""
-    settings = from_environment(
+    settings = read_settings(
         {
             "JOINERY_DATABASE_URL": await database(),
             "JOINERY_SECRET": "a secret of at least thirty-two characters",
@@ -182,18 +184,18 @@ async def serving(
             **env,
         }
     )
-    async with opened(settings) as container:
+    async with open_dependencies(settings) as container:
         prepare(container)
-        app = create_app(container, thresholds=CALM)
+        app = create_app(container, thresholds=NEVER_SHED)
         async with app.test_app():
             yield World(app, container)
 
 
 def body_of(operation: Operation) -> Any:
     """A good body, if it must have one: the one above, or the example that the docs show."""
-    if operation.id in BODIES or operation.body is None or not operation.body.required:
+    if operation.id in BODIES or operation.body is None or not operation.body.is_required:
         return BODIES.get(operation.id)
-    return schema.example(operation.body.schema)
+    return schema.build_example(operation.body.schema)
 
 
 def target(operation: Operation, ids: Mapping[str, str]) -> str:
@@ -209,10 +211,12 @@ def unknown_ids() -> dict[str, str]:
     return {prefix: new_id(prefix) for operation in OPERATIONS for prefix in operation.ids.values()}
 
 
-async def ask(client: Client, operation: Operation, ids: Mapping[str, str], query: str = "", **headers: str) -> Answer:
+async def call_operation(
+    client: Client, operation: Operation, ids: Mapping[str, str], query: str = "", **headers: str
+) -> Answer:
     """The operation with a good body and all headers that it needs."""
-    if operation.if_match:
+    if operation.requires_if_match:
         headers = {"if_match": "*"} | headers
-    if operation.idempotent:
+    if operation.requires_idempotency_key:
         headers = {"idempotency_key": new_id("req")} | headers
     return await client.send_json(operation.method, target(operation, ids) + query, body_of(operation), **headers)

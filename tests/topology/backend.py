@@ -1,4 +1,4 @@
-"""A backend on several nodes. What lies on every node is copied as soon as it was written, as a cluster does by itself."""
+"""A backend on several nodes. Reference tables are copied as soon as they are written, as a cluster does by itself."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,16 +8,16 @@ from typing import Any
 from adapters.postgres.locks import PostgresShards
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresOrgRegistry
-from adapters.postgres.secrets import EVERYWHERE, PostgresSealedValues
+from adapters.postgres.secrets import REFERENCE_TABLE_KINDS, PostgresEncryptedValues
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.access.ports import KeyStore
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.oauth.ports import AppStore
 from domain.orgs.model import Organisation, Plan
 from domain.orgs.ports import OrgStore
-from domain.secrets.model import SealedValue
+from domain.secrets.model import EncryptedValue
 from domain.sso.ports import SsoStore
-from domain.webhooks.model import SHARDS
+from domain.webhooks.model import SHARD_COUNT
 from ports.unit_of_work import Tx
 from tests.support.backend import Backend
 from tests.support.postgres import assembled
@@ -49,22 +49,22 @@ class ReplicatedUnitOfWork(PostgresUnitOfWork):
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
-        """A transaction; what of it lies on every node is there afterwards."""
+        """Begin a transaction; its writes to reference tables are on every node afterwards."""
         async with super().begin(tenant, context) as tx:
             yield tx
         if {KeyStore, OrgStore, SsoStore, AppStore} & tx._stores.keys():
             await self.servers.replicate(self.servers.home(tenant.org))
 
 
-class ReplicatedSealedValues(PostgresSealedValues):
-    """What is sealed anew with the coordinator is so everywhere."""
+class ReplicatedSealedValues(PostgresEncryptedValues):
+    """Values that are resealed on the coordinator are resealed on every node."""
 
     servers: Servers
 
-    async def replace(self, value: SealedValue, fresh: bytes) -> bool:
+    async def replace(self, value: EncryptedValue, reencrypted: bytes) -> bool:
         """Put it in its place, everywhere."""
-        done = await super().replace(value, fresh)
-        if value.kind in EVERYWHERE:
+        done = await super().replace(value, reencrypted)
+        if value.kind in REFERENCE_TABLE_KINDS:
             await self.servers.replicate(self.servers.all[0])
         return done
 
@@ -81,7 +81,7 @@ async def nodes_backend(servers: Servers) -> AsyncIterator[Backend]:
     """Everything in PostgreSQL, on those servers."""
     addresses = [node.conninfo for node in servers.all]
     pool = Pool(addresses[0], size=6, placement=servers)
-    shards = PostgresShards(pool, SHARDS)
+    shards = PostgresShards(pool, SHARD_COUNT)
     made = assembled(pool, shards, *addresses)
     sealed = ReplicatedSealedValues(pool)
     sealed.servers = servers

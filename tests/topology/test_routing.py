@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
+from adapters.api_json.catalogue import JsonCatalogueRendering
+from adapters.api_json.events import JsonEventRendering
 from adapters.postgres.errors import StaleRoute
-from adapters.postgres.nodes.pool import Pool, reading
+from adapters.postgres.nodes.pool import Pool, create_row_reader
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.wire.catalogue import WireRendering
-from adapters.wire.events import WireEventRendering
 from domain.kernel.errors import Unavailable
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
@@ -52,7 +52,7 @@ async def work(servers: Servers) -> AsyncIterator[Work]:
     """The organisation is on the first server, and the pool knows it."""
     servers.place(HERE.org, 0)
     pool = Pool(servers.all[0].conninfo, size=3, placement=servers)
-    made = Work(servers, pool, PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering()))
+    made = Work(servers, pool, PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering()))
     await made.add()
     try:
         yield made
@@ -66,27 +66,27 @@ async def test_each_tenant_is_kept_on_its_node_alone(work: Work) -> None:
     await work.add(other)
     assert [await work.sources(number) for number in (0, 1)] == [1, 0]
     assert [await work.sources(number, other.org) for number in (0, 1)] == [0, 1]
-    assert await work.pool.homes([HERE, other]) == {work.servers.all[0]: [HERE], work.servers.all[1]: [other]}
+    assert await work.pool.group_by_node([HERE, other]) == {work.servers.all[0]: [HERE], work.servers.all[1]: [other]}
 
 
-async def test_where_a_tenant_is_is_asked_once(work: Work) -> None:
-    asked = work.servers.asked
+async def test_the_node_of_a_tenant_is_looked_up_once(work: Work) -> None:
+    lookups = work.servers.lookups
     for _ in range(5):
         await work.add()
-    assert work.servers.asked == asked
+    assert work.servers.lookups == lookups
 
 
-async def test_what_spans_tenants_is_asked_of_each_node(work: Work) -> None:
+async def test_queries_across_tenants_run_on_each_node(work: Work) -> None:
     other = Tenant("org_there", True)
     work.servers.place(other.org, 1)
     await work.add(other)
-    found = await work.pool.scatter_best_effort(reading("SELECT s.org FROM here.sources AS s"))
+    found = await work.pool.scatter_best_effort(create_row_reader("SELECT s.org FROM here.sources AS s"))
     assert found == [[("org_here",)], [("org_there",)]]
-    assert await work.pool.scatter_all(reading("SELECT s.org FROM here.sources AS s")) == found
+    assert await work.pool.scatter_all(create_row_reader("SELECT s.org FROM here.sources AS s")) == found
 
 
-async def test_a_read_goes_on_where_the_tenant_is_by_now(work: Work) -> None:
-    async with work.uow.read(HERE) as tx:
+async def test_a_read_continues_on_the_current_node_of_the_tenant(work: Work) -> None:
+    async with work.uow.begin_reading(HERE) as tx:
         [source] = (await tx[SourceStore].page(PageRequest())).items
         await work.servers.move(HERE.org, 1)
         assert await tx[SourceStore].get(source.id) == source
@@ -95,11 +95,11 @@ async def test_a_read_goes_on_where_the_tenant_is_by_now(work: Work) -> None:
     assert [await work.sources(number) for number in (0, 1)] == [1, 2]
     of = {"org": HERE.org, "livemode": True}
     await work.servers.move(HERE.org, 0)
-    assert await work.pool.rows(HERE, COUNT, of) == [(2,)]
+    assert await work.pool.fetch_rows(HERE, COUNT, of) == [(2,)]
 
 
-async def test_a_unit_of_work_begins_anew_where_the_tenant_is_by_now(work: Work) -> None:
-    async with work.uow.read(HERE) as tx:
+async def test_a_unit_of_work_restarts_on_the_current_node_of_the_tenant(work: Work) -> None:
+    async with work.uow.begin_reading(HERE) as tx:
         [source] = (await tx[SourceStore].page(PageRequest())).items
     await work.servers.move(HERE.org, 1)
     left = await work.servers.rows(0, HERE.org)
@@ -116,13 +116,13 @@ async def test_whatever_a_unit_of_work_does_first(work: Work, first: str) -> Non
     left = await work.servers.rows(0, HERE.org)
     async with work.uow.begin(HERE, builders.CALL) as tx:
         if first == "hold":
-            assert await tx[IdempotencyStore].hold("once") is None
+            assert await tx[IdempotencyStore].lock("once") is None
         await tx[SourceStore].add(builders.source())
     assert await work.sources(1) == 2 and await work.servers.rows(0, HERE.org) == left
 
 
-async def test_what_was_begun_where_the_tenant_was_is_undone(work: Work) -> None:
-    """It cannot go on elsewhere by itself: a client hears when to come back, and then it is done once."""
+async def test_writes_on_the_former_node_of_a_tenant_are_rolled_back(work: Work) -> None:
+    """The write cannot continue elsewhere: the client gets a retry time, and the retry is done once."""
     with pytest.raises(StaleRoute) as caught:
         async with work.uow.begin(HERE, builders.CALL) as tx:
             await tx.session.run("SELECT 1")  # type: ignore[attr-defined]
@@ -135,15 +135,19 @@ async def test_what_was_begun_where_the_tenant_was_is_undone(work: Work) -> None
     assert await work.servers.rows(0, HERE.org) == left and await work.sources(1) == 2
 
 
-async def test_while_nobody_knows_better_nothing_is_done(work: Work, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unknown_location_of_a_tenant_fails_without_effect(
+    work: Work, caplog: pytest.LogCaptureFixture
+) -> None:
     await work.servers.move(HERE.org, 1)
     work.servers.place(HERE.org, 0)  # as a catalogue that does not know of the move yet
     left = await work.servers.rows(0, HERE.org)
-    for attempt in (work.add(), work.pool.rows(HERE, COUNT, {"org": HERE.org, "livemode": True})):
+    for attempt in (work.add(), work.pool.fetch_rows(HERE, COUNT, {"org": HERE.org, "livemode": True})):
         with pytest.raises(StaleRoute):
             await attempt
-    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert len(told) == 2 and all("locally: " in line and "joinery." in line for line in told), "the cause is logged"
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(lines) == 2 and all("may have forwarded it" in line and "joinery." in line for line in lines), (
+        "the cause is logged"
+    )
     work.servers.place(HERE.org, 1)
     await work.add()
     assert await work.servers.rows(0, HERE.org) == left and await work.sources(1) == 2
@@ -172,7 +176,7 @@ async def test_a_move_under_writers_loses_and_doubles_nothing(work: Work) -> Non
         await asyncio.sleep(0.01)
     stopped.set()
     await asyncio.gather(*writers)
-    async with work.uow.read(HERE) as tx:
+    async with work.uow.begin_reading(HERE) as tx:
         found = {id for id in done if await tx[SourceStore].get(id)}
     assert found == set(done) and await work.sources(1) == len(done) + 1
     assert await work.servers.rows(0, HERE.org) == left
@@ -183,10 +187,10 @@ async def test_nodes_come_and_go(work: Work) -> None:
     first, second = work.servers.all
     work.servers.all = [first]
     await work.pool.router.refresh()
-    assert await work.pool.nodes() == (first,)
+    assert await work.pool.list_nodes() == (first,)
     work.servers.all = [first, second]
     work.servers.place(other.org, 1)
     await work.pool.router.refresh()
     await work.add(other)
     assert await work.sources(1, other.org) == 1
-    assert len(await work.pool.scatter_best_effort(reading("SELECT 1"))) == 2
+    assert len(await work.pool.scatter_best_effort(create_row_reader("SELECT 1"))) == 2

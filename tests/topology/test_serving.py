@@ -108,8 +108,8 @@ async def test_tenants_on_both_nodes_follow_and_are_delivered_to(cluster: Cluste
 async def test_deliveries_go_with_a_tenant_that_is_moved(cluster: Cluster) -> None:
     shop = await cluster.shop(0)
     async with cluster.delivering() as got:
-        told = {"url": f"https://receiver.example/{shop.tenant.org}", "event_types": ["*"]}
-        assert (await shop.client.post("/v1/webhook-endpoints", told, idempotency_key="hook")).status == 201
+        body = {"url": f"https://receiver.example/{shop.tenant.org}", "event_types": ["*"]}
+        assert (await shop.client.post("/v1/webhook-endpoints", body, idempotency_key="hook")).status == 201
         for number in range(4):
             assert (await shop.push(f"push-{number}", f"P{number}")).status == 202
             if number % 2:

@@ -21,4 +21,7 @@ async def test_a_bound_is_of_all_nodes_together(servers: Servers) -> None:
                 for lane in "abc":
                     await tx[JobStore].add(NewJob("runs.execute", f"{lane}:{number}", tenant))
         for most, counted in ((1, 1), (4, 4), (5, 5), (9, 6), (None, 6)):
-            assert sum(one.waiting + one.held for one in await backend.dispatch.backlog(most)) == counted
+            assert (
+                sum(one.waiting_count + one.running_count for one in await backend.dispatch.count_backlog(most))
+                == counted
+            )

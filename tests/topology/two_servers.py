@@ -1,7 +1,7 @@
 """Two plain PostgreSQL servers as the nodes of a cluster, and a placement of the tests' own.
 
-What lies on every node of a cluster is copied from the one to the other here; a tenant is moved by copying its rows, and from
-then on its statements fail on the node that it left, as Citus has them fail.
+Reference tables are copied from one node to the other here; a tenant is moved by copying its rows, and from then on its
+statements fail on the former node, as with Citus.
 """
 
 import atexit
@@ -19,9 +19,9 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from psycopg import sql
 
-from adapters.postgres.migrate import migrate
-from adapters.postgres.nodes.router import COORDINATOR, Node, Parts, Placement
-from entrypoints.up.process import Process
+from adapters.postgres.nodes.router import COORDINATOR, Node, Placement, ShardNames
+from adapters.postgres.schema_migrations import migrate
+from entrypoints.up.process import ChildProcess
 from entrypoints.up.servers import Postgres
 
 SETTINGS = {"fsync": "off", "shared_buffers": "32MB", "max_connections": "80"}
@@ -55,7 +55,7 @@ class Server:
         self._home = Path(tempfile.mkdtemp(prefix="jn", dir="/tmp"))
         atexit.register(shutil.rmtree, self._home, ignore_errors=True)
         self._postgres = Postgres(self._home, SETTINGS)
-        self._process: Process | None = None
+        self._process: ChildProcess | None = None
 
     async def start(self) -> None:
         """Start it, or start it again."""
@@ -70,44 +70,44 @@ class Server:
     @property
     def running(self) -> bool:
         """Whether it was not killed."""
-        return self._process is not None and self._process.ended() is None
+        return self._process is not None and self._process.get_exit_code() is None
 
     def url(self, database: str = "postgres") -> str:
         """The address of one of its databases."""
-        return self._postgres.url(database, "postgres")
+        return self._postgres.build_url(database, "postgres")
 
 
 class Servers(Placement):
-    """The placement: who is on which node is told here, for others it goes by their name. `asked` counts look-ups."""
+    """The placement: `placed` has the nodes of organisations, others are placed by name. `lookups` counts look-ups."""
 
     def __init__(self, servers: Sequence[Server], addresses: Sequence[str]) -> None:
         self.servers = servers
         names = [COORDINATOR, *(f"node {number}" for number in range(1, len(addresses)))]
         self.all = [Node(name, address) for name, address in zip(names, addresses, strict=True)]
-        self.told: dict[str, Node] = {}
-        self.asked = 0
+        self.placed: dict[str, Node] = {}
+        self.lookups = 0
 
-    async def nodes(self) -> Sequence[Node]:
+    async def list_nodes(self) -> Sequence[Node]:
         return list(self.all)
 
-    async def homes(self, orgs: Sequence[str]) -> Mapping[str, Node]:
-        self.asked += 1
+    async def find_nodes(self, orgs: Sequence[str]) -> Mapping[str, Node]:
+        self.lookups += 1
         return {org: self.home(org) for org in orgs}
 
-    async def parts(self) -> Mapping[Node, Parts | None]:
+    async def list_shards(self) -> Mapping[Node, ShardNames | None]:
         return dict.fromkeys(self.all)
 
     def home(self, org: str) -> Node:
         """The organisation's node."""
         number = blake2b(org.encode(), digest_size=1).digest()[0] % len(self.all)
-        return self.told.get(org) or self.all[number]
+        return self.placed.get(org) or self.all[number]
 
     def place(self, org: str, number: int) -> None:
         """Let an organisation that has no rows yet be on that node."""
-        self.told[org] = self.all[number]
+        self.placed[org] = self.all[number]
 
     async def replicate(self, source: Node) -> None:
-        """Have what lies on every node lie on all that run, as it is on the one where it was written."""
+        """Copy the reference tables from the node where they were written to all running nodes."""
         for node, server in zip(self.all, self.servers, strict=True):
             if node != source and server.running:
                 await _replicate(source, node)
@@ -122,10 +122,10 @@ class Servers(Placement):
                     await _leave(old, table, org)
                     await _welcome(new, table, org)
                     await _copy(old, new, table, columns, sql.SQL("org = {}").format(sql.Literal(org)))
-                self.told[org] = target
+                self.placed[org] = target
 
     async def rows(self, number: int, org: str) -> dict[str, list[Any]]:
-        """Every row of the organisation that lies on that node, by table, as text."""
+        """Return every row of the organisation on that node, by table, as text."""
         async with _connected(self.all[number]) as connection:
             tables = await (await connection.execute(_TENANT_TABLES, (list(REFERENCE),))).fetchall()
             found: dict[str, list[Any]] = {}
@@ -145,8 +145,8 @@ async def _connected(node: Node) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
 async def _leave(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
     """From now on tenants' statements for the organisation fail, as those that Citus passes on; others find nothing of it."""
     await _welcome(connection, table, org)
-    asked = "current_setting('joinery.org')"
-    gone = "org = CASE " + asked + " WHEN {} THEN current_setting('joinery.gone') ELSE " + asked + " END"
+    requested = "current_setting('joinery.org')"
+    gone = "org = CASE " + requested + " WHEN {} THEN current_setting('joinery.gone') ELSE " + requested + " END"
     name = sql.Identifier(f"left_{org}")
     leaving = sql.SQL("CREATE POLICY {} ON {} AS RESTRICTIVE TO joinery_app USING (" + gone + ")")
     await connection.execute(leaving.format(name, sql.Identifier(table), sql.Literal(org)))

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from adapters.postgres.nodes.pool import Pool
-from domain.changes.usecases.tailing import LogTailer
-from domain.jobs.ports import Dispatch
-from domain.jobs.usecases.draining import Drain
+from domain.changes.usecases.log_tailer import LogTailer
+from domain.jobs.ports import JobDispatcher
+from domain.jobs.usecases.lane_processing import LaneProcessor
 from domain.kernel.tenancy import Tenant
-from domain.matching.index import LANE
+from domain.matching.index import MATCHING_LANE
 from domain.orgs.ports import OrgRegistry
-from domain.webhooks.ports import DeliveryPlaces, Sender, Sent
-from domain.webhooks.usecases.deliverer import Serving
+from domain.webhooks.ports import DeliveryDatabases, PostResult, Sender
+from domain.webhooks.usecases.deliverer import DeliveryCoordinator
 from entrypoints.dependencies import Dependencies
-from entrypoints.worker.service import deliverer_of
+from entrypoints.worker.service import create_deliverer
 from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
 from tests.support.services import execution_of
@@ -57,11 +57,13 @@ class Receiver:
         self.events: dict[str, set[str]] = {}
         self._came = asyncio.Event()
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float
+    ) -> PostResult:
         """Everything arrives."""
         self.events.setdefault(url.rpartition("/")[2], set()).add(json.loads(body)["id"])
         self._came.set()
-        return Sent(None, 200)
+        return PostResult(None, 200)
 
     async def all_of(self, org: str, wanted: set[str]) -> None:
         """Wait until these events have arrived."""
@@ -92,11 +94,11 @@ class Cluster:
         """Do the runs that are due, as workers do; answers how many lanes there were."""
         container = self.world.dependencies
         handlers = {"runs.execute": execution_of(container)}
-        drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
-        due = await container[Dispatch].lanes_due(100)
-        lanes = [lane for lane in due if "media:" not in lane and not lane.endswith(f"/{LANE}")]
+        drain = LaneProcessor(container[JobDispatcher], handlers, lease=timedelta(seconds=10))
+        due = await container[JobDispatcher].dispatch_due_lanes(100)
+        lanes = [lane for lane in due if "media:" not in lane and not lane.endswith(f"/{MATCHING_LANE}")]
         async with asyncio.timeout(60):
-            await asyncio.gather(*(drain.drain(lane) for lane in lanes))
+            await asyncio.gather(*(drain.process_lane(lane) for lane in lanes))
         return len(lanes)
 
     @asynccontextmanager
@@ -105,7 +107,7 @@ class Cluster:
         container, receiver, stop = self.world.dependencies, Receiver(), asyncio.Event()
         container[Sender] = receiver
         tailing = asyncio.create_task(container[LogTailer].run())
-        serving_all = Serving(container[DeliveryPlaces], partial(deliverer_of, container))
+        serving_all = DeliveryCoordinator(container[DeliveryDatabases], partial(create_deliverer, container))
         task = asyncio.create_task(serving_all.run(stop))
         try:
             yield receiver

@@ -2,7 +2,7 @@
 
 import pytest
 
-from entrypoints.console.request import LONGEST_COOKIE, LONGEST_COOKIES, parse_cookies
+from entrypoints.console.request import MAX_COOKIE_CHARS, MAX_COOKIE_HEADER_CHARS, parse_cookies
 
 
 @pytest.mark.parametrize(
@@ -15,8 +15,8 @@ from entrypoints.console.request import LONGEST_COOKIE, LONGEST_COOKIES, parse_c
         ('a="1\\0732"', {"a": '"1\\0732"'}),
         ("no value; =; b = 2 ", {"": "", "b": "2"}),
         ("a=é\x7f", {"a": "é\x7f"}),
-        ("a=" + "x" * LONGEST_COOKIE + "; b=2", {"b": "2"}),
-        ("a=1; " + "x" * LONGEST_COOKIES, {}),
+        ("a=" + "x" * MAX_COOKIE_CHARS + "; b=2", {"b": "2"}),
+        ("a=1; " + "x" * MAX_COOKIE_HEADER_CHARS, {}),
     ],
 )
 def test_cookies(header: str, cookies: dict[str, str]) -> None:

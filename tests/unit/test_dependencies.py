@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from entrypoints.areas.registry import AREAS
-from entrypoints.container import dependencies_of
+from entrypoints.container import create_dependencies
 from entrypoints.dependencies import Dependencies
-from entrypoints.operations.operation import handlers_of, services_of
+from entrypoints.operations.operation import create_handlers, create_services
 from entrypoints.settings import Settings
 
 
 def _dependencies(tmp_path: Path) -> Dependencies:
-    return dependencies_of(
+    return create_dependencies(
         Settings(
             database_url="postgresql:///nowhere",
             redis_url=None,
@@ -28,7 +28,7 @@ def _dependencies(tmp_path: Path) -> Dependencies:
 @pytest.mark.asyncio
 async def test_every_maker_finds_what_it_needs(tmp_path: Path) -> None:
     dependencies = _dependencies(tmp_path)
-    for kind in dependencies._makers:
+    for kind in dependencies._factories:
         assert dependencies[kind] is dependencies[kind]
     await dependencies.close()
 
@@ -36,18 +36,18 @@ async def test_every_maker_finds_what_it_needs(tmp_path: Path) -> None:
 @pytest.mark.asyncio
 async def test_every_area_is_given_what_it_needs(tmp_path: Path) -> None:
     dependencies = _dependencies(tmp_path)
-    assert set(services_of(AREAS, dependencies)) == {area.name for area in AREAS}
-    assert handlers_of(AREAS, dependencies)
-    assert [tick for area in AREAS for tick in dependencies.call(area.ticks)]
+    assert set(create_services(AREAS, dependencies)) == {area.name for area in AREAS}
+    assert create_handlers(AREAS, dependencies)
+    assert [tick for area in AREAS for tick in dependencies.call(area.create_ticks)]
     await dependencies.close()
 
 
 def test_what_nobody_makes_is_refused(tmp_path: Path) -> None:
-    def asks(number: int) -> int:
+    def needs_number(number: int) -> int:
         return number
 
     with pytest.raises(ValueError, match="no signature"):
-        _dependencies(tmp_path).call(asks)
+        _dependencies(tmp_path).call(needs_number)
 
 
 @pytest.mark.asyncio

@@ -1,1 +1,1 @@
-"""Nodes: connections to each PostgreSQL server, and the placement of tenants on them."""
+"""Connections to the PostgreSQL servers (nodes), and the placement of tenants on them."""

@@ -32,7 +32,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND sequence > %(after)s ORDER B
 INSERT INTO audit_kept (org, livemode, entry, sealed, expires_at)
 VALUES (%(org)s, %(livemode)s, %(entry)s, %(sealed)s, %(expires_at)s)
 
--- kept --
+-- get_sealed --
 SELECT sealed FROM audit_kept
 WHERE org = %(org)s AND livemode = %(livemode)s AND entry = %(entry)s AND expires_at > %(now)s
 
@@ -47,7 +47,7 @@ UNION ALL SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %
 SELECT undoes, id FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND undoes = ANY(%(acts)s)
 
 -- standing_on --
--- Later entries that AuditEntry.stands_on describes and that are not undone. `bound` is an id shortly before the entry: later
+-- Later entries that depend on the given ones (AuditLog.find_dependents). `bound` is an id shortly before the entry: later
 -- entries of its target have higher ids, because every change of a target locks it.
 SELECT c.act, found.id FROM jsonb_to_recordset(%(entries)s)
     AS c (act text, object text, target text, sequence bigint, bound text, whole boolean, fields jsonb)

@@ -105,8 +105,8 @@ SELECT id FROM ( --? by_updated_since
 -- Without filters only documents are read. Otherwise the index of the most selective filter (product_sizes) is scanned, and the other
 -- filters are checked per product by scalar sub-selects, because the planner would reverse a semi-join for words without
 -- statistics. A query reads two ordered parts: products that contain its words, and products with a variant whose SKU or MPN it
--- is; `words` is the number of rows in the first part. Documents larger than `share` are read later (`documents`).
-SELECT d.product, CASE WHEN octet_length(d.body) <= %(share)s THEN d.body END, d.etag
+-- is; `words` is the number of rows in the first part. Documents larger than `max_document_bytes` are read later (`documents`).
+SELECT d.product, CASE WHEN octet_length(d.body) <= %(max_document_bytes)s THEN d.body END, d.etag
     , chosen.words --? q
 FROM product_documents d --? all
 WHERE d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' --? all
@@ -271,8 +271,8 @@ ORDER BY id ASC LIMIT {looked} --? backwards
 -- Recent changes are found by the products, whose updated_at changes with their offers; offers.updated_at has no index.
 SELECT o.id, o.variant, o.product, o.source, o.location, o.currency, o.cost, o.msrp, o.map, o.price, o.compare_at,
        o.quantity, o.incoming, o.availability, o.lead_time_days, o.version, o.stated, o.observed_at, o.updated_at,
-       o.withdrawn_at, p.catalogue, CASE WHEN octet_length(p.data) <= %(share)s THEN p.data END,
-       CASE WHEN octet_length(v.data) <= %(share)s THEN v.data
+       o.withdrawn_at, p.catalogue, CASE WHEN octet_length(p.data) <= %(max_data_bytes)s THEN p.data END,
+       CASE WHEN octet_length(v.data) <= %(max_data_bytes)s THEN v.data
            ELSE convert_to(json_build_object('sku', convert_from(v.data, 'UTF8')::json ->> 'sku')::text, 'UTF8') END,
        CASE WHEN o.home_product IS NULL THEN p.key ELSE (SELECT h.key FROM products h WHERE h.org = %(org)s AND h.livemode = %(livemode)s AND h.id = o.home_product) END,
        CASE WHEN o.home_variant IS NULL THEN v.key ELSE (SELECT h.key FROM variants h WHERE h.org = %(org)s AND h.livemode = %(livemode)s AND h.id = o.home_variant) END

@@ -258,7 +258,7 @@ SELECT path, products, paths FROM (
     ) worded
 ) counted WHERE chars <= %(chars)s ORDER BY products DESC, term
 
--- filings --
+-- list_product_categories --
 SELECT p.id, p.key, d.category_path, d.category, p.stated_category FROM (
     SELECT id, key, coalesce(home_data, data) AS data, stated_category FROM products
     WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id > %(after)s

@@ -13,7 +13,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND created_at
 INSERT INTO idempotency_keys (org, livemode, key, fingerprint, status, headers, body, created_at)
 VALUES (%(org)s, %(livemode)s, %(key)s, %(fingerprint)s, %(status)s, %(headers)s, %(body)s, %(now)s)
 
--- revise --
+-- replace_body --
 UPDATE idempotency_keys SET body = %(body)s WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s
 
 -- forget --

@@ -37,7 +37,7 @@ SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     ) p))
 ORDER BY id FOR UPDATE
 
--- open_of --
+-- lock_open_pairs --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'open'
     AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS sought (variant) CROSS JOIN LATERAL (
         SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = sought.variant
@@ -45,7 +45,7 @@ SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s A
     ) p))
 ORDER BY id FOR UPDATE
 
--- unjudged --
+-- list_unjudged --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     AND status = 'open' AND NOT held AND judgement IS NULL
 ORDER BY probability DESC, id LIMIT %(limit)s
@@ -62,7 +62,7 @@ SELECT {merge} FROM merges WHERE org = %(org)s AND livemode = %(livemode)s
 ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
--- applied --
+-- find_applied_merges --
 -- Lookups one by one, see catalogue_batch.sql.
 SELECT {merge} FROM jsonb_array_elements_text(%(ids)s) AS sought (of_id) CROSS JOIN LATERAL (
     SELECT * FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied' AND merged = sought.of_id OFFSET 0
@@ -81,22 +81,22 @@ COPY new_match_items (variant, number, product, source, stamp, facts) FROM STDIN
 -- copy_match_keys --
 COPY new_match_keys (key, source, items, numbers, codes, stems) FROM STDIN (FORMAT binary)
 
--- stale --
+-- list_unindexed --
 SELECT q.variant, q.stamp, q.again FROM match_queue q
 LEFT JOIN LATERAL (
     SELECT stamp FROM match_items
     WHERE org = %(org)s AND livemode = %(livemode)s AND variant = q.variant OFFSET 0
 ) i ON true
-WHERE q.org = %(org)s AND q.livemode = %(livemode)s AND q.variant > %(after)s AND q.stamp IS DISTINCT FROM i.stamp
+WHERE q.org = %(org)s AND q.livemode = %(livemode)s AND q.variant > %(after_id)s AND q.stamp IS DISTINCT FROM i.stamp
 ORDER BY q.variant LIMIT %(limit)s
 
--- waiting --
+-- list_matchable --
 SELECT q.variant, q.stamp, q.again FROM match_queue q
 CROSS JOIN LATERAL (
     SELECT stamp FROM match_items
     WHERE org = %(org)s AND livemode = %(livemode)s AND variant = q.variant OFFSET 0
 ) i
-WHERE q.org = %(org)s AND q.livemode = %(livemode)s AND q.variant > %(after)s AND q.stamp = i.stamp
+WHERE q.org = %(org)s AND q.livemode = %(livemode)s AND q.variant > %(after_id)s AND q.stamp = i.stamp
 ORDER BY q.variant LIMIT %(limit)s
 
 -- any --

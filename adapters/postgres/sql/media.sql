@@ -1,4 +1,4 @@
--- image --
+-- get_image --
 SELECT id, content, key, bytes, width, height, created_at, renditions FROM images i
 WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = %(id)s AND EXISTS (
     SELECT FROM image_addresses a JOIN image_uses u ON u.org = a.org AND u.livemode = a.livemode AND u.address = a.address
@@ -71,16 +71,16 @@ WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = ANY(ARRAY(SELECT 
         SELECT FROM image_addresses a WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.image = i.id)
 RETURNING i.key, i.renditions
 
--- due --
+-- list_due --
 SELECT address, url, host, run, tries, image, etag, last_modified FROM image_addresses
 WHERE org = %(org)s AND livemode = %(livemode)s AND host = %(host)s AND due_at <= %(now)s
 ORDER BY due_at, address LIMIT %(limit)s
 
--- next_due --
+-- find_next_due --
 SELECT min(due_at) FROM image_addresses
 WHERE org = %(org)s AND livemode = %(livemode)s AND host = %(host)s AND due_at IS NOT NULL
 
--- by_content --
+-- lock_by_content --
 SELECT id, content, key, bytes, width, height, created_at, renditions FROM images
 WHERE org = %(org)s AND livemode = %(livemode)s AND content = %(content)s FOR UPDATE
 
@@ -102,12 +102,12 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 UPDATE image_uses SET stale = true
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s AND NOT stale
 
--- unchanged --
+-- record_unchanged --
 UPDATE image_addresses SET tries = 0, failure = NULL, due_at = NULL, checked_at = %(now)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 
--- failed --
-UPDATE image_addresses SET tries = %(tries)s, failure = %(failure)s, due_at = %(again)s, checked_at = %(now)s
+-- record_failure --
+UPDATE image_addresses SET tries = %(tries)s, failure = %(failure)s, due_at = %(next_attempt_at)s, checked_at = %(now)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 
 -- origin_failed --

@@ -21,21 +21,21 @@ WHERE org = %(org)s AND id = %(id)s
 -- remove_app --
 DELETE FROM oauth_apps WHERE org = %(org)s AND id = %(id)s
 
--- grants --
+-- list_consents --
 SELECT id, org, app, app_name, "user", scopes, created_at, updated_at, revoked_at FROM oauth_grants
 WHERE org = %(org)s AND revoked_at IS NULL AND "user" = coalesce(%(user)s::text, "user") ORDER BY id
 
--- grant --
+-- find_consent --
 SELECT id, org, app, app_name, "user", scopes, created_at, updated_at, revoked_at FROM oauth_grants
 WHERE org = %(org)s AND app = %(app)s AND "user" = %(user)s AND revoked_at IS NULL
 
--- put_grant --
+-- save_consent --
 INSERT INTO oauth_grants (org, id, app, app_name, "user", scopes, created_at, updated_at, revoked_at)
 VALUES (%(org)s, %(id)s, %(app)s, %(app_name)s, %(user)s, %(scopes)s, %(created_at)s, %(updated_at)s, %(revoked_at)s)
 ON CONFLICT (org, id) DO UPDATE SET app_name = excluded.app_name, scopes = excluded.scopes, updated_at = excluded.updated_at,
     revoked_at = excluded.revoked_at
 
--- app --
+-- find_app --
 SELECT id, id, kind, 'organisation', name, redirect_uris, scopes, created_at, updated_at, org, made_by, digest, last4, home,
        NULL::timestamptz, NULL::timestamptz
 FROM oauth_apps WHERE id = %(client_id)s
@@ -44,7 +44,7 @@ SELECT id, client_id, kind, origin, name, redirect_uris, scopes, created_at, upd
        used_at, fresh_until
 FROM oauth_clients WHERE client_id = %(client_id)s
 
--- app_of --
+-- get_app --
 SELECT id, id, kind, 'organisation', name, redirect_uris, scopes, created_at, updated_at, org, made_by, digest, last4, home,
        NULL::timestamptz, NULL::timestamptz
 FROM oauth_apps WHERE id = %(id)s
@@ -69,7 +69,7 @@ INSERT INTO oauth_codes (digest, app, "user", organisation, grant_id, redirect_u
 VALUES (%(digest)s, %(app)s, %(user)s, %(organisation)s, %(grant_id)s, %(redirect_uri)s, %(challenge)s, %(scopes)s, %(audience)s,
         %(created_at)s, %(expires_at)s, %(family)s, %(used_at)s)
 
--- code --
+-- find_code --
 SELECT digest, app, "user", organisation, grant_id, redirect_uri, challenge, scopes, audience, created_at, expires_at, family, used_at
 FROM oauth_codes WHERE digest = %(digest)s
 
@@ -88,7 +88,7 @@ VALUES (%(digest)s, %(family)s, %(kind)s, %(scopes)s, %(audience)s, %(created_at
 -- lock_family --
 SELECT FROM oauth_families WHERE id = %(family)s FOR NO KEY UPDATE
 
--- token --
+-- find_token --
 SELECT t.digest, t.family, t.kind, t.scopes, t.audience, t.created_at, t.expires_at, t.parent, t.used_at, t.ended_at,
        f.id, f.app, f.organisation, f."user", f.grant_id, f.created_at, f.expires_at,
        coalesce(f.ended_at, g.revoked_at, CASE WHEN (a.id IS NULL AND c.id IS NULL)
@@ -112,9 +112,9 @@ WHERE digest = %(digest)s AND used_at IS NOT DISTINCT FROM %(used_at)s::timestam
 UPDATE oauth_tokens SET ended_at = %(now)s WHERE parent = %(digest)s AND ended_at IS NULL
 
 -- end_family --
-UPDATE oauth_families SET ended_at = %(now)s, ended = %(why)s WHERE id = %(family)s AND ended_at IS NULL
+UPDATE oauth_families SET ended_at = %(now)s, ended = %(reason)s WHERE id = %(family)s AND ended_at IS NULL
 
--- end_token --
+-- revoke_token --
 UPDATE oauth_tokens SET ended_at = %(now)s WHERE digest = %(digest)s AND ended_at IS NULL
 
 -- add_device --
@@ -122,12 +122,12 @@ INSERT INTO oauth_devices (digest, user_code, app, scopes, audience, created_at,
 VALUES (%(digest)s, %(user_code)s, %(app)s, %(scopes)s, %(audience)s, %(created_at)s, %(expires_at)s, %(family)s, %(interval)s)
 ON CONFLICT (user_code) DO NOTHING
 
--- device --
+-- find_device --
 SELECT digest, user_code, app, scopes, audience, created_at, expires_at, family, "interval", polled_at, approved, "user",
        organisation, grant_id, used_at
 FROM oauth_devices WHERE digest = %(digest)s
 
--- device_of_user_code --
+-- find_device_by_user_code --
 SELECT digest, user_code, app, scopes, audience, created_at, expires_at, family, "interval", polled_at, approved, "user",
        organisation, grant_id, used_at
 FROM oauth_devices WHERE user_code = %(digest)s AND expires_at > %(now)s
@@ -135,7 +135,7 @@ FROM oauth_devices WHERE user_code = %(digest)s AND expires_at > %(now)s
 -- save_poll --
 UPDATE oauth_devices SET polled_at = %(polled_at)s, "interval" = %(interval)s WHERE digest = %(digest)s
 
--- decide --
+-- save_decision --
 UPDATE oauth_devices SET approved = %(approved)s, "user" = %(user)s, organisation = %(organisation)s, grant_id = %(grant_id)s
 WHERE digest = %(digest)s AND approved IS NULL
 

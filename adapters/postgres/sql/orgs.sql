@@ -4,7 +4,7 @@ SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, 
 FROM organisations o JOIN plans p ON p.code = o.plan
 WHERE o.id = %(id)s
 
--- named --
+-- list_by_name --
 SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
        p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
 FROM organisations o JOIN plans p ON p.code = o.plan
@@ -14,10 +14,10 @@ ORDER BY o.id
 -- change_plan --
 UPDATE organisations SET plan = %(plan)s WHERE id = %(id)s
 
--- change --
+-- save_settings --
 UPDATE organisations SET name = %(name)s, api_version = %(api_version)s WHERE id = %(org)s
 
--- of_user --
+-- list_organisations --
 SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
        p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
 FROM members m JOIN organisations o ON o.id = m.org JOIN plans p ON p.code = o.plan
@@ -72,10 +72,10 @@ ORDER BY id ASC LIMIT {limit} --? backwards
 SELECT id, org, email, role, invited_by, digest, created_at, expires_at, accepted_at, revoked_at FROM invitations
 WHERE org = %(org)s AND id = %(id)s FOR UPDATE
 
--- settle_invitation --
+-- close_invitation --
 UPDATE invitations SET accepted_at = %(accepted_at)s, revoked_at = %(revoked_at)s WHERE org = %(org)s AND id = %(id)s
 
--- invited --
+-- find_invitation --
 SELECT i.id, i.org, i.email, i.role, i.invited_by, i.digest, i.created_at, i.expires_at, i.accepted_at, i.revoked_at,
        o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
        p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
@@ -162,7 +162,7 @@ DELETE FROM sso_subjects WHERE org = %(org)s
 -- domains --
 SELECT org, domain, token, proven_at, lost_at, looked_at, created_at FROM sso_domains WHERE org = %(org)s ORDER BY domain
 
--- put_domain --
+-- save_domain --
 INSERT INTO sso_domains (org, domain, token, proven_at, lost_at, looked_at, created_at)
 VALUES (%(org)s, %(domain)s, %(token)s, %(proven_at)s, %(lost_at)s, %(looked_at)s, %(created_at)s)
 ON CONFLICT (org, domain) DO UPDATE SET token = excluded.token, proven_at = excluded.proven_at, lost_at = excluded.lost_at,
@@ -171,11 +171,11 @@ ON CONFLICT (org, domain) DO UPDATE SET token = excluded.token, proven_at = excl
 -- remove_domain --
 DELETE FROM sso_domains WHERE org = %(org)s AND domain = %(domain)s
 
--- subject --
+-- find_linked_identity --
 SELECT org, issuer, subject, "user", email, created_at, seen_at FROM sso_subjects
 WHERE org = %(org)s AND issuer = %(issuer)s AND subject = %(subject)s
 
--- subject_of --
+-- find_linked_identity_by_user --
 SELECT org, issuer, subject, "user", email, created_at, seen_at FROM sso_subjects
 WHERE org = %(org)s AND issuer = %(issuer)s AND "user" = %(user)s
 
@@ -190,11 +190,11 @@ ON CONFLICT (org, issuer, subject) DO UPDATE SET "user" = excluded."user", email
 -- member_of_user --
 SELECT "user", org, email, role, created_at FROM members WHERE org = %(org)s AND "user" = %(user)s
 
--- members_of --
+-- list_members_in_domains --
 SELECT "user", org, email, role, created_at FROM members
 WHERE org = %(org)s AND split_part(email_key, '@', 2) = ANY(%(domains)s) ORDER BY "user"
 
--- of_domain --
+-- find_by_domain --
 SELECT c.org, c.issuer, c.client_id, c.secret, c.joins_as, c.enforced, c.enabled, c.tried_at, c.created_at, c.updated_at
 FROM sso_domains d JOIN sso_connections c ON c.org = d.org
 WHERE d.domain = %(domain)s AND d.proven_at IS NOT NULL AND c.enabled

@@ -1,11 +1,11 @@
 -- user --
-SELECT id, email, name, verified_at, created_at FROM users WHERE id = %(id)s
+SELECT id, email, name, verified_at, created_at, language FROM users WHERE id = %(id)s
 
 -- several --
-SELECT id, email, name, verified_at, created_at FROM users WHERE id = ANY(%(ids)s)
+SELECT id, email, name, verified_at, created_at, language FROM users WHERE id = ANY(%(ids)s)
 
 -- by_email --
-SELECT id, email, name, verified_at, created_at FROM users WHERE email_key = %(email_key)s
+SELECT id, email, name, verified_at, created_at, language FROM users WHERE email_key = %(email_key)s
 
 -- add_user --
 INSERT INTO users (id, email, email_key, name, verified_at, created_at)
@@ -18,23 +18,23 @@ VALUES (%(id)s, %(email)s, %(email_key)s, %(name)s, %(verified_at)s, %(created_a
 ON CONFLICT (email_key) DO NOTHING
 
 -- change_user --
-UPDATE users SET name = %(name)s, verified_at = %(verified_at)s WHERE id = %(id)s
+UPDATE users SET name = %(name)s, verified_at = %(verified_at)s, language = %(language)s WHERE id = %(id)s
 
--- password --
+-- get_password_hash --
 SELECT password FROM users WHERE id = %(user)s
 
--- set_password --
-UPDATE users SET password = %(encoded)s, password_changed_at = %(now)s WHERE id = %(user)s
+-- set_password_hash --
+UPDATE users SET password = %(password_hash)s, password_changed_at = %(now)s WHERE id = %(user)s
 
--- note --
+-- record_event --
 INSERT INTO security_events ("user", id, kind, detail, address, user_agent, at)
 VALUES (%(user)s, %(id)s, %(kind)s, %(detail)s, %(address)s, %(user_agent)s, %(at)s)
 
--- events --
+-- list_events --
 SELECT id, "user", kind, detail, address, user_agent, at FROM security_events
 WHERE "user" = %(user)s ORDER BY id DESC LIMIT %(limit)s
 
--- forget_events --
+-- delete_events --
 DELETE FROM security_events WHERE at < %(before)s
 
 -- add_session --
@@ -46,7 +46,7 @@ VALUES (%(id)s, %(user)s, %(org)s, %(livemode)s, %(digest)s, %(kind)s, %(methods
 -- found --
 SELECT s.id, s."user", s.organisation, s.livemode, s.digest, s.kind, s.methods, s.address, s.user_agent, s.created_at, s.seen_at,
        s.confirmed_at, s.expires_at, s.revoked_at,
-       u.id, u.email, u.name, u.verified_at, u.created_at, m.role,
+       u.id, u.email, u.name, u.verified_at, u.created_at, u.language, m.role,
        EXISTS (SELECT FROM sso_connections c JOIN sso_domains d ON d.org = c.org
                WHERE c.org = m.org AND c.enforced AND c.enabled AND d.proven_at IS NOT NULL
                    AND d.domain = split_part(m.email_key, '@', 2)),
@@ -116,7 +116,7 @@ WHERE "user" = %(user)s AND secret = %(sealed)s AND confirmed_at IS NULL
 -- Locks the authenticator while codes are replaced, so that the later of two requests sees the codes of the earlier one.
 SELECT 1 FROM authenticators WHERE "user" = %(user)s AND confirmed_at IS NOT NULL FOR UPDATE
 
--- take_step --
+-- use_totp_step --
 UPDATE authenticators SET last_step = %(step)s
 WHERE "user" = %(user)s AND confirmed_at IS NOT NULL AND last_step < %(step)s
 
@@ -132,7 +132,7 @@ INSERT INTO recovery_codes ("user", digest) SELECT %(user)s, unnest(%(digests)s:
 -- use_code --
 UPDATE recovery_codes SET used_at = %(now)s WHERE "user" = %(user)s AND digest = %(digest)s AND used_at IS NULL
 
--- codes_left --
+-- count_unused_codes --
 SELECT count(*) FROM recovery_codes WHERE "user" = %(user)s AND used_at IS NULL
 
 -- add_passkey --
@@ -161,11 +161,11 @@ DELETE FROM passkeys WHERE id = %(id)s AND "user" = %(user)s
 -- add_challenge --
 INSERT INTO passkey_challenges (digest, "user", expires_at) VALUES (%(digest)s, %(user)s, %(expires_at)s)
 
--- take_challenge --
+-- use_challenge --
 DELETE FROM passkey_challenges
 WHERE digest = %(digest)s AND "user" IS NOT DISTINCT FROM %(user)s::text AND expires_at > %(now)s
 
--- forget_challenges --
+-- delete_challenges --
 DELETE FROM passkey_challenges WHERE expires_at < %(before)s
 
 -- add_mail --
@@ -179,7 +179,7 @@ ORDER BY id DESC LIMIT %(limit)s
 -- claim_mail --
 UPDATE outgoing_mail AS m SET next_at = %(until)s, attempts = m.attempts + 1
 FROM (
-    SELECT id FROM outgoing_mail WHERE next_at <= %(now)s AND created_at >= %(not_before)s
+    SELECT id FROM outgoing_mail WHERE next_at <= %(now)s AND created_at >= %(created_after)s
     ORDER BY next_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ) AS due
 WHERE m.id = due.id

@@ -5,10 +5,10 @@ ON CONFLICT (component, day) DO UPDATE
 SET passed = platform_checks.passed + excluded.passed, failed = platform_checks.failed + excluded.failed,
     state = excluded.state, checked_at = excluded.checked_at
 
--- latest --
+-- list_latest --
 SELECT DISTINCT ON (component) component, checked_at, state FROM platform_checks ORDER BY component, day DESC
 
--- days --
+-- count_by_day --
 SELECT component, day, passed, passed + failed FROM platform_checks WHERE day >= %(since)s ORDER BY day, component
 
 -- forget --
@@ -36,13 +36,13 @@ ON CONFLICT (id) DO UPDATE SET state = excluded.state, updates = excluded.update
     closed_at = excluded.closed_at
 WHERE jsonb_array_length(platform_incidents.updates) = %(known)s
 
--- beat --
+-- record_heartbeat --
 INSERT INTO platform_instances (instance, role, answered, failed, seen_at)
 VALUES (%(instance)s, %(role)s, %(answered)s, %(failed)s, now())
 ON CONFLICT (instance, role) DO UPDATE
 SET answered = excluded.answered, failed = excluded.failed, seen_at = excluded.seen_at
 
--- leave --
+-- remove --
 DELETE FROM platform_instances WHERE instance = %(instance)s OR seen_at < now() - interval '1 hour'
 
 -- alive --

@@ -2,18 +2,18 @@
 SELECT {run}
 FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND status = ANY(%(statuses)s)
     AND stream = %(stream)s --? stream
-    AND snapshot IS NOT NULL --? snapshot
-    AND trigger NOT IN ('category_rules', 'stock_check') --? read
-    AND trigger <> 'stock_check' --? whole
+    AND snapshot IS NOT NULL --? has_snapshot
+    AND trigger NOT IN ('category_rules', 'stock_check') --? is_import
+    AND trigger <> 'stock_check' --? not_stock_check
 ORDER BY id DESC LIMIT 1
 
--- open_checks --
+-- list_open_checks --
 SELECT {run}
 FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND trigger = 'stock_check'
     AND status IN ('queued', 'running', 'waiting')
 ORDER BY id LIMIT %(limit)s
 
--- days --
+-- count_by_day --
 SELECT source, day, count(*) FILTER (WHERE status = 'succeeded'), count(*) FILTER (WHERE status = 'failed')
 FROM (
     SELECT source, status, (created_at AT TIME ZONE 'UTC')::date AS day, trigger
@@ -44,9 +44,9 @@ INSERT INTO stored_objects AS s (org, livemode, key, kind, bytes, run, free_afte
 VALUES (%(org)s, %(livemode)s, %(key)s, %(kind)s, 0, %(run)s, %(free_after)s, %(now)s)
 ON CONFLICT (org, livemode, key) DO UPDATE SET free_after = excluded.free_after
 
--- part --
+-- get_part --
 SELECT records FROM push_parts
-WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s AND sequence = %(sequence)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s AND sequence = %(part_number)s
 
 -- forget_parts --
 WITH parts AS (
@@ -58,7 +58,7 @@ WITH parts AS (
 UPDATE storage_usage SET bytes = bytes - (SELECT sum(parts.bytes) FROM parts)
 WHERE org = %(org)s AND livemode = %(livemode)s AND EXISTS (SELECT FROM parts)
 
--- collecting --
+-- find_collecting --
 SELECT {run} FROM runs
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND status = %(status)s
     AND trigger = %(trigger)s AND input ->> 'batch' = %(batch)s AND (input ->> 'open')::boolean
@@ -79,7 +79,7 @@ SELECT {export} FROM exports WHERE org = %(org)s AND livemode = %(livemode)s AND
 SELECT e.expires_at, e.org, e.livemode, e.id FROM here.exports AS e
 WHERE e.status = 'succeeded' AND e.expires_at <= %(now)s ORDER BY e.expires_at LIMIT %(limit)s
 
--- waiting_since --
+-- find_oldest_waiting --
 -- Exports that wait for an earlier one of their tenant do not count.
 SELECT min(e.created_at) FROM here.exports AS e WHERE e.status = 'pending' AND NOT EXISTS (
     SELECT FROM here.exports AS r WHERE r.org = e.org AND r.livemode = e.livemode AND r.status = 'running')

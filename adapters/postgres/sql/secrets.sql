@@ -10,7 +10,7 @@ UPDATE key_ring SET sealed = %(sealed)s, changed_at = now() WHERE sealed = %(exp
 -- has_api_keys --
 SELECT EXISTS (SELECT FROM api_keys)
 
--- lacking --
+-- count_outdated_connections --
 SELECT count(*) FROM pg_stat_activity a
 WHERE a.datname = current_database() AND a.application_name = %(application)s AND NOT EXISTS (
     SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted AND l.objsubid = 1

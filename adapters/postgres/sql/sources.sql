@@ -1,10 +1,10 @@
--- seal --
-UPDATE sources SET credentials = %(sealed)s WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
+-- save_encrypted_credentials --
+UPDATE sources SET credentials = %(encrypted)s WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
--- sealed --
+-- load_encrypted_credentials --
 SELECT credentials FROM sources WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
--- due --
+-- list_due --
 SELECT at, org, livemode, id, stream FROM (
     SELECT c.org, c.livemode, c.id, 'catalogue' AS stream, c.next_pull AS at FROM here.sources AS c
     WHERE c.next_pull <= %(now)s AND c.status IN ('active', 'degraded')
@@ -13,7 +13,7 @@ SELECT at, org, livemode, id, stream FROM (
     WHERE s.next_stock_pull <= %(now)s AND s.status IN ('active', 'degraded')
 ) due ORDER BY at LIMIT %(limit)s
 
--- next_due --
+-- find_next_due --
 SELECT min(at) FROM (
     SELECT min(c.next_pull) AS at FROM here.sources AS c
     WHERE c.next_pull IS NOT NULL AND c.status IN ('active', 'degraded')
@@ -25,7 +25,7 @@ SELECT min(at) FROM (
 -- count --
 SELECT count(*) FROM sources WHERE org = %(org)s AND livemode = %(livemode)s AND status <> %(disabled)s
 
--- of_headers --
+-- lock_by_digest --
 SELECT {mapping}
 FROM mappings WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND digest = ANY(%(digests)s)
 ORDER BY id FOR UPDATE
@@ -42,7 +42,7 @@ DELETE FROM mappings WHERE org = %(org)s AND livemode = %(livemode)s AND source 
     AND id < (
         SELECT min(id) FROM (
             SELECT id FROM mappings WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s
-            ORDER BY id DESC LIMIT %(keep)s
+            ORDER BY id DESC LIMIT %(max_mappings)s
         ) newest
     )
 

@@ -45,10 +45,10 @@ UPDATE stored_objects SET bytes = 0 WHERE org = %(org)s AND livemode = %(livemod
 SELECT count(*) FROM stored_objects
 WHERE org = %(org)s AND livemode = %(livemode)s AND kind = %(kind)s AND run IS NULL AND NOT freed
 
--- assign --
+-- assign_to_run --
 UPDATE stored_objects SET run = %(run)s WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
 
--- settle --
+-- remove_age_limit --
 UPDATE stored_objects SET free_after = %(free_after)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
 
@@ -83,11 +83,11 @@ UPDATE stored_objects SET freed = true
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = ANY(%(keys)s) AND free_after <= %(now)s AND NOT freed
 RETURNING bytes
 
--- due --
+-- list_due --
 SELECT s.free_after, s.org, s.livemode, s.key FROM here.stored_objects AS s
 WHERE s.kind = ANY(%(kinds)s) AND s.free_after <= %(now)s AND NOT s.freed ORDER BY s.free_after LIMIT %(limit)s
 
--- freed --
+-- list_freed --
 SELECT s.key, s.org, s.livemode, s.key FROM here.stored_objects AS s
 WHERE s.freed AND s.key > %(after)s ORDER BY s.key LIMIT %(limit)s
 

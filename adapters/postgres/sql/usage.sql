@@ -1,9 +1,9 @@
--- count --
+-- add_usage --
 -- Usage against a reservation counts on the reservation's day and month, because both are one row.
 INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount)
-SELECT %(org)s, %(livemode)s, %(meter)s, %(of)s, coalesce((
+SELECT %(org)s, %(livemode)s, %(meter)s, %(cause)s, coalesce((
     SELECT max(day) FROM usage_entries
-    WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(of)s AND reserved > 0
+    WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(cause)s AND reserved > 0
 ), (%(now)s::timestamptz AT TIME ZONE 'UTC')::date), %(amount)s
 ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET amount = e.amount + excluded.amount
 
@@ -23,7 +23,7 @@ ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET reserved = exclud
 
 -- release --
 UPDATE usage_entries SET reserved = 0
-WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(of)s AND reserved > 0
+WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(cause)s AND reserved > 0
 
 -- used --
 SELECT meter, sum(amount) FROM (
@@ -34,7 +34,7 @@ SELECT meter, sum(amount) FROM (
     WHERE org = %(org)s AND livemode = %(livemode)s AND day >= %(month)s AND day < %(next)s AND meter = ANY(%(meters)s)
 ) AS counted GROUP BY meter
 
--- days --
+-- list_days --
 SELECT meter, day, sum(amount)::bigint FROM (
     SELECT meter, day, amount FROM usage_days
     WHERE org = %(org)s AND livemode = %(livemode)s AND meter = ANY(%(meters)s) AND day >= %(since)s AND day <= %(until)s
@@ -43,11 +43,11 @@ SELECT meter, day, sum(amount)::bigint FROM (
     WHERE org = %(org)s AND livemode = %(livemode)s AND meter = ANY(%(meters)s) AND day >= %(since)s AND day <= %(until)s
 ) AS counted GROUP BY meter, day ORDER BY day, meter
 
--- level --
+-- get_last_level --
 SELECT meter, day, amount FROM usage_days
 WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND day < %(before)s ORDER BY day DESC LIMIT 1
 
--- fold --
+-- aggregate --
 WITH ended AS (
     DELETE FROM usage_entries
     WHERE org = %(org)s AND livemode = %(livemode)s AND (reserved = 0 OR day < %(long_ago)s)
@@ -57,12 +57,12 @@ INSERT INTO usage_days AS d (org, livemode, meter, day, amount)
 SELECT %(org)s, %(livemode)s, meter, day, sum(amount) FROM ended GROUP BY meter, day HAVING sum(amount) > 0
 ON CONFLICT (org, livemode, meter, day) DO UPDATE SET amount = d.amount + excluded.amount
 
--- note --
+-- record_level --
 INSERT INTO usage_days (org, livemode, meter, day, amount)
 VALUES (%(org)s, %(livemode)s, %(meter)s, (%(now)s::timestamptz AT TIME ZONE 'UTC')::date, %(amount)s)
 ON CONFLICT (org, livemode, meter, day) DO UPDATE SET amount = excluded.amount
 
--- thresholds --
+-- list_thresholds --
 SELECT meter, month, percent, included, reached_at FROM usage_thresholds
 WHERE org = %(org)s AND livemode = %(livemode)s AND month = %(month)s ORDER BY meter, percent
 
@@ -75,10 +75,10 @@ ON CONFLICT (org, livemode, meter, month, percent) DO NOTHING
 UPDATE usage_thresholds SET held_back = true, included = %(included)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND month = %(month)s AND percent = %(percent)s
 
--- resume --
+-- resume_deliveries --
 UPDATE usage_thresholds SET held_back = false WHERE org = %(org)s AND livemode = %(livemode)s AND held_back
 
--- unfolded --
+-- find_unaggregated --
 -- In random order, so that every tenant is processed eventually if there are more than the limit.
 SELECT e.org, e.livemode FROM here.usage_entries AS e WHERE e.reserved = 0 OR e.day < %(long_ago)s
 GROUP BY e.org, e.livemode ORDER BY random() LIMIT %(limit)s

@@ -4,7 +4,7 @@
 -- count --
 SELECT count(*) FROM webhook_endpoints WHERE org = %(org)s AND livemode = %(livemode)s
 
--- secrets --
+-- get_secrets --
 SELECT secret, previous_secret FROM webhook_endpoints WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
 -- seal --

@@ -1,1 +1,1 @@
-"""Readers of records in JSON and XML feeds, for any connector."""
+"""Readers of feeds in JSON, XML, JSON-LD and X12, for use by any connector."""

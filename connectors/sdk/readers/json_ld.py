@@ -1,4 +1,4 @@
-"""Reader of JSON-LD in web pages, and of the products in it."""
+"""Reader of JSON-LD scripts in web pages, and of the schema.org products in them."""
 
 import json
 import re
@@ -7,37 +7,37 @@ from html.parser import HTMLParser
 from typing import Any
 
 from ..errors import BadData
-from .json_stream import decoded
+from .json_stream import decode_json
 
 Node = dict[str, Any]
 
-PRODUCTS = frozenset({"product", "individualproduct", "productmodel", "someproducts", "productgroup"})
-_TYPE = "application/ld+json"
-_OPENED, _MARK = "<script", "ld+json"
-_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
-_LONGEST_TAG = 4_096
-_MOST_BLOCKS = 200
-_MOST_NODES = 20_000
-_WRAPPED = re.compile(r"\A\s*(?:/\*|//)?\s*(?:<!\[CDATA\[|<!--)\s*(?:\*/)?")
-_UNWRAPPED = re.compile(r"(?:/\*|//)?[ \t]*(?:\]\]>|-->)[ \t]*(?:\*/)?\s*\Z")
-_WITHIN = ("@graph", "mainEntity", "mainEntityOfPage", "itemListElement", "item", "hasVariant")
-_TAIL = 64
+PRODUCT_TYPES = frozenset({"product", "individualproduct", "productmodel", "someproducts", "productgroup"})
+_MEDIA_TYPE = "application/ld+json"
+_SCRIPT_START, _TYPE_MARK = "<script", "ld+json"
+_LOWER_CASE = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_MAX_TAG_CHARS = 4_096
+_MAX_BLOCKS = 200
+_MAX_NODES = 20_000
+_OPENING_COMMENT = re.compile(r"\A\s*(?:/\*|//)?\s*(?:<!\[CDATA\[|<!--)\s*(?:\*/)?")
+_CLOSING_COMMENT = re.compile(r"(?:/\*|//)?[ \t]*(?:\]\]>|-->)[ \t]*(?:\*/)?\s*\Z")
+_CONTAINER_PROPERTIES = ("@graph", "mainEntity", "mainEntityOfPage", "itemListElement", "item", "hasVariant")
+_TAIL_CHARS = 64
 
 
-def blocks(html: str) -> Iterator[str]:
-    """Yield the text of each JSON-LD script of a page, in order, at most 200. Comments are skipped."""
+def extract_scripts(html: str) -> Iterator[str]:
+    """Yield the text of each JSON-LD script in a page, at most 200. Scripts in HTML comments are skipped."""
     found = 0
-    for markup in _scripts(html):
-        script = _Script()
+    for markup in _iterate_scripts(html):
+        script = _ScriptParser()
         script.feed(f"{markup}</script>")  # a page may end within it
         script.close()
-        if script.kind == _TYPE and found < _MOST_BLOCKS:
+        if script.kind == _MEDIA_TYPE and found < _MAX_BLOCKS:
             found += 1
             yield "".join(script.text)
 
 
-class _Script(HTMLParser):
-    """Parser of one script element: its type and its text."""
+class _ScriptParser(HTMLParser):
+    """Parser of one script element, which collects the element's type and text."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=False)
@@ -52,81 +52,84 @@ class _Script(HTMLParser):
         self.text.append(data)
 
 
-def _scripts(html: str) -> Iterator[str]:
-    """Yield the script elements that may contain JSON-LD, each with its tags."""
-    plain = html.translate(_LOWER)
-    script, comment = plain.find(_OPENED), plain.find("<!--")
+def _iterate_scripts(html: str) -> Iterator[str]:
+    """Yield each script element with its tags, if the start tag contains `ld+json`."""
+    lower_html = html.translate(_LOWER_CASE)
+    script, comment = lower_html.find(_SCRIPT_START), lower_html.find("<!--")
     while script >= 0:
         if 0 <= comment < script:
-            at = plain.find("-->", comment + 2)
+            at = lower_html.find("-->", comment + 2)
             if at < 0:
                 return
         else:
-            body = plain.find(">", script) + 1
-            closed = plain.find("</script", body) if body else -1
-            at = plain.find(">", closed) + 1 if closed >= 0 else 0
-            if body and body - script < _LONGEST_TAG and _MARK in plain[script:body]:
+            body = lower_html.find(">", script) + 1
+            closed = lower_html.find("</script", body) if body else -1
+            at = lower_html.find(">", closed) + 1 if closed >= 0 else 0
+            if body and body - script < _MAX_TAG_CHARS and _TYPE_MARK in lower_html[script:body]:
                 yield html[script : at or len(html)]
             if not at:
                 return
         if 0 <= script < at:
-            script = plain.find(_OPENED, at)
+            script = lower_html.find(_SCRIPT_START, at)
         if 0 <= comment < at:
-            comment = plain.find("<!--", at)
+            comment = lower_html.find("<!--", at)
 
 
-def parsed(block: str) -> Any:
-    """Parse a block's JSON, tolerating line breaks inside texts and wrapping comments. Raises BadData."""
-    text = _WRAPPED.sub("", block.lstrip("\ufeff"), count=1)
-    text = text[:-_TAIL] + _UNWRAPPED.sub("", text[-_TAIL:])
+def parse_script(script: str) -> Any:
+    """Parse the JSON of a script. Raises BadData.
+
+    Line breaks inside strings and comments around the JSON are tolerated.
+    """
+    text = _OPENING_COMMENT.sub("", script.lstrip("\ufeff"), count=1)
+    text = text[:-_TAIL_CHARS] + _CLOSING_COMMENT.sub("", text[-_TAIL_CHARS:])
     text = text.strip().rstrip(";")
     try:
-        return decoded(text)
+        return decode_json(text)
     except BadData:
-        return decoded(_escaped(text))
+        return decode_json(_escape_breaks(text))
 
 
-def _escaped(text: str) -> str:
+def _escape_breaks(text: str) -> str:
     """Escape line breaks and tabs inside the JSON strings of a text."""
-    return _STRING.sub(lambda found: found[0].translate(_BREAKS), text)
+    return _STRING.sub(lambda found: found[0].translate(_ESCAPES), text)
 
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_BREAKS = {number: json.dumps(chr(number))[1:-1] for number in range(32)}
+_ESCAPES = {number: json.dumps(chr(number))[1:-1] for number in range(32)}
 
 
-def kinds(node: Node) -> set[str]:
-    """Return the types of a node, in lower case and without the vocabulary's address."""
-    given = node.get("@type", node.get("type"))
-    names = given if isinstance(given, list) else [given]
+def find_node_types(node: Node) -> set[str]:
+    """Return the names of a node's types in lower case: `product` for `https://schema.org/Product`."""
+    types = node.get("@type", node.get("type"))
+    names = types if isinstance(types, list) else [types]
     return {re.split(r"[/#:]", name)[-1].lower() for name in names if isinstance(name, str)}
 
 
-def products(document: Any) -> Iterator[Node]:
-    """Yield the products and product groups of a block, at any depth; variants of a group stay inside the group."""
+def find_products(document: Any) -> Iterator[Node]:
+    """Yield the product nodes in a document, at any depth, but none inside a product, such as a group's variants."""
     left, seen = [document], 0
-    while left and seen < _MOST_NODES:
+    while left and seen < _MAX_NODES:
         value = left.pop()
         seen += 1
         if isinstance(value, list):
             left.extend(reversed(value))
         elif isinstance(value, dict):
-            if kinds(value) & PRODUCTS:
+            if find_node_types(value) & PRODUCT_TYPES:
                 yield value
             else:
-                left.extend(value[name] for name in reversed(_WITHIN) if name in value)
+                left.extend(value[name] for name in reversed(_CONTAINER_PROPERTIES) if name in value)
 
 
-def each(value: Any) -> list[Any]:
-    """Return the value as a list: a list as it is, None as an empty one."""
+def to_list(value: Any) -> list[Any]:
+    """Return the value if it is a list, an empty list for None, and a list with the value otherwise."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
 
 
-def text_of(value: Any) -> str | None:
-    """Return the first text of a value: itself, or the name or value of an object; None if there is none."""
-    for element in each(value):
+def find_first_text(value: Any) -> str | None:
+    """Return the first non-empty text of a value or list of values; for an object, of its name or value; else None."""
+    for element in to_list(value):
         if isinstance(element, dict):
             element = element.get("name", element.get("@value", element.get("value")))
         if isinstance(element, bool) or element is None or isinstance(element, (list, dict)):

@@ -1,4 +1,4 @@
-"""Conversion of nested records to a table: dotted columns, one row a variant, headers from the first records."""
+"""Conversion of nested records to a table with dotted column names and one row per variant."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -8,56 +8,63 @@ from ..context import MIB, Context
 from ..errors import BadData
 from ..tables import Cell, Report, Row, Table
 
-LOOK = 200
-_LOOK_SIZE = 4 * MIB
-_MOST_ROWS = 5_000
-_REPEATED = 64 * MIB
-_FEW = 50
-_DEPTH = 6
-_VARIANTS = "variants"
+SAMPLE_RECORDS = 200
+_SAMPLE_SIZE = 4 * MIB
+_MAX_ROWS = 5_000
+_MAX_REPEATED_SIZE = 64 * MIB
+_MIN_ROWS = 50
+_MAX_DEPTH = 6
+_VARIANTS_NAME = "variants"
 
 Record = tuple[int, dict[str, Any]]
 
 
-def table_of(
-    records: Iterator[Record], ctx: Context, *, variants_path: str | None = None, always: Iterable[str] = ()
+def build_records_table(
+    records: Iterator[Record], ctx: Context, *, variants_path: str | None = None, fixed_headers: Iterable[str] = ()
 ) -> Table:
-    """One table of the records. Raises BadData when there are none.
+    """Return one table of the records. Raises BadData if there are no records.
 
-    Objects in a record become dotted columns (`brand.name`), arrays of plain values stay lists, arrays of objects stay
-    as they are. The array of objects at `variants_path` (None: `variants`, when a record has one) gives a row for each
-    of its elements (the first 5,000, and fewer where the record's own columns are long), the record's own columns
-    repeated. Headers are those of the first 200 records (or fewer, when they are large), in order of appearance; what
-    comes later is reported once for each name and left out. `always` are headers to have in any case, ahead of them.
+    Members of nested objects become columns with dotted names (`brand.name`). Arrays become cells. The headers are the
+    columns of the first 200 records (fewer if they are large) in order of appearance. A column that first occurs later
+    is reported once and ignored.
+
+    Args:
+        records: The records with their numbers.
+        ctx: The environment of the connector.
+        variants_path: Dotted path of the array whose elements become rows. Each row repeats the other columns of the
+            record; a record has at most 5,000 rows, fewer if these columns are long. None means `variants`.
+        fixed_headers: Headers of the first columns, which the table has even if no record has them.
     """
-    look = list(_first(records))
-    if not look:
-        raise BadData("the feed holds no records")
-    path = (variants_path or _VARIANTS).split(".")
-    if variants_path is None and not any(_variants(record, path) for _, record in look):
+    sample = list(_take_sample(records))
+    if not sample:
+        raise BadData("the feed contains no records")
+    path = (variants_path or _VARIANTS_NAME).split(".")
+    if variants_path is None and not any(_find_variants(record, path) for _, record in sample):
         path = []
-    headers: dict[str, None] = dict.fromkeys(always)
-    for _, record in look:
-        for row in flat_rows(record, path):
+    headers: dict[str, None] = dict.fromkeys(fixed_headers)
+    for _, record in sample:
+        for row in flatten_rows(record, path):
             headers.update(dict.fromkeys(row))
             if len(headers) > ctx.limits.columns:
-                raise BadData(f"the feed has {len(headers)} columns; at most {ctx.limits.columns} are read")
+                raise BadData(
+                    f"the feed has at least {len(headers)} columns; at most {ctx.limits.columns} are supported"
+                )
     names = tuple(headers)
-    return Table(sheet=None, headers=names, rows=_rows(chain(look, records), names, path, ctx))
+    return Table(sheet=None, headers=names, rows=_iterate_rows(chain(sample, records), names, path, ctx))
 
 
-def _first(records: Iterator[Record]) -> Iterator[Record]:
-    """Yield the first records, which define the columns: at most 200, and about 4 MiB."""
-    left = _LOOK_SIZE
-    for place, record in enumerate(records, start=1):
+def _take_sample(records: Iterator[Record]) -> Iterator[Record]:
+    """Yield the first records, at most 200 and about 4 MiB. Their columns are those of the table."""
+    left = _SAMPLE_SIZE
+    for count, record in enumerate(records, start=1):
         yield record
-        left -= size_of(record[1])
-        if left < 0 or place == LOOK:
+        left -= estimate_size(record[1])
+        if left < 0 or count == SAMPLE_RECORDS:
             return
 
 
-def size_of(value: Any) -> int:
-    """Return the approximate size of a value: its characters, and eight for every value in it."""
+def estimate_size(value: Any) -> int:
+    """Return the approximate size of a JSON value: the number of characters, plus eight for each value at any level."""
     size, pending = 0, [value]
     while pending:
         inner = pending.pop()
@@ -72,40 +79,47 @@ def size_of(value: Any) -> int:
     return size
 
 
-def _rows(records: Iterator[Record], headers: tuple[str, ...], path: list[str], ctx: Context) -> Iterator[Row]:
+def _iterate_rows(records: Iterator[Record], headers: tuple[str, ...], path: list[str], ctx: Context) -> Iterator[Row]:
     known = set(headers)
-    most = len(headers) + ctx.limits.columns
+    max_known = len(headers) + ctx.limits.columns
     for number, record in records:
         count = 0
-        for row in flat_rows(record, path):
-            if len(known) < most and not row.keys() <= known:
+        for row in flatten_rows(record, path):
+            if len(known) < max_known and not row.keys() <= known:
                 for name in row.keys() - known:
-                    ctx.report(Report(f"the column first occurs after {LOOK} records; it is left out", number, name))
+                    ctx.report(
+                        Report(f"the column first occurs after {SAMPLE_RECORDS} records; it is ignored", number, name)
+                    )
                 known.update(row)
             count += 1
             yield number, [row.get(name) for name in headers]
-        if count > _FEW and count < (given := len(_variants(record, path))):
-            ctx.report(Report(f"of {given:,} variants only the first {count:,} are read", number))
+        if count > _MIN_ROWS and count < (variants := len(_find_variants(record, path))):
+            ctx.report(Report(f"only the first {count:,} of {variants:,} variants are read", number))
 
 
-def flat_rows(record: dict[str, Any], path: list[str]) -> Iterator[dict[str, Cell]]:
-    """Yield a record's rows, each a mapping of dotted name to cell; `path` leads to the variants, [] for none."""
-    variants = _variants(record, path) if path else []
+def flatten_rows(record: dict[str, Any], path: list[str]) -> Iterator[dict[str, Cell]]:
+    """Yield the rows of a record as mappings of dotted names to cells, one per variant, or one for the whole record.
+
+    `path` leads to the array of variants in the record. An empty path means that records have no variants.
+    """
+    variants = _find_variants(record, path) if path else []
     prefix = ".".join(path)
     if not variants:
-        yield flat(record)
+        yield flatten_record(record)
         return
-    own = flat(record, leave_out=prefix)
-    for variant in variants[: _most(own, len(variants))]:
-        yield {**own, **flat(variant, prefix=f"{prefix}.")}
+    repeated = flatten_record(record, excluded_name=prefix)
+    for variant in variants[: _limit_rows(repeated, len(variants))]:
+        yield {**repeated, **flatten_record(variant, prefix=f"{prefix}.")}
 
 
-def _most(own: Mapping[str, Cell], count: int) -> int:
-    """Return how many of `count` rows a record may give, as each repeats the record's own cells."""
-    return count if count <= _FEW else max(_FEW + 1, min(_MOST_ROWS, _REPEATED // size_of(own)))
+def _limit_rows(repeated: Mapping[str, Cell], count: int) -> int:
+    """Return the number of rows of a record with `count` variants; the more cells each row repeats, the fewer rows."""
+    if count <= _MIN_ROWS:
+        return count
+    return max(_MIN_ROWS + 1, min(_MAX_ROWS, _MAX_REPEATED_SIZE // estimate_size(repeated)))
 
 
-def _variants(record: Mapping[str, Any], path: list[str]) -> list[dict[str, Any]]:
+def _find_variants(record: Mapping[str, Any], path: list[str]) -> list[dict[str, Any]]:
     value: Any = record
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -114,17 +128,20 @@ def _variants(record: Mapping[str, Any], path: list[str]) -> list[dict[str, Any]
     return [element for element in value if isinstance(element, dict)]
 
 
-def flat(
-    record: Mapping[str, Any], *, prefix: str = "", leave_out: str | None = None, depth: int = 1
+def flatten_record(
+    record: Mapping[str, Any], *, prefix: str = "", excluded_name: str | None = None, depth: int = 1
 ) -> dict[str, Cell]:
-    """Return the record's plain values and lists by dotted name; objects deeper than six levels stay objects."""
+    """Return the values and lists in a record by dotted name; objects nested deeper than six levels stay objects.
+
+    `prefix` starts each name, the member named `excluded_name` is omitted, and `depth` is the current level of nesting.
+    """
     row: dict[str, Cell] = {}
     for key, value in record.items():
         name = f"{prefix}{key}"
-        if name == leave_out:
+        if name == excluded_name:
             continue
-        if isinstance(value, dict) and value and depth < _DEPTH:
-            row.update(flat(value, prefix=f"{name}.", leave_out=leave_out, depth=depth + 1))
+        if isinstance(value, dict) and value and depth < _MAX_DEPTH:
+            row.update(flatten_record(value, prefix=f"{name}.", excluded_name=excluded_name, depth=depth + 1))
         else:
             row[name] = None if value == {} else "" if value is None else value  # null states that the value is absent
     return row

@@ -1,4 +1,4 @@
-"""Conversion of schema.org products to rows, one a variant; wrong markup is reported, not guessed."""
+"""Conversion of schema.org products in JSON-LD to a table with one row per variant."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -8,102 +8,119 @@ from ..context import MIB, Context
 from ..errors import BadData
 from ..tables import Report, Row, Table
 from . import json_records
-from .json_ld import Node, blocks, each, kinds, parsed, products, text_of
-from .schema_facts import COLUMNS, Tell, facts
+from .json_ld import Node, extract_scripts, find_first_text, find_node_types, find_products, parse_script, to_list
+from .schema_cells import COLUMNS, ReportFunction, extract_cells
 
-_LARGEST_PAGE = 16 * MIB
-_MOST_VARIANTS = 5_000
+_MAX_PAGE_CHARS = 16 * MIB
+_MAX_VARIANTS = 5_000
 
 
-def document(ctx: Context, path: Path, *, web_page: bool) -> Iterator[Table]:
-    """Yield the table of one file: a saved web page, or JSON-LD as one document or one a line. Raises BadData."""
+def read_document(ctx: Context, path: Path, *, web_page: bool) -> Iterator[Table]:
+    """Return an iterator over the only table of a file: a saved web page (`web_page`), or JSON-LD. Raises BadData.
+
+    JSON-LD is one document or, with the setting `format` of `jsonl`, one document per line.
+    """
     if ctx.config.get("format") == "jsonl":
-        records = json_records.lines(path, None, ctx.limits)
-        return iter([table(ctx, ((number, node, None) for number, record in records for node in products(record)))])
-    if path.stat().st_size > _LARGEST_PAGE:
-        raise BadData(f"the file is larger than {_LARGEST_PAGE // MIB} MiB")
+        records = json_records.iterate_lines(path, None, ctx.limits)
+        return iter(
+            [
+                build_products_table(
+                    ctx, ((number, node, None) for number, record in records for node in find_products(record))
+                )
+            ]
+        )
+    if path.stat().st_size > _MAX_PAGE_CHARS:
+        raise BadData(f"the file is larger than {_MAX_PAGE_CHARS // MIB} MiB")
     text = path.read_bytes().decode("utf-8", errors="replace")
-    found = of_page(ctx, 1, text) if web_page else products(parsed(text))
-    return iter([table(ctx, ((1, node, None) for node in found))])
+    found = find_page_products(ctx, 1, text) if web_page else find_products(parse_script(text))
+    return iter([build_products_table(ctx, ((1, node, None) for node in found))])
 
 
-def of_page(ctx: Context, line: int, html: str) -> Iterator[Node]:
-    """Yield the products of one page; report and skip blocks that are not JSON."""
-    for number, block in enumerate(blocks(html), start=1):
+def find_page_products(ctx: Context, line: int, html: str) -> Iterator[Node]:
+    """Yield the products in the JSON-LD of one web page; report and skip invalid scripts.
+
+    `line` is the line of the page in the snapshot.
+    """
+    for number, block in enumerate(extract_scripts(html), start=1):
         try:
-            yield from products(parsed(block))
+            yield from find_products(parse_script(block))
         except BadData as error:
-            ctx.report(Report(f"the page's JSON-LD block {number} is left out: {error}", line))
+            ctx.report(Report(f"the page's JSON-LD block {number} is ignored: {error}", line))
 
 
-def table(ctx: Context, nodes: Iterator[tuple[int, Node, str | None]]) -> Table:
-    """Return the table of numbered products, each with the address of its page. Raises BadData if there are none."""
-    rows = _rows(ctx, nodes)
+def build_products_table(ctx: Context, nodes: Iterator[tuple[int, Node, str | None]]) -> Table:
+    """Return the table of products. Raises BadData if there are no products.
+
+    `nodes` are triples of the line in the snapshot, the product, and the URL of the product's page or None.
+    """
+    rows = _iterate_rows(ctx, nodes)
     first = next(rows, None)
     if first is None:
-        raise BadData("no page holds a product in JSON-LD (schema.org/Product)")
+        raise BadData("no page contains a product in JSON-LD (schema.org/Product)")
     return Table(
         sheet=None,
         headers=tuple(header for header, _ in COLUMNS),
         rows=chain([first], rows),
-        given=tuple(field for _, field in COLUMNS),
+        fields=tuple(field for _, field in COLUMNS),
     )
 
 
-def _rows(ctx: Context, nodes: Iterator[tuple[int, Node, str | None]]) -> Iterator[Row]:
-    for line, node, address in nodes:
-        tell = _teller(ctx, line)
-        group, variants = _variants(node)
-        if len(variants) > _MOST_VARIANTS:
-            tell(f"of {len(variants):,} variants only the first {_MOST_VARIANTS:,} are read", "hasVariant")
-        for variant, offer in variants[:_MOST_VARIANTS]:
-            cells = facts(group, variant, offer, address, tell)
+def _iterate_rows(ctx: Context, nodes: Iterator[tuple[int, Node, str | None]]) -> Iterator[Row]:
+    for line, node, page_url in nodes:
+        report = _create_report_function(ctx, line)
+        group, variants = _split_variants(node)
+        if len(variants) > _MAX_VARIANTS:
+            report(f"only the first {_MAX_VARIANTS:,} of {len(variants):,} variants are read", "hasVariant")
+        for variant, offer in variants[:_MAX_VARIANTS]:
+            cells = extract_cells(group, variant, offer, page_url, report)
             if cells is not None:
                 yield line, [cells.get(header) for header, _ in COLUMNS]
 
 
-def _teller(ctx: Context, line: int) -> Tell:
-    def tell(detail: str, column: str | None = None) -> None:
+def _create_report_function(ctx: Context, line: int) -> ReportFunction:
+    def report(detail: str, column: str | None = None) -> None:
         ctx.report(Report(detail, line, column))
 
-    return tell
+    return report
 
 
-def _variants(node: Node) -> tuple[Node | None, list[tuple[Node, Node | None]]]:
-    """Return the product's group (None if it has none) and its variants, each with its own offer or None.
+def _split_variants(node: Node) -> tuple[Node | None, list[tuple[Node, Node | None]]]:
+    """Return the product group of a product (or None) and its variants, each with the offer of this variant or None.
 
-    Offers with distinct codes are the variants of shops without groups.
+    If a product without a group has offers with different codes, each offer becomes a variant.
     """
-    own = [variant for variant in each(node.get("hasVariant")) if isinstance(variant, dict)]
-    if own:
-        return node, [(variant, None) for variant in own]
-    if "productgroup" in kinds(node):
+    members = [variant for variant in to_list(node.get("hasVariant")) if isinstance(variant, dict)]
+    if members:
+        return node, [(variant, None) for variant in members]
+    if "productgroup" in find_node_types(node):
         return node, [(node, None)]
-    offers = [offer for offer in _offers(node) if text_of(offer.get("sku")) or text_of(offer.get("mpn"))]
-    codes = {text_of(offer.get("sku")) or text_of(offer.get("mpn")) for offer in offers}
-    if len(offers) > 1 and len(codes) == len(offers) == len(_offers(node)):
-        return node, [({"name": node.get("name"), **_code_of(offer)}, offer) for offer in offers]
-    return _group_of(node), [(node, None)]
+    offers = [
+        offer for offer in _list_offers(node) if find_first_text(offer.get("sku")) or find_first_text(offer.get("mpn"))
+    ]
+    codes = {find_first_text(offer.get("sku")) or find_first_text(offer.get("mpn")) for offer in offers}
+    if len(offers) > 1 and len(codes) == len(offers) == len(_list_offers(node)):
+        return node, [({"name": node.get("name"), **_select_codes(offer)}, offer) for offer in offers]
+    return _find_group(node), [(node, None)]
 
 
-def _offers(node: Node) -> list[Node]:
+def _list_offers(node: Node) -> list[Node]:
     found: list[Node] = []
-    for offer in each(node.get("offers")):
+    for offer in to_list(node.get("offers")):
         if isinstance(offer, dict):
-            inner = [nested for nested in each(offer.get("offers")) if isinstance(nested, dict)]
+            inner = [nested for nested in to_list(offer.get("offers")) if isinstance(nested, dict)]
             found.extend(inner or [offer])
     return found
 
 
-def _code_of(offer: Node) -> Node:
+def _select_codes(offer: Node) -> Node:
     names = ("sku", "mpn", "gtin", "gtin8", "gtin12", "gtin13", "gtin14", "url", "image")
     return {name: offer[name] for name in names if name in offer}
 
 
-def _group_of(node: Node) -> Node | None:
-    """Return the group that a variant on its own page names, or None."""
-    group = next((one for one in each(node.get("isVariantOf")) if isinstance(one, dict)), None)
+def _find_group(node: Node) -> Node | None:
+    """Return the product group to which a variant belongs, by its isVariantOf or inProductGroupWithID, or None."""
+    group = next((one for one in to_list(node.get("isVariantOf")) if isinstance(one, dict)), None)
     if group is not None and (group.get("productGroupID") or group.get("@id")):
         return {"productGroupID": group.get("productGroupID", group.get("@id")), "name": group.get("name")}
-    named = text_of(node.get("inProductGroupWithID"))
+    named = find_first_text(node.get("inProductGroupWithID"))
     return {"productGroupID": named} if named else None

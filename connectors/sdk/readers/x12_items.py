@@ -1,4 +1,4 @@
-"""Conversion of X12 stock (846) and price catalogues (832) to tables, one row an item and place, with known fields."""
+"""Conversion of X12 inventory advice (846) and price catalogues (832) to tables with known fields."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -7,14 +7,14 @@ from pathlib import Path
 from ..context import Context
 from ..errors import BadData
 from ..tables import Cell, Row, Table
-from .x12 import Segment, transactions
-from .x12_facts import Facts, Header, Once
+from .x12 import Segment, iterate_transaction_segments
+from .x12_cells import OnceReporter, TransactionHeader, X12ItemCells
 
 STOCK, PRICES = "846", "832"
-_KEYS: tuple[tuple[str, str | None], ...] = (("SKU", "sku"), ("GTIN", "gtin"), ("Manufacturer number", "mpn"))
+_KEY_COLUMNS: tuple[tuple[str, str | None], ...] = (("SKU", "sku"), ("GTIN", "gtin"), ("Manufacturer number", "mpn"))
 COLUMNS: dict[str, tuple[tuple[str, str | None], ...]] = {
     STOCK: (
-        *_KEYS,
+        *_KEY_COLUMNS,
         ("Quantity", "quantity"),
         ("Location", "location"),
         ("Incoming quantity", "incoming.0.quantity"),
@@ -23,7 +23,7 @@ COLUMNS: dict[str, tuple[tuple[str, str | None], ...]] = {
         ("Further incoming date", "incoming.1.eta"),
     ),
     PRICES: (
-        *_KEYS,
+        *_KEY_COLUMNS,
         ("Name", "title"),
         ("Description", "description"),
         ("Colour", "colour"),
@@ -43,74 +43,87 @@ COLUMNS: dict[str, tuple[tuple[str, str | None], ...]] = {
         ("Package height", "cartons.0.height"),
     ),
 }
-_MOST_SEGMENTS = 20_000
-"""Segments of one item."""
+_MAX_SEGMENTS = 20_000
+"""Maximum number of segments of one item."""
 
 
-def tables(ctx: Context, path: Path) -> Iterator[Table]:
-    """Yield a table for each supported kind of transaction in the file; report the others. Raises BadData."""
+def read_x12_tables(ctx: Context, path: Path) -> Iterator[Table]:
+    """Yield one table per supported transaction set (832, 846) in the file; report others. Raises BadData."""
     kinds: dict[str, None] = {}
-    for kind, segment in transactions(path, lambda _: None):
+    for kind, segment in iterate_transaction_segments(path, lambda _: None):
         if segment.name == "ST":
             kinds[kind] = None
     found = [kind for kind in (PRICES, STOCK) if kind in kinds]
     if not found:
-        raise BadData(f"the interchange holds no price catalogue (832) and no stock (846), only {_listed(list(kinds))}")
-    once = Once(ctx.report)
+        raise BadData(
+            f"the interchange contains neither a price catalogue (832) nor stock (846), only {_join_kinds(list(kinds))}"
+        )
+    once = OnceReporter(ctx.report)
     if others := [kind for kind in kinds if kind not in COLUMNS]:
-        once.tell(f"transactions {_listed(others)} are not read; 832 and 846 are")
-    for place, kind in enumerate(found):
+        once.report_once(f"transactions {_join_kinds(others)} are ignored; only 832 and 846 are read")
+    for index, kind in enumerate(found):
         columns = COLUMNS[kind]
         yield Table(
             sheet=kind if len(found) > 1 else None,
             headers=tuple(header for header, _ in columns),
-            rows=_rows(ctx, path, kind, once, first=place == 0),
-            given=tuple(field for _, field in columns),
+            rows=_iterate_rows(ctx, path, kind, once, is_first_pass=index == 0),
+            fields=tuple(field for _, field in columns),
         )
 
 
-def _listed(kinds: Sequence[str]) -> str:
+def _join_kinds(kinds: Sequence[str]) -> str:
     return ", ".join(repr(kind[:10]) for kind in kinds[:10]) or "nothing"
 
 
-def _rows(ctx: Context, path: Path, kind: str, once: Once, *, first: bool) -> Iterator[Row]:
-    """Yield the rows of one kind's transactions; the first pass through the file reports envelope errors."""
-    header, item, counted = Header(), list[Segment](), 0
-    for transaction_kind, segment in transactions(path, ctx.report if first else lambda _: None):
+def _iterate_rows(ctx: Context, path: Path, kind: str, reporter: OnceReporter, *, is_first_pass: bool) -> Iterator[Row]:
+    """Yield the rows of all transaction sets with one code, such as `846`.
+
+    If `is_first_pass`, faults of envelopes are reported; each kind needs another pass through the file.
+    """
+    header, item, counted = TransactionHeader(), list[Segment](), 0
+    for transaction_kind, segment in iterate_transaction_segments(
+        path, ctx.report if is_first_pass else lambda _: None
+    ):
         if transaction_kind != kind:
             continue
         if segment.name in {"LIN", "CTT", "SE"}:
-            yield from _item(kind, item, header, once)
+            yield from _iterate_item_rows(kind, item, header, reporter)
             item = []
         if segment.name == "ST":
-            header, counted = Header(), 0
+            header, counted = TransactionHeader(), 0
         elif segment.name == "LIN":
             counted += 1
             item = [segment]
-        elif segment.name == "CTT" and segment.at(1).isdecimal() and int(segment.at(1)[:9]) != counted:
-            once.tell(f"CTT counts {segment.at(1)[:9]} items, {counted} were received", segment.number)
+        elif (
+            segment.name == "CTT" and segment.get_element(1).isdecimal() and int(segment.get_element(1)[:9]) != counted
+        ):
+            reporter.report_once(
+                f"CTT counts {segment.get_element(1)[:9]} items, {counted} were received", segment.number
+            )
         elif item:
             item.append(segment)
-            if len(item) > _MOST_SEGMENTS:
-                raise BadData(f"the item at segment {item[0].number} has more than {_MOST_SEGMENTS:,} segments")
+            if len(item) > _MAX_SEGMENTS:
+                raise BadData(f"the item at segment {item[0].number} has more than {_MAX_SEGMENTS:,} segments")
         elif segment.name not in {"CTT", "SE"}:
-            header.take(segment)
+            header.read_segment(segment)
 
 
-def _item(kind: str, segments: list[Segment], header: Header, once: Once) -> Iterator[Row]:
-    """Yield the rows of one item: one for a catalogue, one for each place for stock."""
+def _iterate_item_rows(
+    kind: str, segments: list[Segment], header: TransactionHeader, reporter: OnceReporter
+) -> Iterator[Row]:
+    """Yield the rows of one item: one row for a price catalogue, one row per location for stock."""
     if not segments:
         return
-    facts = Facts(header, once)
+    item_cells = X12ItemCells(header, reporter)
     for segment in segments:
-        facts.take(segment)
+        item_cells.read_segment(segment)
     line = segments[0].number
     if kind == PRICES:
-        yield line, [facts.cells.get(column) for column, _ in COLUMNS[PRICES]]
+        yield line, [item_cells.cells.get(column) for column, _ in COLUMNS[PRICES]]
         return
-    keys: list[Cell] = [facts.cells.get(column) for column, _ in _KEYS]
-    for place in facts.places():
-        arrivals = list(chain.from_iterable(place.arrivals[:2]))
-        if len(place.arrivals) > 2:
-            once.tell("of more than two arrivals of an item the first two are read", line)
-        yield line, [*keys, place.available(), place.name, *arrivals, *[None] * (4 - len(arrivals))]
+    keys: list[Cell] = [item_cells.cells.get(column) for column, _ in _KEY_COLUMNS]
+    for location in item_cells.list_locations():
+        arrivals = list(chain.from_iterable(location.arrivals[:2]))
+        if len(location.arrivals) > 2:
+            reporter.report_once("an item has more than two arrivals; the first two are used", line)
+        yield line, [*keys, location.find_available_quantity(), location.name, *arrivals, *[None] * (4 - len(arrivals))]

@@ -1,4 +1,4 @@
-"""Streaming reader of records in XML feeds; document types and entities, a means of attacks, are refused."""
+"""Streaming reader of records in XML feeds. Document types and entities are rejected, because attacks use them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,106 +10,108 @@ from ..errors import BadData
 
 Record = tuple[int, dict[str, Any]]
 
-_READ = 64 * 1024
-_LOOK = 4 * MIB
-_DEPTH = 64
-_MOST_PARTS = 50_000
-"""Elements and attributes of one record."""
-_MOST_NAMES = 20_000
-"""Names of elements and attributes in one feed; the parser keeps each for as long as it works."""
-_LONGEST_TAG = MIB
-"""Bytes of one tag or comment, which the parser holds whole."""
-_USUAL = frozenset({"item", "entry", "product", "offer", "record", "row"})
-_GOOGLE = "http://base.google.com/ns/1.0"
+_READ_BYTES = 64 * 1024
+_SAMPLE_BYTES = 4 * MIB
+_MAX_DEPTH = 64
+_MAX_RECORD_NODES = 50_000
+"""Maximum number of elements and attributes of one record."""
+_MAX_NAMES = 20_000
+"""Maximum number of different names of elements and attributes in one feed, all of which the parser stores."""
+_MAX_TAG_BYTES = MIB
+"""Maximum size of one tag or comment, which the parser buffers as a whole."""
+_USUAL_NAMES = frozenset({"item", "entry", "product", "offer", "record", "row"})
+_GOOGLE_NAMESPACE = "http://base.google.com/ns/1.0"
 
 
-def records(path: Path, records_path: str | None, limits: Limits) -> Iterator[Record]:
-    """Yield the records, numbered from 1: elements named by the last part of `records_path`, else item, entry, product.
+def iterate_xml_records(path: Path, records_path: str | None, limits: Limits) -> Iterator[Record]:
+    """Yield the records of an XML file with their numbers, from 1. Raises BadData.
 
-    An element's children become keys by their local name; a repeated child becomes a list, attributes become `@name`.
-    In Google Merchant feeds a child with the `g:` prefix takes precedence over one of the same name without. Raises
-    BadData.
+    The records are the elements whose name is the last part of `records_path`; without it, elements with a usual name,
+    such as `item` or `product`. Child elements become keys by their local name, repeated children become a list, and
+    attributes become keys of the form `@name`. In Google Merchant feeds, `g:title` has priority over `title`.
     """
-    name = records_path.rsplit(".", 1)[-1] if records_path else _record_name(path)
-    builder = _Builder(name, limits.record_bytes)
+    name = records_path.rsplit(".", 1)[-1] if records_path else _detect_record_name(path)
+    builder = _RecordBuilder(name, limits.record_bytes)
     number = 0
-    for _ in _parsed(path, builder.parser):
-        for record in builder.done:
+    for _ in _parse_file(path, builder.parser):
+        for record in builder.finished_records:
             number += 1
             yield number, record
-        builder.done.clear()
+        builder.finished_records.clear()
 
 
-def _parser() -> expat.XMLParserType:
+def _create_parser() -> expat.XMLParserType:
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = _refuse
-    parser.EntityDeclHandler = _refuse
+    parser.StartDoctypeDeclHandler = _reject_declaration
+    parser.EntityDeclHandler = _reject_declaration
     return parser
 
 
-def _refuse(*_: object) -> None:
-    raise BadData("the XML declares a document type or entities, which are not read; send it without")
+def _reject_declaration(*_: object) -> None:
+    raise BadData(
+        "the XML contains a DOCTYPE or entity declaration, which is not supported; send it without the declaration"
+    )
 
 
-def _parsed(path: Path, parser: expat.XMLParserType) -> Iterator[int]:
-    """Feed the file to the parser in pieces and yield the bytes read so far after each. Raises BadData."""
+def _parse_file(path: Path, parser: expat.XMLParserType) -> Iterator[int]:
+    """Pass the file to the parser in chunks; after each, yield the number of bytes read so far. Raises BadData."""
     size = 0
     with path.open("rb") as file:
         while True:
-            data = file.read(_READ)
+            data = file.read(_READ_BYTES)
             size += len(data)
-            _parse(parser, data)
-            if size - parser.CurrentByteIndex > _LONGEST_TAG:
-                raise BadData(f"one tag or comment of the XML is larger than {_LONGEST_TAG // MIB} MiB")
-            if len(parser.intern) > _MOST_NAMES:
+            _parse_chunk(parser, data)
+            if size - parser.CurrentByteIndex > _MAX_TAG_BYTES:
+                raise BadData(f"one tag or comment of the XML is larger than {_MAX_TAG_BYTES // MIB} MiB")
+            if len(parser.intern) > _MAX_NAMES:
                 raise BadData(
-                    f"the XML has more than {_MOST_NAMES:,} names of elements and attributes: this is no feed"
+                    f"the XML has more than {_MAX_NAMES:,} different element and attribute names; the file is not a feed"
                 )
             yield size
             if not data:
                 return
 
 
-def _parse(parser: expat.XMLParserType, data: bytes) -> None:
+def _parse_chunk(parser: expat.XMLParserType, data: bytes) -> None:
     try:
         parser.Parse(data, not data)
     except expat.ExpatError as error:
-        raise BadData(f"this is not valid XML: {expat.ErrorString(error.code)} at line {error.lineno}") from None
+        raise BadData(f"the text is not valid XML: {expat.ErrorString(error.code)} at line {error.lineno}") from None
     except (LookupError, ValueError):
-        raise BadData("the XML is in an encoding that is not read; send it as UTF-8") from None
+        raise BadData("the encoding of the XML is not supported; send it as UTF-8") from None
 
 
-def _record_name(path: Path) -> str:
-    """Return the name of the repeated element: a usual one, else the first that repeats under the same parents."""
+def _detect_record_name(path: Path) -> str:
+    """Return the name of the elements that are records: a usual name, else the first name that repeats at one path."""
     detector = _RecordDetector()
-    for size in _parsed(path, detector.parser):
-        if detector.name is not None or size >= _LOOK:
+    for size in _parse_file(path, detector.parser):
+        if detector.name is not None or size >= _SAMPLE_BYTES:
             break
     if detector.name is None:
-        raise BadData("the XML holds no repeated element to be read as records; name it in config.records_path")
+        raise BadData("the XML has no repeated element; set config.records_path to the name of the record element")
     return detector.name
 
 
 class _RecordDetector:
-    """Parser handlers that find the name of the record element."""
+    """Parser handlers that detect the name of the elements that are records."""
 
     def __init__(self) -> None:
         self.name: str | None = None
-        self.parser = _parser()
+        self.parser = _create_parser()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self._open: list[str] = []
         self._parents: set[tuple[str, ...]] = set()
 
     def _start(self, tag: str, _: dict[str, str]) -> None:
-        if len(self._open) >= _DEPTH:
+        if len(self._open) >= _MAX_DEPTH:
             raise BadData("the XML is nested too deeply")
         local = tag.rsplit(" ", 1)[-1]
-        if self._open and len(self._parents) < _MOST_NAMES:
+        if self._open and len(self._parents) < _MAX_NAMES:
             self._parents.add(tuple(self._open))
         self._open.append(local)
-        usual = len(self._open) > 1 and local.lower() in _USUAL
+        usual = len(self._open) > 1 and local.lower() in _USUAL_NAMES
         if self.name is None and (usual or tuple(self._open) in self._parents):
             self.name = local
 
@@ -117,46 +119,46 @@ class _RecordDetector:
         self._open.pop()
 
 
-class _Builder:
-    """Parser handlers that build the records of one element name.
+class _RecordBuilder:
+    """Parser handlers that build a record from each element called `name`.
 
-    `limit` bounds the characters of one record, in text and attributes.
+    `max_chars` is the maximum number of characters of one record, in text and attributes.
     """
 
-    def __init__(self, name: str, limit: int) -> None:
-        self.done: list[dict[str, Any]] = []
-        self.parser = _parser()
+    def __init__(self, name: str, max_chars: int) -> None:
+        self.finished_records: list[dict[str, Any]] = []
+        self.parser = _create_parser()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
         self._name = name
-        self._limit = limit
+        self._max_chars = max_chars
         self._size = 0
         self._count = 0
-        self._nodes: list[_Node] = []
+        self._nodes: list[_OpenElement] = []
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         namespace, _, local = tag.rpartition(" ")
         if not self._nodes and local != self._name:
             return
-        if len(self._nodes) >= _DEPTH:
+        if len(self._nodes) >= _MAX_DEPTH:
             raise BadData("the XML is nested too deeply")
         self._count += 1 + len(attributes)
-        if self._count > _MOST_PARTS:
-            raise BadData(f"one record of the XML has more than {_MOST_PARTS:,} elements and attributes")
+        if self._count > _MAX_RECORD_NODES:
+            raise BadData(f"one record of the XML has more than {_MAX_RECORD_NODES:,} elements and attributes")
         fields: dict[str, Any] = {f"@{name.rsplit(' ', 1)[-1]}": value for name, value in attributes.items()}
-        self._grow(sum(map(len, attributes.values())))
-        self._nodes.append(_Node(local, namespace == _GOOGLE, fields))
+        self._add_characters(sum(map(len, attributes.values())))
+        self._nodes.append(_OpenElement(local, namespace == _GOOGLE_NAMESPACE, fields))
 
-    def _grow(self, characters: int) -> None:
+    def _add_characters(self, characters: int) -> None:
         self._size += characters
-        if self._size > self._limit:
-            raise BadData(f"one record of the XML is larger than {self._limit // MIB} MiB")
+        if self._size > self._max_chars:
+            raise BadData(f"one record of the XML is larger than {self._max_chars // MIB} MiB")
 
     def _characters(self, text: str) -> None:
         if not self._nodes:
             return
-        self._grow(len(text))
+        self._add_characters(len(text))
         self._nodes[-1].text.append(text)
 
     def _end(self, _: str) -> None:
@@ -164,30 +166,33 @@ class _Builder:
             return
         node = self._nodes.pop()
         if self._nodes:
-            self._nodes[-1].add(node)
+            self._nodes[-1].add_child(node)
             return
         self._size = self._count = 0
         if node.fields:
-            self.done.append(node.fields)
+            self.finished_records.append(node.fields)
 
 
-class _Node:
-    """Open element: its local name, its fields so far and its text."""
+class _OpenElement:
+    """Element whose end tag has not been read yet, with its local name, and its fields and text so far.
 
-    def __init__(self, name: str, google: bool, fields: dict[str, Any]) -> None:
+    `is_google` states whether the element is in Google's namespace.
+    """
+
+    def __init__(self, name: str, is_google: bool, fields: dict[str, Any]) -> None:
         self.name = name
-        self.google = google
+        self.is_google = is_google
         self.fields = fields
         self.text: list[str] = []
         self._prefixed: set[str] = set()
 
-    def add(self, child: "_Node") -> None:
-        """Add a closed child element as a field."""
-        value = child.value()
-        if child.google and child.name not in self._prefixed:
+    def add_child(self, child: "_OpenElement") -> None:
+        """Add a child element, whose end tag has been read, as a field."""
+        value = child.build_value()
+        if child.is_google and child.name not in self._prefixed:
             self._prefixed.add(child.name)
             self.fields[child.name] = value
-        elif child.name in self._prefixed and not child.google:
+        elif child.name in self._prefixed and not child.is_google:
             return
         elif child.name in self.fields:
             previous = self.fields[child.name]
@@ -199,8 +204,8 @@ class _Node:
         else:
             self.fields[child.name] = value
 
-    def value(self) -> Any:
-        """Return the text, or the fields as an object with the element's own text under `#text`."""
+    def build_value(self) -> Any:
+        """Return the element's text or, if the element has fields, a dict of the fields with the text under `#text`."""
         text = "".join(self.text).strip()
         if not self.fields:
             return text

@@ -1,1 +1,1 @@
-"""Connector for a shop's Admin API (GraphQL): data that its public list omits, and stock by location."""
+"""Connector for the Admin API (GraphQL) of a Shopify shop, which provides costs, weights and stock by location."""

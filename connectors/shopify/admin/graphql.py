@@ -1,4 +1,4 @@
-"""Client of a shop's GraphQL Admin API: authenticated, aware of the cost limit and of errors with status 200."""
+"""Client of the GraphQL Admin API of a Shopify shop, which waits if the shop limits the rate of queries."""
 
 import json
 from collections.abc import Mapping
@@ -6,146 +6,152 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from connectors.sdk.answers import body_of, check, media_type
 from connectors.sdk.context import Context
 from connectors.sdk.errors import BadData, Refused, RetryLater, Unreachable
-from connectors.sdk.readers.json_stream import decoded_page
+from connectors.sdk.readers.json_stream import decode_page
+from connectors.sdk.responses import parse_media_type, raise_for_status, read_body
 
 VERSION = "2026-01"
-_TRIES = 6
-_ANSWER = 1024 * 1024
-_CLOSED = {402: "is frozen for want of payment", 423: "is locked"}
-_DENIED = frozenset({"ACCESS_DENIED", "UNAUTHORIZED", "FORBIDDEN"})
-_LONGEST = 200
+_MAX_ATTEMPTS = 6
+_MAX_RESPONSE_BYTES = 1024 * 1024
+_CLOSED_STATUSES = {402: "is frozen because of unpaid fees", 423: "is locked"}
+_DENIED_CODES = frozenset({"ACCESS_DENIED", "UNAUTHORIZED", "FORBIDDEN"})
+_MAX_MESSAGE_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Throttled:
-    """Seconds until the shop accepts the request again."""
+class ThrottleDelay:
+    """Wait that the shop requires before the next query, in seconds."""
 
     seconds: float
 
 
-def base_url(ctx: Context) -> str:
-    """Return the shop's address: config.url if set, else that of the shop in the credentials."""
+def find_shop_url(ctx: Context) -> str:
+    """Return the URL of the shop: the setting `url` or, without it, the URL of the shop in the credentials."""
     url = ctx.config.get("url") or f"https://{(ctx.credentials or {}).get('shop', '')}"
     return str(url).rstrip("/")
 
 
-def version_of(ctx: Context) -> str:
-    """Return the version of the API for the source."""
+def find_api_version(ctx: Context) -> str:
+    """Return the version of the Admin API from the source's settings, or the default version."""
     return str(ctx.config.get("api_version", VERSION))
 
 
-async def ask(
-    ctx: Context, query: str, variables: Mapping[str, Any] | None = None, *, patient: bool = True
+async def run_query(
+    ctx: Context, query: str, variables: Mapping[str, Any] | None = None, *, can_wait: bool = True
 ) -> dict[str, Any]:
-    """Return the `data` of a response. Raises ConnectorError.
+    """Run a GraphQL query and return the `data` of the response. Raises ConnectorError.
 
-    If the shop throttles by its cost limit (an error with status 200, or 429), the call waits until the query's cost is
-    restored. Above limits.patience_seconds, or if not `patient`, RetryLater is raised.
+    If the shop refuses the query because of the cost limit, the query is repeated after a wait. RetryLater is raised
+    instead if the wait would exceed limits.max_wait_seconds, or if `can_wait` is false.
     """
     body = json.dumps({"query": query, "variables": variables or {}}).encode()
-    for retries in range(_TRIES - 1, -1, -1):
-        answer = await _asked(ctx, body)
-        if not isinstance(answer, Throttled):
+    for retries in range(_MAX_ATTEMPTS - 1, -1, -1):
+        answer = await _send_request(ctx, body)
+        if not isinstance(answer, ThrottleDelay):
             return answer
-        if not patient or not retries or answer.seconds > ctx.limits.patience_seconds:
+        if not can_wait or not retries or answer.seconds > ctx.limits.max_wait_seconds:
             until = ctx.now() + timedelta(seconds=answer.seconds)
             raise RetryLater("The shop limits the rate of requests.", until=until)
         await ctx.sleep(answer.seconds)
-    raise AssertionError("the last try returns or raises")
+    raise AssertionError("internal error: the last attempt neither returned nor raised")
 
 
-async def _asked(ctx: Context, body: bytes) -> dict[str, Any] | Throttled:
+async def _send_request(ctx: Context, body: bytes) -> dict[str, Any] | ThrottleDelay:
     token = str((ctx.credentials or {}).get("access_token", ""))
     headers = {"Content-Type": "application/json", "Accept": "application/json", "X-Shopify-Access-Token": token}
-    url = f"{base_url(ctx)}/admin/api/{version_of(ctx)}/graphql.json"
+    url = f"{find_shop_url(ctx)}/admin/api/{find_api_version(ctx)}/graphql.json"
     async with ctx.http.post(url, body=body, headers=headers) as response:
-        if response.status in _CLOSED:
-            raise Refused(f"The shop {_CLOSED[response.status]} (HTTP {response.status}).")
+        if response.status in _CLOSED_STATUSES:
+            raise Refused(f"The shop {_CLOSED_STATUSES[response.status]} (HTTP {response.status}).")
         if 300 <= response.status < 400:
-            raise Unreachable("The shop answers from another address; name its own in the credentials (shop).")
+            raise Unreachable(
+                "The shop redirects to another domain; set its myshopify.com domain in the credentials (shop)."
+            )
         try:
-            check(response, ctx)
+            raise_for_status(response, ctx)
         except RetryLater as error:
             if error.until is None and response.status == 429:
-                return Throttled(_waiting(await _document(ctx, response)) or 2.0)
+                return ThrottleDelay(_compute_delay(await _parse_response(ctx, response)) or 2.0)
             raise
-        if "html" in media_type(response):
-            raise Refused("The shop answers with a web page instead of JSON.")
-        return _data(await _document(ctx, response))
+        if "html" in parse_media_type(response):
+            raise Refused("The shop returned a web page instead of JSON.")
+        return _extract_data(await _parse_response(ctx, response))
 
 
-async def _document(ctx: Context, response: Any) -> Any:
-    """Parse a GraphQL response, which is small: large data comes as a file."""
-    body = await body_of(response, min(_ANSWER, ctx.limits.page_bytes))
+async def _parse_response(ctx: Context, response: Any) -> Any:
+    """Decode the JSON of a GraphQL response of at most 1 MiB; return an empty dict for an error status without JSON."""
+    body = await read_body(response, min(_MAX_RESPONSE_BYTES, ctx.limits.page_bytes))
     try:
-        return await decoded_page(body)
+        return await decode_page(body)
     except BadData:
         if response.status != 200:
             return {}
         raise
 
 
-def _data(document: Any) -> dict[str, Any] | Throttled:
+def _extract_data(document: Any) -> dict[str, Any] | ThrottleDelay:
     if not isinstance(document, dict):
         raise BadData("The shop's response is not a GraphQL response.")
     errors = document.get("errors")
     if errors:
-        wait = _waiting(document)
+        wait = _compute_delay(document)
         if wait is not None:
-            return Throttled(wait)
-        raise _error(errors)
+            return ThrottleDelay(wait)
+        raise _build_error(errors)
     data = document.get("data")
     if not isinstance(data, dict):
-        raise BadData("The shop's answer holds no data.")
+        raise BadData("The shop's response contains no data.")
     return data
 
 
-def _error(errors: Any) -> Exception:
-    """Return the error for a response's errors: Refused for access, Unreachable for others, with the shop's messages."""
-    listed = errors if isinstance(errors, list) else [errors]
-    codes = {_code(error) for error in listed}
-    message = "; ".join(_message(error) for error in listed[:3])[:_LONGEST]
-    if codes & _DENIED:
-        return Refused(f"The access token may not read this: {message}", credentials=True)
-    return Unreachable(f"The shop refuses the query: {message}")
+def _build_error(errors: Any) -> Exception:
+    """Return the error to raise for the GraphQL errors of a response: Refused for missing access, else Unreachable."""
+    all_errors = errors if isinstance(errors, list) else [errors]
+    codes = {_find_error_code(error) for error in all_errors}
+    message = "; ".join(_find_error_message(error) for error in all_errors[:3])[:_MAX_MESSAGE_CHARS]
+    if codes & _DENIED_CODES:
+        return Refused(f"The access token lacks permission: {message}", is_credentials_error=True)
+    return Unreachable(f"The shop rejected the query: {message}")
 
 
-def _code(error: Any) -> str:
+def _find_error_code(error: Any) -> str:
     extensions = error.get("extensions") if isinstance(error, dict) else None
     return str(extensions.get("code", "")).upper() if isinstance(extensions, dict) else ""
 
 
-def _message(error: Any) -> str:
+def _find_error_message(error: Any) -> str:
     return str(error.get("message", "") if isinstance(error, dict) else error)
 
 
-def _waiting(document: Any) -> float | None:
-    """Return the seconds until a throttled query may be repeated, by its cost and the restore rate, or None."""
+def _compute_delay(document: Any) -> float | None:
+    """Return the seconds until a throttled query may be repeated, by its cost; None if the query was not throttled."""
     if not isinstance(document, dict):
         return None
     errors = document.get("errors")
-    listed = errors if isinstance(errors, list) else [errors]
-    if not any(_code(error) == "THROTTLED" or _message(error).lower() == "throttled" for error in listed if error):
+    all_errors = errors if isinstance(errors, list) else [errors]
+    if not any(
+        _find_error_code(error) == "THROTTLED" or _find_error_message(error).lower() == "throttled"
+        for error in all_errors
+        if error
+    ):
         return None
-    cost = _of(_of(document, "extensions"), "cost")
-    status = _of(cost, "throttleStatus")
-    numbers = [_number(cost.get("requestedQueryCost")), _number(status.get("currentlyAvailable"))]
-    rate = _number(status.get("restoreRate"))
+    cost = _get_object(_get_object(document, "extensions"), "cost")
+    status = _get_object(cost, "throttleStatus")
+    numbers = [_parse_number(cost.get("requestedQueryCost")), _parse_number(status.get("currentlyAvailable"))]
+    rate = _parse_number(status.get("restoreRate"))
     if rate is None or rate <= 0 or None in numbers:
         return 2.0
     requested, available = (float(number or 0) for number in numbers)
     return min(max((requested - available) / rate, 0.5), 3_600.0)
 
 
-def _of(holder: Any, name: str) -> dict[str, Any]:
+def _get_object(holder: Any, name: str) -> dict[str, Any]:
     found = holder.get(name) if isinstance(holder, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def _number(value: Any) -> float | None:
+def _parse_number(value: Any) -> float | None:
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Queries to a shop's Admin API, for versions from 2026-01."""
+"""GraphQL queries for the Admin API of a Shopify shop, in its versions from 2026-01."""
 
 CATALOGUE = """{
   products(query: "status:active") {
@@ -18,7 +18,7 @@ CATALOGUE = """{
     } }
   }
 }"""
-"""Active products with their pictures and variants: three connections, two levels deep, as a bulk query may have."""
+"""Bulk query for active products with images and variants. Shopify permits five connections and two nesting levels."""
 
 STOCK = """{
   inventoryItems {
@@ -50,7 +50,7 @@ LEVELS = """query ($id: ID!, $after: String) {
     }
   }
 }"""
-"""One variant's stock, a hundred locations at a time."""
+"""Query for the stock of one variant at up to 100 locations."""
 
 RUN = """mutation ($query: String!) {
   bulkOperationRunQuery(query: $query, groupObjects: false) {
@@ -65,7 +65,7 @@ RECENT = """{
     nodes { id status type query createdAt completedAt }
   }
 }"""
-"""The shop's currency, and its latest bulk operations, so that a run can reuse an operation of an earlier one."""
+"""Query for the shop's currency and its latest bulk operations, one of which may be reused."""
 
 STATE = """query ($id: ID!) {
   bulkOperation(id: $id) { id status errorCode objectCount url partialDataUrl }

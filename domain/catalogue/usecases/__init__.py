@@ -1,1 +1,1 @@
-"""Use cases of the catalogue: reading (`service`), and writing with merged products (`writing`)."""
+"""Use cases of the catalogue: reading (`service`), and writing with merged products (`writer`)."""

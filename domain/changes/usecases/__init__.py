@@ -1,10 +1,7 @@
-"""Serving the event logs to their readers, and following them as they grow.
+"""Reading of event logs, and subscriptions to them.
 
-`reading`: bounds of logs, and bounded reads with the reader's licences
-
-`tailing`: `LogTailer.run()` reads new events once for all followers: long polls, streams, webhooks
-
-`network`: `NetworkRelay.run()` copies publishers' events into the network logs
-
+`log_reader`: bounds of logs, and reading with limits and with the reader's licences
+`log_tailer`: `LogTailer.run()` reads new events once for all subscribers: long polls, streams, webhooks
+`network`: `NetworkRelay.run()` copies events of published catalogues into the network logs
 `service`: the change feed: pages, newest events, long polls
 """

@@ -15,200 +15,211 @@ from domain.changes.model import (
     FeedBatch,
     FeedPosition,
     LogBounds,
-    View,
-    network_of,
+    LogView,
+    get_network_tenant,
 )
-from domain.changes.ports import EventReader, Recent
-from domain.changes.usecases.tailing import LogTailer
-from domain.events.model import LoggedEvent, LogPosition, within
+from domain.changes.ports import EventReader, RecentEvents
+from domain.changes.usecases.log_tailer import LogTailer
+from domain.events.model import LoggedEvent, LogPosition, limit_events
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.errors import CursorExpired, Unavailable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
-PATIENCE = 1.0
-"""Seconds for which a patient request continues to scan events that do not match."""
-LOOKED = 50_000
-"""Number of newest events that are searched for products, because a log has no index of them (ADR 55)."""
-COUNTED = 20_000
-"""Number of newest events that are counted by type."""
-HISTORY = 500
-"""Maximum number of events in a history."""
+SCAN_SECONDS = 1.0
+"""Seconds for which the search for the events of a page continues with `search_longer`, if few events match."""
+MAX_SEARCHED_EVENTS = 50_000
+"""Maximum number of newest events that are searched for events about products; a log has no index of products (ADR 55)."""
+MAX_COUNTED_EVENTS = 20_000
+"""Maximum number of newest events that are counted by type."""
+MAX_HISTORY_EVENTS = 500
+"""Maximum number of events in the history of products."""
 Idle = Callable[[], AbstractContextManager[None]]
 """Context manager that is entered while a request only waits."""
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """Events of some products, oldest first. `whole`: the log holds no others."""
+class ProductHistory:
+    """Events of some products, oldest first. `is_complete`: the log has no older events of them."""
 
     events: Sequence[LoggedEvent]
-    whole: bool
+    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)
 class EventCounts:
-    """Number of events of each type; a lower bound unless `whole`."""
+    """Number of events of each type; if not `is_complete`, there may be more."""
 
     by_type: Mapping[str, int]
-    whole: bool
+    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends:
-    """Bounds of the logs that a tenant can read. The network's are None while it is unreachable."""
+class _LogEnds:
+    """Bounds of the logs that a tenant can read; `network` is None while the network log (events of published catalogues) is unreachable."""
 
     own: LogBounds
     network: LogBounds | None
-    licensed: bool
+    may_read_network: bool
 
     @property
     def start(self) -> FeedPosition:
-        """The position before the oldest events that are kept."""
+        """The position before the oldest events in the logs."""
         return FeedPosition(self.own.start, self.network.start if self.network else BEGINNING)
 
 
 class ChangesService:
-    """The change feed, and the start of streams. Positions are those of the logs; the edge encodes them as cursors."""
+    """Use cases of the change feed, and the start of streams. Other layers encode positions as cursors."""
 
     def __init__(self, events: EventReader, tailer: LogTailer) -> None:
         self._events, self.tailer = events, tailer
-        self._log, self._high_watermarks = tailer.log, tailer.high_watermarks
+        self._log, self._high_watermarks = tailer.log_reader, tailer.bounds_cache
 
-    async def start(self, tenant: Tenant, after: FeedPosition | None) -> FeedPosition:
-        """Return the position to read from: the given one, or that before the oldest events. Raises CursorExpired."""
-        if after is not None and self._at_known_end(tenant, after):
+    async def find_start(self, tenant: Tenant, after: FeedPosition | None) -> FeedPosition:
+        """Return the position from which to read: `after` or, if None, before the oldest events. Raises CursorExpired."""
+        if after is not None and self._is_at_known_end(tenant, after):
             return after
-        ends = await self._ends(tenant)
-        return ends.start if after is None else await self._resolve(tenant, after, ends)
+        ends = await self._query_ends(tenant)
+        return ends.start if after is None else await self._with_current_epochs(tenant, after, ends)
 
-    async def resume(self, tenant: Tenant, after: FeedPosition) -> FeedPosition:
-        """Return the position to resume from, after checking that the log still holds the event at it.
+    async def check_resume_position(self, tenant: Tenant, after: FeedPosition) -> FeedPosition:
+        """Check that the logs still have all events after `after`; return the position in the current epochs of the logs.
 
-        A page finds that out by itself. A stream must be refused before it begins, or its client would reconnect with
-        the same cursor. Raises CursorExpired.
+        A stream must be refused before it starts, or its client would reconnect with the same cursor. `read_page` performs
+        this check itself. Raises CursorExpired.
         """
-        ends = await self._ends(tenant)
-        position = await self._resolve(tenant, after, ends)
-        await self._log.read_batch(View.own(tenant), position.own, ends.own.end, 1)
-        if ends.network and ends.licensed:
-            await self._log.read_batch(View.network(tenant), position.network, ends.network.end, 1)
+        ends = await self._query_ends(tenant)
+        position = await self._with_current_epochs(tenant, after, ends)
+        await self._log.read_batch(LogView.own(tenant), position.own, ends.own.end, 1)
+        if ends.network and ends.may_read_network:
+            await self._log.read_batch(LogView.network(tenant), position.network, ends.network.end, 1)
         return position
 
-    async def _resolve(self, tenant: Tenant, after: FeedPosition, ends: _Ends) -> FeedPosition:
-        """Return the position with the logs' epochs. Raises CursorExpired if a log lost what follows it."""
-        await self._refuse_lost(tenant, after.own, ends.own)
-        after = replace(after, own=ends.own.named(after.own))
+    async def _with_current_epochs(self, tenant: Tenant, after: FeedPosition, ends: _LogEnds) -> FeedPosition:
+        """Return the position in the current epochs of the tenant's log and the network log.
+
+        Raises CursorExpired if a log no longer has all events after the position.
+        """
+        await self._refuse_lost_events(tenant, after.own, ends.own)
+        after = replace(after, own=ends.own.with_epoch(after.own))
         if ends.network is None:
             return after
-        if not ends.licensed:  # a reader who sees nothing of it has missed nothing
+        if not ends.may_read_network:  # a reader without access to it has missed nothing
             return replace(after, network=ends.network.end)
-        await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
-        return replace(after, network=ends.network.named(after.network))
+        await self._refuse_lost_events(get_network_tenant(tenant.livemode), after.network, ends.network)
+        return replace(after, network=ends.network.with_epoch(after.network))
 
-    async def _refuse_lost(self, log: Tenant, after: LogPosition, bounds: LogBounds) -> None:
-        if bounds.holds(after):
+    async def _refuse_lost_events(self, log: Tenant, after: LogPosition, bounds: LogBounds) -> None:
+        if bounds.can_continue_after(after):
             return
-        confirmed = await self._high_watermarks.confirmed(log)
-        if confirmed.beyond(after):
+        confirmed = await self._high_watermarks.query_confirmed(log)
+        if confirmed.is_beyond_end(after):
             await self._events.begin_epoch(log, after)
-        if not confirmed.holds(after):
+        if not confirmed.can_continue_after(after):
             raise CursorExpired
 
-    async def now(self, tenant: Tenant) -> FeedPosition:
-        """Return both logs' ends; later commits come after them."""
-        ends = await self._ends(tenant)
+    async def find_end(self, tenant: Tenant) -> FeedPosition:
+        """Return the ends of both logs; events that are committed later come after this position."""
+        ends = await self._query_ends(tenant)
         return FeedPosition(ends.own.end, ends.network.end if ends.network else BEGINNING)
 
-    async def _ends(self, tenant: Tenant) -> _Ends:
-        """Return the bounds of the tenant's own log, no older than this call, and of the network log if it matters."""
-        network = network_of(tenant.livemode)
-        own = await self._high_watermarks.fresh(tenant)
-        licensed = bool(await self._log.licensed([tenant]))
+    async def _query_ends(self, tenant: Tenant) -> _LogEnds:
+        """Return the bounds of the logs that the tenant can read.
+
+        The bounds of the tenant's own log are queried now. The bounds of the network log are queried now only if the tenant has a
+        licence.
+        """
+        network = get_network_tenant(tenant.livemode)
+        own = await self._high_watermarks.query_fresh(tenant)
+        licensed = bool(await self._log.filter_licensed([tenant]))
         if licensed:
             with contextlib.suppress(Unavailable):
-                return _Ends(own, await self._high_watermarks.fresh(network), licensed=True)
-        return _Ends(own, await self._high_watermarks.lately(network), licensed=licensed)
+                return _LogEnds(own, await self._high_watermarks.query_fresh(network), may_read_network=True)
+        return _LogEnds(own, await self._high_watermarks.get_recent(network), may_read_network=licensed)
 
-    def _at_known_end(self, tenant: Tenant, after: FeedPosition) -> bool:
-        """Return whether no known event of the own log follows the position.
+    def _is_at_known_end(self, tenant: Tenant, after: FeedPosition) -> bool:
+        """Return whether the position is the end of the tenant's own log, according to the cached bounds.
 
-        Following discovers events of the network log.
+        The network log is not checked, because a subscription delivers new events of both logs.
         """
-        own = self._high_watermarks.known(tenant)
+        own = self._high_watermarks.get_cached(tenant)
         return own is not None and after.own == own.end
 
-    def _proved_end(self, tenant: Tenant, position: FeedPosition, since: float) -> bool:
-        """Return whether the own log was queried since then and ends at the position.
+    def _is_confirmed_end(self, tenant: Tenant, position: FeedPosition, queried_after: float) -> bool:
+        """Return whether a query at or after `queried_after` has found that the tenant's own log ends at the position.
 
-        Otherwise an empty page may be due to an error.
+        `queried_after` is in seconds of the event loop's clock.
         """
-        known = self._high_watermarks.known(tenant)
-        asked = self._high_watermarks.looked(tenant) >= since
-        return asked and known is not None and known.last <= position.own.position
+        bounds = self._high_watermarks.get_cached(tenant)
+        is_fresh = self._high_watermarks.get_query_time(tenant) >= queried_after
+        return is_fresh and bounds is not None and bounds.last <= position.own.position
 
-    async def page(
-        self, tenant: Tenant, after: FeedPosition | None, limit: int, wanted: EventFilter, *, patient: bool = False
+    async def read_page(
+        self,
+        tenant: Tenant,
+        after: FeedPosition | None,
+        limit: int,
+        wanted: EventFilter,
+        *,
+        search_longer: bool = False,
     ) -> ChangePage:
-        """Return the events after the position, or from the oldest on, including the caller's own writes.
+        """Return a page of the events after the position (None: from the oldest on), up to the ends of the logs now.
 
-        A page may be short before the end if few events match; `patient` makes it continue for PATIENCE. Raises
-        CursorExpired.
+        A page may have fewer than `limit` events before the end of the logs if few events match; with `search_longer`, the search
+        continues for SCAN_SECONDS. Raises CursorExpired.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + (PATIENCE if patient else 0)
-        ends = await self._ends(tenant)
+        until = loop.time() + (SCAN_SECONDS if search_longer else 0)
+        ends = await self._query_ends(tenant)
         after = after or ends.start
-        page = ChangePage(await self._resolve(tenant, after, ends))
+        page = ChangePage(await self._with_current_epochs(tenant, after, ends))
         while True:
-            if ends.network and ends.licensed:
+            if ends.network and ends.may_read_network:
                 end = FeedPosition(ends.own.end, ends.network.end)
-                page.add(await self._read_both(tenant, page.position, end, limit - page.count, wanted))
+                page.add_batch(await self._read_both_logs(tenant, page.position, end, limit - page.count, wanted))
             else:
-                await self._add_own(page, tenant, ends.own.end, limit - page.count, wanted)
-            if page.caught_up or page.count >= limit or page.full or loop.time() >= until:
+                await self._add_own_events(page, tenant, ends.own.end, limit - page.count, wanted)
+            if page.caught_up or page.count >= limit or page.is_full or loop.time() >= until:
                 break
         await self._refuse_deleted(tenant, after.own)
-        if ends.licensed:
-            await self._refuse_deleted(network_of(tenant.livemode), after.network)
+        if ends.may_read_network:
+            await self._refuse_deleted(get_network_tenant(tenant.livemode), after.network)
         return page
 
     async def _refuse_deleted(self, log: Tenant, after: LogPosition) -> None:
-        """Raise CursorExpired if events after the position were deleted while they were read.
-
-        A position with a time needs no check: reading after a known event proves that it was still there.
-        """
-        if after.time is None and (await self._high_watermarks.fresh(log)).low > after.position:
+        """Raise CursorExpired if events after the position were deleted while events were read."""
+        # a position has a time only if the event before it was read, so later events existed as well
+        if after.time is None and (await self._high_watermarks.query_fresh(log)).low > after.position:
             raise CursorExpired
 
-    async def _add_own(
+    async def _add_own_events(
         self, page: ChangePage, tenant: Tenant, end: LogPosition, limit: int, wanted: EventFilter
     ) -> None:
-        events_found = await self._events.splice(tenant, page.position.own, end, limit, wanted)
+        events_found = await self._events.read_joined(tenant, page.position.own, end, limit, wanted)
         page.count += events_found.count
         page.position, page.caught_up = replace(page.position, own=events_found.position), events_found.caught_up
         if events_found.count:
             page.bodies.append(events_found.body)
 
-    async def _read_both(
+    async def _read_both_logs(
         self, tenant: Tenant, after: FeedPosition, end: FeedPosition, limit: int, wanted: EventFilter
     ) -> FeedBatch:
-        """Return a page of the tenant's own log merged by time with one of the network log."""
-        own, network = View.own(tenant), View.network(tenant)
+        """Return a page of events of the tenant's own log and of the network log, merged by time."""
+        own, network = LogView.own(tenant), LogView.network(tenant)
         ours = await self._log.read_batch(own, after.own, end.own, limit, wanted)
         theirs = await self._log.read_batch(network, after.network, end.network, limit, wanted)
-        merged = merge(ours.events, theirs.events, key=_time)
-        events = within(list(merged), limit, CHANGES_BYTES)
+        merged = merge(ours.events, theirs.events, key=_get_timestamp)
+        events = limit_events(list(merged), limit, CHANGES_BYTES)
         position = after
         for event in events:
-            position = position.behind(event)
-        counts = sum(event.of_network for event in events)
-        if len(events) - counts == len(ours.events):
+            position = position.after(event)
+        network_count = sum(event.is_from_network for event in events)
+        if len(events) - network_count == len(ours.events):
             position = replace(position, own=ours.position)
-        if counts == len(theirs.events):
+        if network_count == len(theirs.events):
             position = replace(position, network=theirs.position)
-        whole = len(events) == len(ours.events) + len(theirs.events)
-        return FeedBatch(events, position, caught_up=whole and ours.caught_up and theirs.caught_up)
+        has_all = len(events) == len(ours.events) + len(theirs.events)
+        return FeedBatch(events, position, caught_up=has_all and ours.caught_up and theirs.caught_up)
 
     async def long_poll(
         self,
@@ -219,91 +230,101 @@ class ChangesService:
         seconds: float,
         idle: Idle = nullcontext,
     ) -> ChangePage:
-        """Return `page`, or `next` (inside `idle`) if it is empty.
+        """Return the events after the position; if there are none, wait for new events for up to `seconds`.
 
-        If no event after the position is known, `next` comes first.
+        Args:
+            tenant: The reader.
+            after: Position in both logs.
+            limit: Maximum number of events.
+            wanted: Filter of events.
+            seconds: Maximum duration of the request.
+            idle: Context manager that is entered while the request only waits.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        if self._at_known_end(tenant, after):
+        if self._is_at_known_end(tenant, after):  # wait first; a query would probably find nothing
             with idle():
-                page = await self.next(tenant, after, limit, wanted, seconds)
-            proved = self._proved_end(tenant, page.position, began)
-            if page.count or proved:
-                page.caught_up = page.caught_up and proved
+                page = await self.wait_for_events(tenant, after, limit, wanted, seconds)
+            confirmed = self._is_confirmed_end(tenant, page.position, began)
+            if page.count or confirmed:  # otherwise an empty page may be due to an error
+                page.caught_up = page.caught_up and confirmed
                 return page
-        page = await self.page(tenant, after, limit, wanted, patient=True)
+        page = await self.read_page(tenant, after, limit, wanted, search_longer=True)
         remaining = began + seconds - loop.time()
         if page.count or not page.caught_up or remaining <= 0:
             return page
         with idle():
-            return await self.next(tenant, page.position, limit, wanted, remaining)
+            return await self.wait_for_events(tenant, page.position, limit, wanted, remaining)
 
-    async def next(
+    async def wait_for_events(
         self, tenant: Tenant, after: FeedPosition, limit: int, wanted: EventFilter, seconds: float
     ) -> ChangePage:
-        """Return the events after the position as soon as there are any; an empty page after `seconds`.
+        """Wait for events after the position; return the events, or an empty page after `seconds`.
 
         Raises CursorExpired.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         page = ChangePage(after, caught_up=True)
-        async with self.tailer.follow(tenant, after, wanted) as subscription:
-            while not page.count and not self.tailer.closing and (remaining := until - loop.time()) > 0:
-                page.add(await subscription.next(limit, remaining))
+        async with self.tailer.subscribe(tenant, after, wanted) as subscription:
+            while not page.count and not self.tailer.is_closing and (remaining := until - loop.time()) > 0:
+                page.add_batch(await subscription.next_batch(limit, remaining))
         return page
 
-    async def history(self, tenant: Tenant, products: Collection[str], limit: int = HISTORY) -> History:
+    async def find_product_history(
+        self, tenant: Tenant, products: Collection[str], limit: int = MAX_HISTORY_EVENTS
+    ) -> ProductHistory:
         """Return the newest `limit` events of products, variants and offers in the tenant's own log, oldest first."""
-        ends = await self._high_watermarks.fresh(tenant)
-        after = max(ends.low, ends.last - LOOKED)
-        events = await self._events.of_products(tenant, products, after, limit)
-        return History(events[::-1], whole=after == ends.low and len(events) < limit)
+        ends = await self._high_watermarks.query_fresh(tenant)
+        after = max(ends.low, ends.last - MAX_SEARCHED_EVENTS)
+        events = await self._events.get_about_products(tenant, products, after, limit)
+        return ProductHistory(events[::-1], is_complete=after == ends.low and len(events) < limit)
 
-    async def counts(self, tenant: Tenant, since: datetime) -> EventCounts:
-        """Return the number of events of each type in the tenant's own log since the moment, among the newest."""
-        ends = await self._high_watermarks.fresh(tenant)
-        after = max(ends.low, ends.last - COUNTED)
-        events_found = await self._events.counts(tenant, after, since)
-        return EventCounts(events_found, whole=after == ends.low or sum(events_found.values()) < ends.last - after)
+    async def count_events_by_type(self, tenant: Tenant, since: datetime) -> EventCounts:
+        """Return the number of events of each type since the time, among the newest events of the tenant's own log."""
+        ends = await self._high_watermarks.query_fresh(tenant)
+        after = max(ends.low, ends.last - MAX_COUNTED_EVENTS)
+        events_found = await self._events.count_by_type(tenant, after, since)
+        return EventCounts(
+            events_found, is_complete=after == ends.low or sum(events_found.values()) < ends.last - after
+        )
 
-    async def recent(self, tenant: Tenant, page_request: PageRequest, wanted: EventFilter) -> Page[LoggedEvent]:
-        """Return the newest events first.
+    async def list_recent(self, tenant: Tenant, page_request: PageRequest, wanted: EventFilter) -> Page[LoggedEvent]:
+        """Return a page of events, newest first.
 
-        The key of a page is its position in both logs. A page may be short although there is more, where few events
-        match.
+        The key of the next page encodes positions in both logs. If few events match, a page may be shorter than the limit
+        although more events follow.
         """
-        ends, most = await self._ends(tenant), page_request.limit + 1
+        ends, limit = await self._query_ends(tenant), page_request.limit + 1
         own, network = ends.own, ends.network or LogBounds()
-        before = _before(page_request.key, own, network)
-        ours = await self._log.back(View.own(tenant), before[0], own.low, most, wanted)
-        theirs = Recent((), network.low + 1)
-        if ends.licensed:
-            theirs = await self._log.back(View.network(tenant), before[1], network.low, most, wanted)
-        return _newest(ours, theirs, page_request.limit, before, (own.low, network.low))
+        before = _parse_page_key(page_request.key, own, network)
+        ours = await self._log.read_backwards(LogView.own(tenant), before[0], own.low, limit, wanted)
+        theirs = RecentEvents((), network.low + 1)
+        if ends.may_read_network:
+            theirs = await self._log.read_backwards(LogView.network(tenant), before[1], network.low, limit, wanted)
+        return _build_recent_page(ours, theirs, page_request.limit, before, (own.low, network.low))
 
 
-def _time(event: LoggedEvent) -> float:
+def _get_timestamp(event: LoggedEvent) -> float:
     return event.time.timestamp()
 
 
-def _before(key: str | None, own: LogBounds, network: LogBounds) -> tuple[int, int]:
-    """Return the positions, in own and network log, below which the page starts."""
+def _parse_page_key(key: str | None, own: LogBounds, network: LogBounds) -> tuple[int, int]:
+    """Parse the key of a page; return the positions in the own and the network log before which the page begins."""
     if key is None:
         return own.last + 1, network.last + 1
     first, _, second = key.partition(".")
     return min(own.last + 1, int(first)), min(network.last + 1, int(second or 0))
 
 
-def _newest(
-    ours: Recent, theirs: Recent, limit: int, before: tuple[int, int], low: tuple[int, int]
+def _build_recent_page(
+    ours: RecentEvents, theirs: RecentEvents, limit: int, before: tuple[int, int], low: tuple[int, int]
 ) -> Page[LoggedEvent]:
-    events_found = list(merge(ours.events, theirs.events, key=_time, reverse=True))
-    events = within(events_found[:limit], limit, CHANGES_BYTES)
+    events_found = list(merge(ours.events, theirs.events, key=_get_timestamp, reverse=True))
+    events = limit_events(events_found[:limit], limit, CHANGES_BYTES)
     reached = [before[0], before[1]]
     for event in events:
-        reached[event.of_network] = event.position
+        reached[event.is_from_network] = event.position
     if len(events) == len(events_found):
         reached = [ours.position, theirs.position]
     more = len(events) < len(events_found) or reached[0] - 1 > low[0] or reached[1] - 1 > low[1]

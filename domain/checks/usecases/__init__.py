@@ -1,1 +1,1 @@
-"""Use cases of stock checks (`service`), and the run that asks a source (`execution`)."""
+"""Use cases of stock checks (`service`), and the run that queries a source (`execution`)."""

@@ -1,1 +1,1 @@
-"""Use cases of exports: requests by people, and jobs."""
+"""Use cases of exports: requests by users, and jobs."""

@@ -1,6 +1,6 @@
-"""Execution of exports: start, writing from one snapshot, end.
+"""Execution of exports: all files are written from one snapshot of the database.
 
-A worker that takes an export over starts again with new keys.
+A worker that takes over an export from another one starts again, with new object keys.
 """
 
 import asyncio
@@ -17,46 +17,46 @@ from domain.changes.model import FeedPosition
 from domain.changes.ports import FeedCursors
 from domain.events.model import Event
 from domain.events.ports import EventLog
-from domain.exports.model import AUDITED, FAILURES, LONGEST, MANIFEST, PRODUCTS, Export, ExportFile, ExportKind
-from domain.exports.ports import Datasets, ExportStore, Packing
-from domain.exports.usecases.expiry import expire, expire_older
-from domain.exports.usecases.metering import REFUSED, charge
+from domain.exports.model import AUDITED, MANIFEST, MAX_DURATION, MAX_FAILURES, PRODUCTS, Export, ExportFile, ExportKind
+from domain.exports.ports import CompressorFactory, Datasets, ExportStore
+from domain.exports.usecases.expiry import expire_excess, free_objects
+from domain.exports.usecases.file_writer import ExportFileWriter, ExportProgress, TooManyRows
+from domain.exports.usecases.metering import REFUSED, count_exported_rows
 from domain.exports.usecases.service import LinkedExport
-from domain.exports.usecases.writing import FileWriting, Progress, TooManyRows
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.draining import delay
+from domain.jobs.usecases.lane_processing import compute_retry_delay
 from domain.kernel import retention
 from domain.kernel.errors import LeaseLost, NotFound, QuotaExceeded
 from domain.kernel.lines import Lines
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.storage.model import StoredKind, StoredObject, export_key
+from domain.storage.model import StoredKind, StoredObject, build_export_key
 from domain.storage.ports import StorageLedger
 from domain.usage.meters import EXPORT_ROWS
 from domain.usage.usecases import quota
 from ports.codec import Codec
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.exports")
-_DIED = "The export was interrupted several times or took too long. It is not retried."
+_INTERRUPTED = "The export was interrupted several times or took too long. Create a new export."
 _FAILED = (
-    "The export could not be written, several times: the database or the object store gave way, or the service met an "
-    "error of its own. Its operators can see it in the log; ask for a new export later."
+    "The export failed several times because of the database, the object store or an internal error. The operator "
+    "can find the error in the log. Create a new export later."
 )
 _PROGRESS_INTERVAL = 1.0
 """Seconds between two progress updates."""
-AT_ONCE = 2
-"""Exports that a worker writes at a time, so that lanes remain for runs of other tenants."""
-_BUSY = timedelta(seconds=2)
-"""Delay of an export that found the worker busy; any worker may take it then."""
+MAX_CONCURRENT_EXPORTS = 2
+"""Maximum number of exports that a worker writes concurrently, so that the worker can also execute runs of other tenants."""
+_POSTPONE_DELAY = timedelta(seconds=2)
+"""Delay of an export that a worker postpones because it is busy; any worker may execute the export afterwards."""
 
-Describe = Callable[[LinkedExport, Tenant, datetime], Mapping[str, Any]]
-Network = Callable[[Tenant], Awaitable[FeedPosition]]
+ExportRenderer = Callable[[LinkedExport, Tenant, datetime], Mapping[str, Any]]
+FeedEndReader = Callable[[Tenant], Awaitable[FeedPosition]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _WrittenExport:
     files: tuple[ExportFile, ...]
     cursor: str
 
@@ -65,44 +65,45 @@ class _Made:
 class ExportExecution:
     """Handler of `exports.carry_out` jobs.
 
-    `now` returns the feed's present position; `describe` returns the resource for the event, without links, because an
-    endpoint's permissions are unknown.
+    Attributes:
+        find_feed_end: Returns the current end of the change feed.
+        render_export: Renders the export for the event, without links, because the permissions of endpoints are unknown.
     """
 
     uow: UnitOfWork
-    objects: Objects
-    packing: Packing
+    objects: ObjectStore
+    compressor_factory: CompressorFactory
     datasets: Datasets
     codec: Codec
     cursors: FeedCursors
-    now: Network
-    describe: Describe
+    find_feed_end: FeedEndReader
+    render_export: ExportRenderer
     lease: timedelta = timedelta(seconds=30)
-    told: float = _PROGRESS_INTERVAL
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    progress_interval: float = _PROGRESS_INTERVAL
+    concurrency_limit: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_EXPORTS))
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Write the export, or delay it while the worker is busy. Raises LeaseLost if another worker took it over."""
-        context = job.context()
-        if self.turns.locked():
+        """Write the export, or postpone it while the worker is busy. Raises LeaseLost if another worker has taken over."""
+        context = job.create_context()
+        if self.concurrency_limit.locked():
             async with self.uow.begin(job.tenant, context) as tx:
-                await tx[JobStore].put_off(job, tx.now + _BUSY)
+                await tx[JobStore].reschedule(job, tx.now + _POSTPONE_DELAY)
             return
-        async with self.turns:
-            await self._carry_out(job, context)
+        async with self.concurrency_limit:
+            await self._execute(job, context)
 
-    async def _carry_out(self, job: ClaimedJob, context: AuditContext) -> None:
-        begun = await self._begin(job, context)
-        if begun is None:
+    async def _execute(self, job: ClaimedJob, context: AuditContext) -> None:
+        started = await self._start_attempt(job, context)
+        if started is None:
             return
-        export, progress = begun
+        export, progress = started
         try:
             async with (
-                asyncio.timeout(LONGEST.total_seconds()),
+                asyncio.timeout(MAX_DURATION.total_seconds()),
                 self._reporting_progress(job, context, export, progress),
             ):
-                made = await self._write(job, export, progress)
-            await self._succeed(job, context, export, made)
+                written = await self._write(job, export, progress)
+            await self._complete(job, context, export, written)
         except LeaseLost:
             raise
         except TooManyRows:
@@ -110,65 +111,67 @@ class ExportExecution:
         except QuotaExceeded as refusal:
             await self._fail(job, context, export, refusal.detail)
         except Exception:
-            _LOG.exception("an export failed", extra={"export": export.id})
-            await self._put_off(job, context, export)
+            _LOG.exception("attempt at an export failed", extra={"export": export.id})
+            await self._postpone(job, context, export)
 
-    async def _begin(self, job: ClaimedJob, context: AuditContext) -> tuple[Export, Progress] | None:
+    async def _start_attempt(self, job: ClaimedJob, context: AuditContext) -> tuple[Export, ExportProgress] | None:
         async with self.uow.begin(job.tenant, context) as tx:
             before = await tx[ExportStore].get(str(job.args["export"]), lock=True)
-            if before is None or before.over:
+            if before is None or before.has_ended:
                 await tx[JobStore].finish(job)
                 return None
-            export = before.died() if job.lapsed else before
+            export = before.with_crash() if job.has_expired_lease else before
             for key in before.keys:  # objects of the previous attempt
                 await tx[StorageLedger].free(key)
-            if export.hopeless(tx.now):
-                await self._end(tx, job, before, export.failed(_DIED, tx.now))
+            if export.should_give_up(tx.now):
+                await self._end(tx, job, before, export.with_failure(_INTERRUPTED, tx.now))
                 return None
-            names = (*self._datasets(export), MANIFEST)
-            keys = tuple(export_key(job.tenant, export.id, job.attempt, name) for name in names)
+            names = (*self._list_datasets(export), MANIFEST)
+            keys = tuple(build_export_key(job.tenant, export.id, job.attempt, name) for name in names)
             for key in keys:
                 free_after = tx.now + retention.UNFINISHED_EXPORTS
-                await tx[StorageLedger].keep(StoredObject(key, StoredKind.EXPORT, 0, free_after))
-            export = export.begun(keys, tx.now)
+                await tx[StorageLedger].add_entry(StoredObject(key, StoredKind.EXPORT, 0, free_after))
+            export = export.with_attempt(keys, tx.now)
             await tx[ExportStore].save(export)
-            progress = Progress(most=await quota.left(tx, EXPORT_ROWS) if export.kind == ExportKind.PRODUCTS else None)
-            await tx[JobStore].hold(job, self.lease)
+            progress = ExportProgress(
+                max_rows=await quota.get_remaining(tx, EXPORT_ROWS) if export.kind == ExportKind.PRODUCTS else None
+            )
+            await tx[JobStore].renew_lease(job, self.lease)
             return export, progress
 
-    def _datasets(self, export: Export) -> tuple[str, ...]:
+    def _list_datasets(self, export: Export) -> tuple[str, ...]:
         return (PRODUCTS,) if export.kind == ExportKind.PRODUCTS else tuple(self.datasets.names)
 
-    async def _write(self, job: ClaimedJob, export: Export, progress: Progress) -> _Made:
-        """Write every file from one snapshot.
+    async def _write(self, job: ClaimedJob, export: Export, progress: ExportProgress) -> _WrittenExport:
+        """Write all files from one snapshot of the database.
 
-        The network position is read before the snapshot: repeating events is better than missing them.
+        The position in the network log (events of published catalogues) is read before the snapshot, because repeating events is better than missing them.
         """
         files: list[ExportFile] = []
-        writing = FileWriting(self.objects, self.packing, progress)
-        published = (await self.now(job.tenant)).network
-        async with self.uow.snapshot(job.tenant) as tx:
-            cursor = self.cursors.sign(job.tenant, FeedPosition(await tx[EventLog].end(), published))
-            for dataset, key in zip(self._datasets(export), export.keys, strict=False):
-                files.append(await writing.write(dataset, key, self._lines(tx, export, dataset)))
-        files.append(await writing.write(MANIFEST, export.keys[-1], self._manifest(files), counts=False))
-        return _Made(tuple(files), cursor)
+        writing = ExportFileWriter(self.objects, self.compressor_factory, progress)
+        published = (await self.find_feed_end(job.tenant)).network
+        async with self.uow.begin_snapshot(job.tenant) as tx:
+            cursor = self.cursors.sign(job.tenant, FeedPosition(await tx[EventLog].get_end(), published))
+            for dataset, key in zip(self._list_datasets(export), export.keys, strict=False):
+                files.append(await writing.write(dataset, key, self._stream_lines(tx, export, dataset)))
+        files.append(await writing.write(MANIFEST, export.keys[-1], self._build_manifest(files), counts_rows=False))
+        return _WrittenExport(tuple(files), cursor)
 
-    def _lines(self, tx: Tx, export: Export, dataset: str) -> AsyncGenerator[Lines, None]:
+    def _stream_lines(self, tx: Tx, export: Export, dataset: str) -> AsyncGenerator[Lines, None]:
         if dataset == PRODUCTS:
-            return tx[CatalogueStore].lines(export.filters.updated_since)
-        return self.datasets.lines(tx, dataset)
+            return tx[CatalogueStore].stream_documents(export.filters.updated_since)
+        return self.datasets.stream_lines(tx, dataset)
 
-    async def _manifest(self, files: list[ExportFile]) -> AsyncGenerator[Lines, None]:
+    async def _build_manifest(self, files: list[ExportFile]) -> AsyncGenerator[Lines, None]:
         for file in files:
             entry = {"dataset": file.dataset, "rows": file.rows, "bytes": file.bytes, "sha256": file.sha256}
             yield Lines(1, self.codec.encode(entry) + b"\n")
 
     @asynccontextmanager
     async def _reporting_progress(
-        self, job: ClaimedJob, context: AuditContext, export: Export, progress: Progress
+        self, job: ClaimedJob, context: AuditContext, export: Export, progress: ExportProgress
     ) -> AsyncIterator[None]:
-        """Save the number of rows written, periodically, while the export is written."""
+        """Save the number of rows written so far, at intervals, while the context is open."""
         task = asyncio.create_task(self._report_progress(job, context, export, progress))
         try:
             yield
@@ -177,53 +180,53 @@ class ExportExecution:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _report_progress(
-        self, job: ClaimedJob, context: AuditContext, export: Export, progress: Progress
+        self, job: ClaimedJob, context: AuditContext, export: Export, progress: ExportProgress
     ) -> None:
         reported = 0
         while True:
-            await asyncio.sleep(self.told)
+            await asyncio.sleep(self.progress_interval)
             if progress.rows == reported:
                 continue
             try:
                 async with self.uow.begin(job.tenant, context) as tx:
-                    await tx[ExportStore].save(export.counted(progress.rows))
-                    await tx[JobStore].hold(job, self.lease)
+                    await tx[ExportStore].save(export.with_rows(progress.rows))
+                    await tx[JobStore].renew_lease(job, self.lease)
                 reported = progress.rows
             except (LeaseLost, NotFound):
-                return  # the lane's worker cancels the job
+                return  # the worker that executes the jobs of this lane (queue) cancels the job
             except Exception:
                 _LOG.warning("progress of an export could not be saved", exc_info=True, extra={"export": export.id})
 
-    async def _succeed(self, job: ClaimedJob, context: AuditContext, export: Export, made: _Made) -> None:
+    async def _complete(self, job: ClaimedJob, context: AuditContext, export: Export, written: _WrittenExport) -> None:
         async with self.uow.begin(job.tenant, context) as tx:
-            after = export.succeeded(made.files, made.cursor, tx.now)
+            after = export.with_success(written.files, written.cursor, tx.now)
             if export.kind == ExportKind.PRODUCTS:
-                await charge(tx, after.id, after.rows)
-            for file in made.files:
-                if not await tx[StorageLedger].settle(file.key):
+                await count_exported_rows(tx, after.id, after.rows)
+            for file in written.files:
+                if not await tx[StorageLedger].remove_age_limit(file.key):
                     raise LeaseLost  # the files were swept, because this worker paused for too long
-            await expire_older(tx)
+            await expire_excess(tx)
             await self._end(tx, job, export, after)
 
     async def _fail(self, job: ClaimedJob, context: AuditContext, export: Export, error: str) -> None:
         async with self.uow.begin(job.tenant, context) as tx:
-            await expire(tx, export)
-            await self._end(tx, job, export, export.failed(error, tx.now))
+            await free_objects(tx, export)
+            await self._end(tx, job, export, export.with_failure(error, tx.now))
 
-    async def _put_off(self, job: ClaimedJob, context: AuditContext, export: Export) -> None:
+    async def _postpone(self, job: ClaimedJob, context: AuditContext, export: Export) -> None:
         """Schedule another attempt, or fail the export after the last one."""
-        after = export.put_off()
-        if after.failures >= FAILURES:
+        after = export.with_retry()
+        if after.failures >= MAX_FAILURES:
             await self._fail(job, context, after, _FAILED)
             return
         async with self.uow.begin(job.tenant, context) as tx:
             await tx[ExportStore].save(after)
-            await tx[JobStore].put_off(job, tx.now + delay(after.failures))
+            await tx[JobStore].reschedule(job, tx.now + compute_retry_delay(after.failures))
 
     async def _end(self, tx: Tx, job: ClaimedJob, before: Export, after: Export) -> None:
-        """Save the outcome, its audit entry, its event and the job's end in one transaction."""
+        """Save the export with its audit entry and event, and finish the job, in one transaction."""
         await tx[ExportStore].save(after)
-        await tx[AuditLog].add(AUDITED.updated(before, after))
-        resource = self.describe(LinkedExport(after), tx.tenant, tx.now)
+        await tx[AuditLog].add(AUDITED.describe_update(before, after))
+        resource = self.render_export(LinkedExport(after), tx.tenant, tx.now)
         await tx[EventLog].append([Event("export.completed", after.id, 1, resource)])
         await tx[JobStore].finish(job)

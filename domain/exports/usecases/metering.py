@@ -1,34 +1,34 @@
 """Monthly quota of exported rows (docs/usage.md).
 
-A tenant's exports end one after the other, so none uses another's quota.
+The exports of a tenant are written one after the other, so that none uses the quota of another.
 """
 
 from domain.kernel.errors import QuotaExceeded
-from domain.orgs.quota import exceeded
+from domain.orgs.quota import build_quota_error
 from domain.usage.meters import EXPORT_ROWS
 from domain.usage.ports import UsageMeters
 from domain.usage.usecases import quota
 from ports.unit_of_work import Tx
 
 REFUSED = (
-    "The rows of exports that the plan includes for a month are used up, or would be by this export. Export fewer products (filters), "
-    "read GET /v1/products, wait for the next month (UTC), or have the operator put the organisation on another plan (joinery org plan)."
+    "This export would exceed the exported rows that the plan includes per month. Filter the products, read GET "
+    "/v1/products, wait for the next month (UTC), or ask the operator to change the plan (joinery org plan)."
 )
 
 
-async def charge(tx: Tx, export: str, rows: int) -> None:
-    """Count the rows of an export that succeeds in this transaction. Raises QuotaExceeded if they exceed the quota."""
-    room = await quota.left(tx, EXPORT_ROWS)
+async def count_exported_rows(tx: Tx, export: str, rows: int) -> None:
+    """Count the rows of an export that ends successfully in this transaction. Raises QuotaExceeded."""
+    room = await quota.get_remaining(tx, EXPORT_ROWS)
     if room is not None and rows > room:
-        raise _refused(tx)
-    await tx[UsageMeters].count(EXPORT_ROWS, rows, export)
+        raise _create_refusal(tx)
+    await tx[UsageMeters].add_usage(EXPORT_ROWS, rows, export)
 
 
-async def refuse_spent(tx: Tx) -> None:
-    """Raise QuotaExceeded if the quota has no row left."""
-    if await quota.left(tx, EXPORT_ROWS) == 0:
-        raise _refused(tx)
+async def require_remaining_quota(tx: Tx) -> None:
+    """Raise QuotaExceeded if the quota is used up."""
+    if await quota.get_remaining(tx, EXPORT_ROWS) == 0:
+        raise _create_refusal(tx)
 
 
-def _refused(tx: Tx) -> QuotaExceeded:
-    return exceeded(EXPORT_ROWS, REFUSED, tx.now)
+def _create_refusal(tx: Tx) -> QuotaExceeded:
+    return build_quota_error(EXPORT_ROWS, REFUSED, tx.now)

@@ -1,1 +1,1 @@
-"""Readers of columns, which fill the drafts of rows."""
+"""Reading of table rows by column: readers of cells, keys and families of rows."""

@@ -1,4 +1,4 @@
-"""Read plans: mappings compiled into readers of rows and their keys."""
+"""Plan for reading the rows of a table: functions for cells and keys that are derived from a column mapping."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -6,195 +6,255 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from domain.catalogue.differences import CHECKED
+from domain.catalogue.differences import STOCK_CHECK_FIELDS
 from domain.catalogue.statements import NO_LOCATION
-from domain.catalogue.trimming import Excess
-from domain.ingestion.columns.families import family_of, stems_of
-from domain.ingestion.columns.readers import CellReader, reader_of
-from domain.ingestion.data import expressions, words
+from domain.catalogue.trimming import TrimmedEntries
+from domain.ingestion.columns.families import create_family_reader, create_stem_hash_reader
+from domain.ingestion.columns.readers import CellReader, create_cell_reader
+from domain.ingestion.data import load_patterns, load_word_set
 from domain.ingestion.drafts import ProductDraft, RowDraft
 from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping, Row
-from domain.ingestion.values.text import Fault, as_text, code, quoted, stated
+from domain.ingestion.values.text import ParseFault, clean_code, clean_value, convert_to_text, quote_text
 from domain.ingestion.values.words import parse_number
-from domain.ingestion.vocabulary.fields import KEYS, OFFER, blank_fields
-from domain.ingestion.vocabulary.senses import plain_words
+from domain.ingestion.vocabulary.fields import KEYS, OFFER, find_removed_fields
+from domain.ingestion.vocabulary.header_meanings import normalise_words
 from domain.kernel.problems import ProblemKind
 
-_KINDS, _PARTS, _VOLUMES, _TRACKERS, _ERRORS = (
-    words("rows", name) for name in "kinds parts volumes trackers errors".split()
+_ROW_KIND_HEADERS, _PART_WORDS, _VOLUME_HEADERS, _STOCK_TRACKING_HEADERS, _SPREADSHEET_ERRORS = (
+    load_word_set("rows", name) for name in "kinds parts volumes trackers errors".split()
 )
 _FORMULA = re.compile(r"=\s?(?:[A-Z][A-Z.]{1,20}\(|[$']?[A-Z]{1,3}\$?\d{1,7}\b\s?[-+*/&!:)]|[\w' ]{1,40}!\$?[A-Z])")
-_LONGEST_SUM = 60
-_LONGEST_FACT = 100
-_FIRST = "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
-_LAST = ("features", "availability")
+_MAX_TOTAL_CHARS = 60
+_MAX_FACT_CHARS = 100
+_READ_FIRST = (
+    "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
+)
+_READ_LAST = ("features", "availability")
 _KEY_ORDER = ("variant_key", "sku", "mpn", "gtin")
 RowTest = Callable[[Sequence[Any]], bool]
-Keyer = Callable[[Sequence[Cell]], "str | None"]
+RowKeyReader = Callable[[Sequence[Cell]], "str | None"]
 
 
-def broken(cell: str) -> Fault | None:
-    """Return the fault of a cell that holds a spreadsheet's error (`#N/A`) or a formula without its result."""
+def find_spreadsheet_fault(cell: str) -> ParseFault | None:
+    """Return the fault of a cell with a spreadsheet's error value (`#N/A`) or an unevaluated formula; None for other cells."""
     text = cell.strip()
-    if text.upper() in _ERRORS:
-        return Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is an error value of a spreadsheet.")
+    if text.upper() in _SPREADSHEET_ERRORS:
+        return ParseFault(ProblemKind.UNREADABLE, f"{quote_text(text)} is an error value of a spreadsheet.")
     if _FORMULA.match(text):
-        return Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is a formula without a result.")
+        return ParseFault(ProblemKind.UNREADABLE, f"{quote_text(text)} is a formula without a result.")
     return None
 
 
-def is_sum(key: str) -> bool:
-    """Return whether a key marks a row of totals (`Subtotal`, `Grand Total:`) instead of an item."""
+def is_total_label(key: str) -> bool:
+    """Return whether a key is the label of a row of totals (`Subtotal`, `Grand Total:`) instead of the key of an item."""
     # Keys of items have digits, as a rule at their end.
-    is_short = not key[-1:].isdecimal() and len(key) <= _LONGEST_SUM
-    return is_short and expressions("rows")["sum"].fullmatch(key.strip(" :*=-")) is not None
+    is_short = not key[-1:].isdecimal() and len(key) <= _MAX_TOTAL_CHARS
+    return is_short and load_patterns("rows")["sum"].fullmatch(key.strip(" :*=-")) is not None
 
 
-def _turn(column: Column) -> int:
-    """Return a column's rank among the columns of its field: 0 for the first, higher for fallbacks."""
+def _fallback_rank(column: Column) -> int:
+    """Return the rank of a column among the columns of the same field: 0 for the main column, from 1 for fallbacks."""
     given = str(column.settings.get("fallback", "0"))
     return int(given) if given.isdecimal() and len(given) < 4 else 0
 
 
-def _order(column: Column) -> tuple[int, int, int]:
+def _compute_reading_order(column: Column) -> tuple[int, int, int]:
+    """Return a sort key for columns: first columns on which others depend (such as units), last columns that depend on others."""
     head = column.field.partition(".")[0]
-    return 0 if head in _FIRST else 2 if head in _LAST else 1, _turn(column), column.position
+    return 0 if head in _READ_FIRST else 2 if head in _READ_LAST else 1, _fallback_rank(column), column.position
 
 
-def _keyer(positions: Sequence[int], read: Callable[[str], str | None] = code) -> Keyer:
-    """Return a function that returns the first value that `read` finds at one of the positions, or None."""
+def _create_first_value_reader(
+    positions: Sequence[int], read: Callable[[str], str | None] = clean_code
+) -> RowKeyReader:
+    """Return a function that reads the first value in some columns of a row, or None if all of these cells are blank.
 
-    def key(cells: Sequence[Cell]) -> str | None:
+    Args:
+        positions: The positions of the columns.
+        read: Returns the value in the text of a cell, or None.
+    """
+
+    def read_first_value(cells: Sequence[Cell]) -> str | None:
         for position in positions:
             if position < len(cells):
                 cell = cells[position]
-                if found := read(cell if isinstance(cell, str) else as_text(cell)):
+                if found := read(cell if isinstance(cell, str) else convert_to_text(cell)):
                     return found
         return None
 
-    return key
+    return read_first_value
 
 
-def _carton_columns(columns: Sequence[Column]) -> list[tuple[int, int, frozenset[str]]]:
-    """Return position, number and parts of each column of a numbered carton; empty if a column lists whole cartons."""
+def _list_carton_columns(columns: Sequence[Column]) -> list[tuple[int, int, frozenset[str]]]:
+    """Return the position, carton index and properties of each column about a numbered carton (1 for `Box 2 Width`).
+
+    The result is empty if another column lists all cartons in one cell.
+    """
     found = []
     for column in columns:
         if column.field == "cartons":
             return []
         if column.field.startswith("cartons."):
-            _, number, part = column.field.split(".")
+            _, index, part = column.field.split(".")
             parts = frozenset(("width", "depth", "height") if part == "dimensions" else (part,))
-            found.append((column.position, int(number), parts))
+            found.append((column.position, int(index), parts))
     return found
 
 
 class ReadPlan:
-    """Compiled mapping of one header set under a source's settings.
-
-    In a `sparse` table a cell that is None is absent, not blank.
+    """Plan for reading rows, derived from a column mapping and the settings of a source.
 
     Attributes:
-        readers: Position and reader of each column, in the order in which facts depend on each other.
-        product_key: Returns a row's product key, or None.
-        variant_key: Returns a row's variant key, or None.
-        grouped: Whether a column contains the product key of a row.
-        keyed: Whether items have a key other than their title.
-        location: The location of stock without a stated location.
-        components: The positions of columns that list a set's parts.
-        is_part: Returns whether a row declares itself a part; None if no column states the kind of rows.
-        is_untracked: Returns whether a row's stock is not tracked (blank tracker, quantity 0); None without such a column.
-        volume: Returns a row's volume, in the unit of the table; None without such a column.
-        title: Returns a row's title; None without a column of titles.
-        family: Returns a row's family; None if `grouped` or without columns of codes and titles.
-        stem: Returns a number that rows of a family share; cheaper than `family`.
-        covers_locations: Whether columns state stock or locations.
+        readers: The position and the cell reader of each column; columns on which others depend (such as units) come first.
+        read_product_key: Returns the product key of a row, or None.
+        read_variant_key: Returns the variant key of a row, or None.
+        has_product_column: Whether a column contains product keys.
+        has_key_column: Whether a column contains keys; if not, titles are used as keys.
+        default_location: The location of offers whose row and column name no location.
+        component_positions: The positions of columns that list the parts of sets.
+        carton_columns: The position, carton index (from 0) and properties of columns about numbered cartons.
+        is_part: Returns whether a row is a part of a set; None if no column distinguishes parts.
+        is_untracked: Returns whether the stock of a row is not tracked; None if no column contains this.
+        read_volume: Returns the volume in a row, in the unit of the table; None if no column contains volumes.
+        read_title: Returns the title in a row; None if no column contains titles.
+        read_family: Returns the family of a row (families.py); None if `has_product_column` is set or there are no codes or titles.
+        read_stem_hash: Returns a hash that is equal for all rows of a family and faster to compute than `read_family`; None if that is None.
+        covers_locations: Whether the columns together contain the stock at every location, so that other stored locations can be
+            withdrawn.
     """
 
-    def __init__(self, mapping: HeaderMapping, settings: FeedSettings, *, sparse: bool = False) -> None:
+    def __init__(self, mapping: HeaderMapping, settings: FeedSettings, *, none_means_absent: bool = False) -> None:
+        """Derive the plan from a column mapping.
+
+        Args:
+            mapping: The column mapping.
+            settings: The settings of the source.
+            none_means_absent: Whether None in a row means that the cell is absent; otherwise the cell is blank.
+        """
         columns = [column for column in mapping.columns if not column.is_alternative]
 
-        def positions(*names: str) -> list[int]:
-            """Return the positions of the fields' columns, in the order of `names`, fallbacks last."""
-            found = sorted((names.index(one.field), _turn(one), one.position) for one in columns if one.field in names)
+        def find_positions(*names: str) -> list[int]:
+            """Return the positions of columns with these fields, in the order of `names`, and fallbacks of a field after its main column."""
+            found = sorted(
+                (names.index(one.field), _fallback_rank(one), one.position) for one in columns if one.field in names
+            )
             return [position for _, _, position in found]
 
-        def fact(names: frozenset[str]) -> Callable[[Sequence[Any]], str] | None:
-            """Return a reader of the first unmapped column whose header is one of the names, or None."""
-            at = next((column.position for column in mapping.unmapped if plain_words(column.column) in names), None)
-            return None if at is None else lambda cells: as_text(cells[at])[:_LONGEST_FACT] if at < len(cells) else ""
+        def create_unmapped_reader(names: frozenset[str]) -> Callable[[Sequence[Any]], str] | None:
+            """Return a function that reads the first unmapped column whose header is in `names`; None if there is no such column."""
+            at = next((column.position for column in mapping.unmapped if normalise_words(column.column) in names), None)
+            return (
+                None
+                if at is None
+                else lambda cells: convert_to_text(cells[at])[:_MAX_FACT_CHARS] if at < len(cells) else ""
+            )
 
-        if positions("quantity"):
+        if find_positions("quantity"):
             # If there is a column of quantities, a 1 or 0 in a column of availabilities means yes or no.
             columns = [
                 replace(one, settings={**one.settings, "flag": "yes"}) if one.field == "availability" else one
                 for one in columns
             ]
-        heads = {column.field.partition(".")[0] for column in columns}
-        group, titles, codes = positions("product_key"), positions("title"), positions("sku")
-        options = "option_value" in heads
-        # Where options distinguish the variants of a product, a number of the maker's may stand for all of them.
-        own = positions(*(_KEY_ORDER[:2] if group and options else _KEY_ORDER))
-        title_of = _keyer(titles, stated)
-        self._headers, self._sparse = mapping.headers, sparse
+        first_field_parts = {column.field.partition(".")[0] for column in columns}
+        product_key_positions, titles, codes = (
+            find_positions("product_key"),
+            find_positions("title"),
+            find_positions("sku"),
+        )
+        has_options = "option_value" in first_field_parts
+        # Where options distinguish the variants of a product, a manufacturer's number may apply to all of them.
+        variant_key_positions = find_positions(
+            *(_KEY_ORDER[:2] if product_key_positions and has_options else _KEY_ORDER)
+        )
+        read_title = _create_first_value_reader(titles, clean_value)
+        self._headers, self._sparse = mapping.headers, none_means_absent
         self.readers = [
-            (column.position, reader_of(column, settings))
-            for column in sorted(columns, key=_order)
+            (column.position, create_cell_reader(column, settings))
+            for column in sorted(columns, key=_compute_reading_order)
             if column.field != "variant_key"
         ]
-        self.grouped = bool(group)
-        self.keyed = any(column.field in KEYS for column in columns)
-        self.product_key = _keyer([*group, *own]) if self.keyed else title_of
-        self.variant_key = _keyer(own) if own or options else _keyer(group) if group else title_of
-        self.title = title_of if titles else None
-        self.stem = None if group else stems_of(codes, titles)
-        self.family = None if group else family_of(codes, titles, positions("colour"), positions("description"))
-        self.location = settings.warehouse or NO_LOCATION
-        self.components = positions("components")
-        kind, tracker, volume = map(fact, (_KINDS, _TRACKERS, _VOLUMES))
-        self.is_part: RowTest | None = None if kind is None else lambda cells: plain_words(kind(cells)) in _PARTS
-        self.is_untracked: RowTest | None = None if tracker is None else lambda cells: stated(tracker(cells)) is None
-        self.volume: Callable[[Sequence[Any]], Decimal | None] | None = (
+        self.has_product_column = bool(product_key_positions)
+        self.has_key_column = any(column.field in KEYS for column in columns)
+        self.read_product_key = (
+            _create_first_value_reader([*product_key_positions, *variant_key_positions])
+            if self.has_key_column
+            else read_title
+        )
+        self.read_variant_key = (
+            _create_first_value_reader(variant_key_positions)
+            if variant_key_positions or has_options
+            else _create_first_value_reader(product_key_positions)
+            if product_key_positions
+            else read_title
+        )
+        self.read_title = read_title if titles else None
+        self.read_stem_hash = None if product_key_positions else create_stem_hash_reader(codes, titles)
+        self.read_family = (
+            None
+            if product_key_positions
+            else create_family_reader(codes, titles, find_positions("colour"), find_positions("description"))
+        )
+        self.default_location = settings.warehouse or NO_LOCATION
+        self.component_positions = find_positions("components")
+        kind, tracking, volume = map(
+            create_unmapped_reader, (_ROW_KIND_HEADERS, _STOCK_TRACKING_HEADERS, _VOLUME_HEADERS)
+        )
+        self.is_part: RowTest | None = (
+            None if kind is None else lambda cells: normalise_words(kind(cells)) in _PART_WORDS
+        )
+        self.is_untracked: RowTest | None = (
+            None if tracking is None else lambda cells: clean_value(tracking(cells)) is None
+        )
+        self.read_volume: Callable[[Sequence[Any]], Decimal | None] | None = (
             None if volume is None else lambda cells: parse_number(volume(cells)).value or None
         )
         self._blank: dict[str, set[int]] = {}
         for column in columns:
-            for path in blank_fields(column.field):
+            for path in find_removed_fields(column.field):
                 self._blank.setdefault(path, set()).add(column.position)
-        located = settings.warehouse or "location" in heads or any("location" in column.settings for column in columns)
-        self.covers_locations = bool(heads.intersection(CHECKED) or (located and heads & OFFER))
-        self._coverage = [one.position for one in columns if one.field.partition(".")[0] in (*CHECKED, "location")]
-        self._status, self._availability = positions("status", "discontinued"), positions("availability")
-        self.cartons = _carton_columns(columns)
+        names_location = (
+            settings.warehouse
+            or "location" in first_field_parts
+            or any("location" in column.settings for column in columns)
+        )
+        self.covers_locations = bool(
+            first_field_parts.intersection(STOCK_CHECK_FIELDS) or (names_location and first_field_parts & OFFER)
+        )
+        self._coverage = [
+            one.position for one in columns if one.field.partition(".")[0] in (*STOCK_CHECK_FIELDS, "location")
+        ]
+        self._status, self._availability = find_positions("status", "discontinued"), find_positions("availability")
+        self.carton_columns = _list_carton_columns(columns)
 
-    def header(self, position: int) -> str | None:
-        """Return the header of a column, or None."""
+    def find_header(self, position: int) -> str | None:
+        """Return the header of the column at a position, or None if the table has no such column."""
         return self._headers[position] if position < len(self._headers) else None
 
     def _has_cell(self, cells: Sequence[Any], position: int) -> bool:
-        """Return whether the row has a cell there, filled or blank."""
+        """Return whether the row has a cell at a position, which can be blank."""
         return not self._sparse or (position < len(cells) and cells[position] is not None)
 
-    def covers(self, cells: Sequence[Any]) -> bool:
-        """Return whether the row has a cell for the stock of each location, and for its location."""
+    def row_covers_locations(self, cells: Sequence[Any]) -> bool:
+        """Return whether `covers_locations` applies to a row, because none of the cells for stock is absent."""
         return self.covers_locations and all(self._has_cell(cells, at) for at in self._coverage)
 
-    def states_status(self, cells: Sequence[Any]) -> bool:
-        """Return whether the row has a cell of the status, or a filled cell of the availability."""
+    def has_status_cell(self, cells: Sequence[Any]) -> bool:
+        """Return whether the row has a cell for the status, or a non-blank cell for the availability."""
         return any(self._has_cell(cells, at) for at in self._status) or any(
-            at < len(cells) and as_text(cells[at]).strip() for at in self._availability
+            at < len(cells) and convert_to_text(cells[at]).strip() for at in self._availability
         )
 
-    def carton_parts(self, cells: Sequence[Any]) -> dict[int, frozenset[str]]:
-        """Return, by carton number, the parts of cartons for which the row has cells."""
+    def find_carton_properties(self, cells: Sequence[Any]) -> dict[int, frozenset[str]]:
+        """Return the properties of cartons (such as `width`) for which the row has cells, by carton index."""
         found: dict[int, frozenset[str]] = {}
-        for position, number, parts in self.cartons:
+        for position, index, parts in self.carton_columns:
             if self._has_cell(cells, position):
-                found[number] = found.get(number, frozenset()) | parts
+                found[index] = found.get(index, frozenset()) | parts
         return found
 
-    def blank_in(self, cells: Sequence[Any]) -> frozenset[str]:
-        """Return the fields of which the row has at least one cell, but no filled cell."""
-        filled = {at for at, cell in enumerate(cells) if cell is not None and as_text(cell).strip()}
+    def find_blank_fields(self, cells: Sequence[Any]) -> frozenset[str]:
+        """Return the paths of the catalogue fields for which the row has only blank cells."""
+        filled = {at for at, cell in enumerate(cells) if cell is not None and convert_to_text(cell).strip()}
         absent = {at for at, cell in enumerate(cells) if cell is None} if self._sparse else set()
         return frozenset(
             path for path, places in self._blank.items() if filled.isdisjoint(places) and not places <= absent
@@ -204,7 +264,14 @@ class ReadPlan:
 def read_row(
     plan: ReadPlan, cells: Sequence[Any], row: RowDraft, readers: Sequence[tuple[int, CellReader]] | None = None
 ) -> None:
-    """Read every filled cell of a row into its draft, with the plan's readers or with the given ones."""
+    """Read every non-blank cell of a row into the draft of the row.
+
+    Args:
+        plan: The plan for reading the table.
+        cells: The cells of the row.
+        row: The draft, which is changed.
+        readers: The readers to use; None for all readers of the plan.
+    """
     width = len(cells)
     for position, read in readers or plan.readers:
         if position >= width:
@@ -216,45 +283,51 @@ def read_row(
             if cell[0].isalnum():  # most cells: neither blank nor a spreadsheet's error
                 read(row, cell, cell)
             elif not cell.isspace():
-                if cell[0] in "#=" and (fault := broken(cell)):
-                    row.report("cell", plan.header(position), (fault,))
+                if cell[0] in "#=" and (fault := find_spreadsheet_fault(cell)):
+                    row.report_faults("cell", plan.find_header(position), (fault,))
                 else:
                     read(row, cell, cell)
-        elif cell is not None and ((text := as_text(cell)) or cell):
+        elif cell is not None and ((text := convert_to_text(cell)) or cell):
             read(row, text, cell)
 
 
-def place_of(excess: Excess, rows: Sequence[Row], plan: ReadPlan) -> tuple[int, str | None]:
-    """Return line and column of the first entry left out of a product's list.
+def locate_first_omitted_entry(omitted: TrimmedEntries, rows: Sequence[Row], plan: ReadPlan) -> tuple[int, str | None]:
+    """Return the line number and the header of the cell with the first entry that was omitted from a list.
 
-    The column is None, and the line that of the first row, if no single cell states the entry.
+    If no single cell contains the entry, the line is that of the first row and the header is None.
+
+    Args:
+        omitted: The omitted entries.
+        rows: The rows of the product.
+        plan: The plan for reading the table.
     """
-    places = ((line, column_of(excess, line, cells, plan)) for line, cells in rows)
+    places = ((line, find_column_of_first_omitted_entry(omitted, line, cells, plan)) for line, cells in rows)
     return next((place for place in places if place[1] is not None), (rows[0][0], None))
 
 
-def column_of(excess: Excess, line: int, cells: Sequence[Any], plan: ReadPlan) -> str | None:
-    """Return the header of the column that states the entry, or None.
-
-    The row is read again with each column by itself.
-    """
+def find_column_of_first_omitted_entry(
+    omitted: TrimmedEntries, line: int, cells: Sequence[Any], plan: ReadPlan
+) -> str | None:
+    """Return the header of the column of a row that contains the first omitted entry, or None."""
     for reader in plan.readers:
+        # Each column is read again alone.
         row = RowDraft(ProductDraft(), line)
         read_row(plan, cells, row, (reader,))
-        if _states(row, excess):
-            return plan.header(reader[0])
+        if _contains_first_entry(row, omitted):
+            return plan.find_header(reader[0])
     return None
 
 
-def _states(row: RowDraft, excess: Excess) -> bool:
-    product, first = row.product, excess.first
-    match excess.field:
+def _contains_first_entry(row: RowDraft, omitted: TrimmedEntries) -> bool:
+    """Return whether the draft of a row contains the first of the omitted entries."""
+    product, first = row.product, omitted.first
+    match omitted.field:
         case "tags":
             return first in product.tags
         case "features":
             return first in product.features
         case "category_path":
-            return first in product.category_path()
+            return first in product.find_category_path()
         case "prop65_chemicals":
             return first in product.compliance.get("prop65_chemicals", ())
         case "media":
@@ -265,4 +338,4 @@ def _states(row: RowDraft, excess: Excess) -> bool:
             return first[0] in row.axes or first[1] in row.option_values.values()
         case "components":
             return first in row.components
-    return excess.field in ("cartons", "rug.size_text") and bool(row.cartons or row.rug or row.spread)
+    return omitted.field in ("cartons", "rug.size_text") and bool(row.cartons or row.rug or row.parsed_size)

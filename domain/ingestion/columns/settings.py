@@ -1,86 +1,105 @@
-"""Settings that a column can have, by its field."""
+"""Settings of columns, such as the unit of a length, and validation of their values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from domain.ingestion.values.quantities import unit_named, weight_unit_named
+from domain.ingestion.values.quantities import parse_length_unit, parse_weight_unit
 from domain.ingestion.vocabulary.fields import MONEY
 from domain.kernel.money import EXPONENTS
 
-LONGEST = 200
+MAX_SETTING_CHARS = 200
 """Maximum number of characters of a setting's value."""
-_SIDES = frozenset("whdlbt")
+_DIMENSION_LETTERS = frozenset("whdlbt")
 _ORDER = range(2, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting: `read` returns the normalised value or None if it is invalid; `allowed` describes valid values."""
+class ColumnSetting:
+    """Validation of one setting of a column.
 
-    read: Callable[[str], str | None]
-    allowed: str
+    Attributes:
+        parse: Returns the normalised value of a setting, or None if the value is invalid.
+        valid_values: The valid values in words, for messages.
+    """
+
+    parse: Callable[[str], str | None]
+    valid_values: str
 
 
 @dataclass(frozen=True, slots=True)
-class SettingFault:
-    """Invalid setting: its name, the error code and the detail."""
+class ColumnSettingError:
+    """Error in a setting of a column.
+
+    Attributes:
+        name: The name of the setting.
+        code: The error code of the API.
+        detail: The sentence for people.
+    """
 
     name: str
     code: str
     detail: str
 
 
-def _one_of(*words: str) -> Callable[[str], str | None]:
+def _create_choice_parser(*words: str) -> Callable[[str], str | None]:
     return lambda text: text.lower() if text.lower() in words else None
 
 
-def _sides(text: str) -> str | None:
-    """Return the letters of two or three different sides in lower case, or None."""
+def _parse_dimension_order(text: str) -> str | None:
+    """Parse an order of dimensions, two or three different letters such as `WDH`, to lower case. Return None for other texts."""
     letters = text.lower()
-    fits = len(letters) in _ORDER and len(set(letters)) == len(letters) and _SIDES.issuperset(letters)
+    fits = len(letters) in _ORDER and len(set(letters)) == len(letters) and _DIMENSION_LETTERS.issuperset(letters)
     return letters if fits else None
 
 
-_MARK: Final[Mapping[str, Setting]] = {"decimal": Setting(_one_of("dot", "comma", "auto"), "dot, comma or auto")}
-_LENGTH: Final[Mapping[str, Setting]] = {"unit": Setting(unit_named, "in, ft, mm, cm or m"), **_MARK}
-_WEIGHT: Final[Mapping[str, Setting]] = {"unit": Setting(weight_unit_named, "lb, oz, g or kg"), **_MARK}
-_SIZE: Final[Mapping[str, Setting]] = {
+_DECIMAL: Final[Mapping[str, ColumnSetting]] = {
+    "decimal": ColumnSetting(_create_choice_parser("dot", "comma", "auto"), "dot, comma or auto")
+}
+_LENGTH: Final[Mapping[str, ColumnSetting]] = {
+    "unit": ColumnSetting(parse_length_unit, "in, ft, mm, cm or m"),
+    **_DECIMAL,
+}
+_WEIGHT: Final[Mapping[str, ColumnSetting]] = {"unit": ColumnSetting(parse_weight_unit, "lb, oz, g or kg"), **_DECIMAL}
+_SIZE: Final[Mapping[str, ColumnSetting]] = {
     **_LENGTH,
-    "order": Setting(_sides, "two or three of the letters W, D, H, L, B and T in the order of the sides, such as wdh"),
+    "order": ColumnSetting(
+        _parse_dimension_order,
+        "two or three of the letters W, D, H, L, B and T in the order of the dimensions, such as wdh",
+    ),
 }
-_LOCATION: Final[Mapping[str, Setting]] = {
-    "location": Setting(lambda text: text.strip() or None, "the name of a warehouse or another location")
+_LOCATION: Final[Mapping[str, ColumnSetting]] = {
+    "location": ColumnSetting(lambda text: text.strip() or None, "the name of a warehouse or another location")
 }
-_MONEY: Final[Mapping[str, Setting]] = {
+_MONEY: Final[Mapping[str, ColumnSetting]] = {
     **_LOCATION,
-    "currency": Setting(_one_of(*EXPONENTS), "an ISO 4217 currency code, such as usd"),
-    **_MARK,
-    "price_code": Setting(lambda text: text.strip() or None, "the name of a price level"),
+    "currency": ColumnSetting(_create_choice_parser(*EXPONENTS), "an ISO 4217 currency code, such as usd"),
+    **_DECIMAL,
+    "price_code": ColumnSetting(lambda text: text.strip() or None, "the name of a price level"),
 }
-_LEAD: Final[Mapping[str, Setting]] = {
+_LEAD_TIME: Final[Mapping[str, ColumnSetting]] = {
     **_LOCATION,
-    "unit": Setting(_one_of("days", "weeks", "hours"), "days, weeks or hours"),
+    "unit": ColumnSetting(_create_choice_parser("days", "weeks", "hours"), "days, weeks or hours"),
 }
-_ARRIVAL: Final[Mapping[str, Setting]] = {
+_ARRIVAL: Final[Mapping[str, ColumnSetting]] = {
     **_LOCATION,
-    "order": Setting(_one_of("mdy", "dmy"), "mdy or dmy, the order of day and month in 3/4/2026"),
+    "order": ColumnSetting(_create_choice_parser("mdy", "dmy"), "mdy or dmy, the order of day and month in 3/4/2026"),
 }
-_FALLBACK: Final[Mapping[str, Setting]] = {
-    "fallback": Setting(
+_FALLBACK: Final[Mapping[str, ColumnSetting]] = {
+    "fallback": ColumnSetting(
         lambda text: text if text.isascii() and text.isdecimal() and len(text) < 4 else None,
-        "a whole number: 1 for the column that is read first where another column of its field is blank",
+        "a whole number; the column with 1 is read if the main column of the field is blank, then the column with 2, and so on",
     ),
 }
 
 
-def _settings_of(field: str) -> Mapping[str, Setting]:
+def _find_settings(field: str) -> Mapping[str, ColumnSetting]:
     if field in MONEY:
         return _MONEY
     if field in ("quantity", "availability"):
         return _LOCATION
     if field == "lead_time_days":
-        return _LEAD
+        return _LEAD_TIME
     if field.startswith("incoming."):
         return _ARRIVAL if field.endswith(".eta") else _LOCATION
     if field == "weight" or field.endswith(".weight"):
@@ -94,29 +113,36 @@ def _settings_of(field: str) -> Mapping[str, Setting]:
     return {}
 
 
-def understood(field: str) -> Mapping[str, Setting]:
-    """Return the settings that a column of the field can have, by name."""
-    return {**_settings_of(field), **_FALLBACK}
+def find_settings_for_field(field: str) -> Mapping[str, ColumnSetting]:
+    """Return the settings that a column with this field can have, by the name of the setting."""
+    return {**_find_settings(field), **_FALLBACK}
 
 
-def read_settings(
-    field: str, given: Mapping[str, str], before: Mapping[str, str]
-) -> tuple[dict[str, str], list[SettingFault]]:
-    """Return the normalised settings and the faults of invalid ones.
+def validate_settings(
+    field: str, requested: Mapping[str, str], current: Mapping[str, str]
+) -> tuple[dict[str, str], list[ColumnSettingError]]:
+    """Validate the settings of a column, and return the normalised valid settings and the errors in the others.
 
-    A setting that the column already has (`before`) is accepted unchanged.
+    Args:
+        field: The field of the column.
+        requested: The settings to validate.
+        current: The current settings of the column; an unchanged value is always valid.
     """
-    known = understood(field)
+    known = find_settings_for_field(field)
     settings: dict[str, str] = {}
     faults = []
-    for name, value in given.items():
-        if before.get(name) == value:
+    for name, value in requested.items():
+        if current.get(name) == value:
             settings[name] = value
         elif name not in known:
-            detail = f"A column of {field} has no setting {name[:LONGEST]}. Valid settings: {', '.join(known)}."
-            faults.append(SettingFault(name, "unknown_field", detail))
-        elif len(value) > LONGEST or (read := known[name].read(value)) is None:
-            faults.append(SettingFault(name, "invalid_value", f"The setting {name} must be {known[name].allowed}."))
+            detail = (
+                f"A column of {field} has no setting {name[:MAX_SETTING_CHARS]}. Valid settings: {', '.join(known)}."
+            )
+            faults.append(ColumnSettingError(name, "unknown_field", detail))
+        elif len(value) > MAX_SETTING_CHARS or (read := known[name].parse(value)) is None:
+            faults.append(
+                ColumnSettingError(name, "invalid_value", f"The setting {name} must be {known[name].valid_values}.")
+            )
         else:
             settings[name] = read
     return settings, faults

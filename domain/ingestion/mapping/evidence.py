@@ -1,94 +1,123 @@
-"""Evidence from a column's values for or against the senses of its header, and the confidence of both together.
+"""Comparison of the values of a column with the possible meanings of its header, and the confidence in a meaning.
 
-The kinds of values, their effects on senses and the contradictions are in `data/evidence.toml`.
+A meaning is a field with settings. The kinds of values, their effects on meanings and the contradictions are in `data/evidence.toml`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from domain.ingestion.data import expressions, load, phrases
-from domain.ingestion.values.quantities import unit_named
+from domain.ingestion.data import load_patterns, load_toml, split_phrases
+from domain.ingestion.values.quantities import parse_length_unit
 from domain.ingestion.values.text import PLACEHOLDERS
 from domain.ingestion.values.words import parse_gtin
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY
-from domain.ingestion.vocabulary.senses import PROMOTED, Sense, concepts_in, likeness, plain_words, words_of
+from domain.ingestion.vocabulary.header_meanings import (
+    PROMOTED_SCORE,
+    HeaderMeaning,
+    combine_concepts,
+    compute_similarity,
+    normalise_words,
+    split_into_words,
+)
 
 CONTRADICTED = "contradicted"
-"""Field of a column whose values contradict every sense of its header."""
+"""Field that marks a column whose values contradict every possible meaning of its header."""
 _MAX_VALUES = 60
-_LONGEST = 400
-_FEWEST_PRICES = 2
-"""Minimum number of values to contradict a price: a single value that is not a price can be an error."""
-_FEWEST_GTINS = 3
-_GTINS = 0.9
-_PROVEN = 62
-_PLAIN_CATEGORY = 60
-_LISTED = 0.96
-_READ = 0.9
-_BY_GUESS = 0.65
-_WITHOUT_VALUES = 0.89
-_STAND_IN = 0.8
-_PROMOTED_MOST = 0.7
-_PLAIN = 80
-_OWN_NAME = 95
-_ALIKE = 0.8
-_RIVALS = 25
-_EASILY_TAKEN = frozenset(
+_MAX_VALUE_CHARS = 400
+_MIN_PRICES = 2
+"""Minimum number of values that can contradict a price; a single value that is not a price can be an error."""
+_MIN_GTINS = 3
+_MIN_GTIN_SHARE = 0.9
+_INFERRED_SCORE = 62
+_CLEAR_CATEGORY_SCORE = 60
+_PHRASE_CONFIDENCE = 0.96
+_READING_CONFIDENCE = 0.9
+_GUESS_CONFIDENCE = 0.65
+_MAX_WITHOUT_VALUES = 0.89
+_MAX_ALTERNATIVE = 0.8
+_MAX_PROMOTED = 0.7
+_CLEAR_SCORE = 80
+_CERTAIN_SCORE = 95
+_HIGH_SIMILARITY = 0.8
+_RIVAL_DISTANCE = 25
+_CONFUSABLE_FIELDS = frozenset(
     "price sale_price cost msrp product_key mpn title variant_title collection category_path category_path.0 category_path.1 "
     "features tags availability status axes axes.Size dimensions description quantity location finish google_category".split()
 )
-"""Fields that are easily confused: prices and numbers of other parties, names and texts, stock in words."""
-_DATA = load("evidence")
+"""Fields that are easily confused, such as different prices, texts and codes."""
+_DATA = load_toml("evidence")
 
 
-def _one_of(text: str) -> Callable[[str], bool]:
-    known = frozenset(map(plain_words, phrases(text)))
-    return lambda value: plain_words(value) in known
+def _create_phrase_test(text: str) -> Callable[[str], bool]:
+    known = frozenset(map(normalise_words, split_phrases(text)))
+    return lambda value: normalise_words(value) in known
 
 
 def _names_furniture(value: str) -> bool:
-    return bool(concepts_in(words_of(plain_words(value[:80]))) & {"furniture", "rug"})
+    """Return whether a value contains a word for furniture or a rug."""
+    return bool(combine_concepts(split_into_words(normalise_words(value[:80]))) & {"furniture", "rug"})
 
 
 _KINDS: Final[Mapping[str, Callable[[str], object]]] = {
-    **{name: pattern.search for name, pattern in expressions("evidence").items()},
-    **{name: _one_of(text) for name, text in _DATA["words"].items()},
+    **{name: pattern.search for name, pattern in load_patterns("evidence").items()},
+    **{name: _create_phrase_test(text) for name, text in _DATA["words"].items()},
     "gtins": lambda value: parse_gtin(value).value,
-    "units": unit_named,
+    "units": parse_length_unit,
     "furnished": _names_furniture,
 }
 
 
-class Traits(dict[str, float]):
-    """Shares, from 0 to 1, of a column's values by kind, computed on first use, and the `count` of values."""
+class ValueStatistics(dict[str, float]):
+    """Statistics of the values of a column: the proportion, from 0 to 1, of values of each kind, such as `gtins`.
+
+    A proportion is computed when it is first read. The entry `count` is the number of values.
+    """
 
     def __init__(self, values: Sequence[str]) -> None:
         super().__init__(count=len(values))
         self._values = values
 
     def __missing__(self, kind: str) -> float:
-        """Compute and store the share of a kind."""
+        """Compute and store the proportion of values of a kind."""
         self[kind] = sum(map(bool, map(_KINDS[kind], self._values))) / len(self._values)
         return self[kind]
 
 
 @dataclass(frozen=True, slots=True)
-class _Shares:
-    """Bounds on the shares of kinds of values."""
+class _ProportionLimits:
+    """Limits for the proportions of kinds of values in a column.
+
+    Attributes:
+        least: The minimum proportion by kind.
+        below: The proportion by kind that must not be reached.
+    """
 
     least: Mapping[str, float] = field(default_factory=dict)
     below: Mapping[str, float] = field(default_factory=dict)
 
-    def fit(self, traits: Traits) -> bool:
-        return all(traits[kind] >= share for kind, share in self.least.items()) and all(
-            traits[kind] < share for kind, share in self.below.items()
+    def are_met_by(self, statistics: ValueStatistics) -> bool:
+        """Return whether all proportions are within the limits."""
+        return all(statistics[kind] >= share for kind, share in self.least.items()) and all(
+            statistics[kind] < share for kind, share in self.below.items()
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Adjustment(_Shares):
-    """A row of `adjust`."""
+class _Adjustment(_ProportionLimits):
+    """Rule that changes the possible meanings of a column because of its values (table `adjust` in evidence.toml).
+
+    Attributes:
+        first: The fields of the best meaning to which the rule applies; if empty, all fields.
+        among: Groups of fields separated by `|`; the meanings must contain a field of each group.
+        without: The fields that the meanings must not contain.
+        weaker_than: The score that the best meaning must not reach.
+        becomes: The field that replaces that of the best meaning, or an empty string.
+        adds: The field to add as another meaning, or an empty string.
+        score: The score of the changed or added meaning; 0 means the score of the best meaning.
+        scores: New scores of other meanings by field; 0 removes a meaning.
+        alone: Whether all other meanings are removed.
+    """
 
     first: Sequence[str] = ()
     among: Sequence[str] = ()
@@ -100,102 +129,132 @@ class _Adjustment(_Shares):
     scores: Mapping[str, int] = field(default_factory=dict)
     alone: bool = False
 
-    def applies(self, options: Sequence[Sense], traits: Traits) -> bool:
-        fields = {sense.field for sense in options}
+    def applies_to(self, meanings: Sequence[HeaderMeaning], statistics: ValueStatistics) -> bool:
+        """Return whether the rule applies to a column."""
+        fields = {sense.field for sense in meanings}
         return (
-            (not self.first or options[0].field in self.first)
-            and options[0].score < self.weaker_than
+            (not self.first or meanings[0].field in self.first)
+            and meanings[0].score < self.weaker_than
             and all(not fields.isdisjoint(names.split("|")) for names in self.among)
             and fields.isdisjoint(self.without)
-            and self.fit(traits)
+            and self.are_met_by(statistics)
         )
 
-    def adjusted(self, options: Sequence[Sense]) -> tuple[Sense, ...]:
-        """Return the senses as the row changes them, strongest first."""
+    def apply(self, meanings: Sequence[HeaderMeaning]) -> tuple[HeaderMeaning, ...]:
+        """Apply the rule to the meanings of a column, and return the result, best first."""
         name = self.becomes or self.adds
-        changed = replace(options[0], field=name, score=self.score or options[0].score)
-        head, rest = ((changed,) if name else ()), (options[1:] if self.becomes else options)
-        scored = [replace(sense, score=self.scores.get(sense.field, sense.score)) for sense in rest]
-        senses = head if self.alone else (*head, *(sense for sense in scored if sense.score > 0))
+        changed = replace(meanings[0], field=name, score=self.score or meanings[0].score)
+        changed_meanings, other_meanings = ((changed,) if name else ()), (meanings[1:] if self.becomes else meanings)
+        rescored = [replace(sense, score=self.scores.get(sense.field, sense.score)) for sense in other_meanings]
+        senses = (
+            changed_meanings if self.alone else (*changed_meanings, *(sense for sense in rescored if sense.score > 0))
+        )
         return tuple(sorted(senses, key=lambda sense: -sense.score))
 
 
 _ADJUSTMENTS = tuple(_Adjustment(**row) for row in _DATA["adjust"])
 
 
-def _read_values() -> dict[str, list[_Shares]]:
-    found: dict[str, list[_Shares]] = {}
+def _load_limits_by_field() -> dict[str, list[_ProportionLimits]]:
+    found: dict[str, list[_ProportionLimits]] = {}
     for row in _DATA["values"]:
         for name in row["fields"]:
-            found.setdefault(name, []).append(_Shares(row.get("least", {}), row.get("below", {})))
+            found.setdefault(name, []).append(_ProportionLimits(row.get("least", {}), row.get("below", {})))
     return found
 
 
-_VALUES = _read_values()
+_VALUES = _load_limits_by_field()
 
 
-def traits_of(samples: Sequence[str]) -> Traits | None:
-    """Return the traits of a column's first values, or None if all are blank."""
-    cut = (sample.strip()[:_LONGEST] for sample in samples[:_MAX_VALUES])
+def compute_value_statistics(samples: Sequence[str]) -> ValueStatistics | None:
+    """Return statistics of the first values of a column, or None if all of them are blank."""
+    cut = (sample.strip()[:_MAX_VALUE_CHARS] for sample in samples[:_MAX_VALUES])
     values = [value for value in cut if value and value.lower() not in PLACEHOLDERS]
-    return Traits(values) if values else None
+    return ValueStatistics(values) if values else None
 
 
-def _expected(name: str) -> Sequence[_Shares]:
-    """Return the possible kinds of a field's values; empty if any value is possible."""
-    names = (name, f"*.{name.rpartition('.')[2]}", f"{name.partition('.')[0]}.*") if "." in name else (name,)
+def _find_limits(field_path: str) -> Sequence[_ProportionLimits]:
+    """Return limits for the values of a field, of which one must be met; empty if the field can have any value."""
+    names = (
+        (field_path, f"*.{field_path.rpartition('.')[2]}", f"{field_path.partition('.')[0]}.*")
+        if "." in field_path
+        else (field_path,)
+    )
     return next(filter(None, map(_VALUES.get, names)), ())
 
 
-def contradicted(name: str, traits: Traits) -> bool:
-    """Return whether a column's values contradict the field."""
-    expected = _expected(name)
-    return bool(expected) and not any(shares.fit(traits) for shares in expected)
+def is_contradicted(field_path: str, statistics: ValueStatistics) -> bool:
+    """Return whether the values of a column contradict a field."""
+    alternatives = _find_limits(field_path)
+    return bool(alternatives) and not any(limits.are_met_by(statistics) for limits in alternatives)
 
 
-def supported(name: str, traits: Traits) -> bool:
-    """Return whether a column's values have the kind that the field expects; False if any value is possible."""
-    return bool(_expected(name)) and not contradicted(name, traits)
+def is_confirmed(field_path: str, statistics: ValueStatistics) -> bool:
+    """Return whether the values of a column confirm a field; False for a field that can have any value."""
+    return bool(_find_limits(field_path)) and not is_contradicted(field_path, statistics)
 
 
-def by_evidence(options: tuple[Sense, ...], traits: Traits | None) -> tuple[Sense, ...]:
-    """Return the senses that a column's values allow, strongest first; without any sense, one that they prove."""
-    if traits is None:
-        if options and options[0].field == "category_path" and options[0].score < _PLAIN_CATEGORY:
-            return ()
-        titled = bool(options) and options[0].field == "title"
-        return tuple(sense for sense in options if not titled or sense.field != "collection")
-    for row in _ADJUSTMENTS:
-        if options and row.applies(options, traits):
-            options = row.adjusted(options)
-    if not options:
-        proven = traits["count"] >= _FEWEST_GTINS and traits["gtins"] > _GTINS
-        return (Sense("gtin", _PROVEN, surmised=True),) if proven else ()
-    lenient = MONEY if traits["count"] < _FEWEST_PRICES else frozenset((IGNORE,))
-    remaining = tuple(
-        s for s in options if s.field in lenient or s.field == IGNORE or not contradicted(s.field, traits)
-    )
-    return remaining or (replace(options[0], score=1, field=CONTRADICTED),)
+def filter_meanings(
+    meanings: tuple[HeaderMeaning, ...], statistics: ValueStatistics | None
+) -> tuple[HeaderMeaning, ...]:
+    """Remove meanings that the values of a column contradict and change others, and return the result, best first.
 
+    If the header has no meaning and the values are GTINs, that meaning is returned.
 
-def confidence_of(header: str, sense: Sense, options: Sequence[Sense], traits: Traits | None) -> float:
-    """Return the confidence of a sense, from 0 to 1.
-
-    A header alone never reaches 0.9, which counts as certain: its values must support the sense.
+    Args:
+        meanings: The possible meanings of the header, best first.
+        statistics: The statistics of the values, or None without values.
     """
-    chance = _BY_GUESS if sense.surmised else _LISTED if sense.listed else _READ
-    others = len({option.field for option in options if option.score > sense.score - _RIVALS}) - 1
-    chance -= 0.08 * min(others, 2) + (0.05 if sense.score < _PLAIN else 0)
-    like = likeness(header, sense.field)
-    chance += (1 - chance) * like / 2 if like > 0 else like * 0.12
-    borne_out = traits is not None and supported(sense.field, traits)
-    chance += (1 - chance) / 2 if borne_out else 0
-    own_name = sense.listed and sense.score >= _OWN_NAME and not others
-    unlike_others = sense.field not in _EASILY_TAKEN and not sense.surmised
-    if traits is None or like <= _ALIKE or not (own_name or unlike_others):
-        chance = min(chance, _WITHOUT_VALUES)
-    if {"alternative", "fallback"} & dict(sense.settings).keys():
-        chance = min(chance, _STAND_IN)
-    if sense.score == PROMOTED:
-        chance = min(chance, _PROMOTED_MOST)
-    return round(max(chance, 0.05), 3)
+    if statistics is None:
+        if meanings and meanings[0].field == "category_path" and meanings[0].score < _CLEAR_CATEGORY_SCORE:
+            return ()
+        is_title = bool(meanings) and meanings[0].field == "title"
+        return tuple(sense for sense in meanings if not is_title or sense.field != "collection")
+    for row in _ADJUSTMENTS:
+        if meanings and row.applies_to(meanings, statistics):
+            meanings = row.apply(meanings)
+    if not meanings:
+        are_gtins = statistics["count"] >= _MIN_GTINS and statistics["gtins"] > _MIN_GTIN_SHARE
+        return (HeaderMeaning("gtin", _INFERRED_SCORE, is_guess=True),) if are_gtins else ()
+    unchecked_fields = MONEY if statistics["count"] < _MIN_PRICES else frozenset((IGNORE,))
+    remaining = tuple(
+        meaning
+        for meaning in meanings
+        if meaning.field in unchecked_fields
+        or meaning.field == IGNORE
+        or not is_contradicted(meaning.field, statistics)
+    )
+    return remaining or (replace(meanings[0], score=1, field=CONTRADICTED),)
+
+
+def estimate_confidence(
+    header: str, chosen: HeaderMeaning, meanings: Sequence[HeaderMeaning], statistics: ValueStatistics | None
+) -> float:
+    """Estimate the probability, from 0 to 1, that the chosen meaning of a column is correct.
+
+    From 0.9 a meaning counts as certain; this requires values that confirm the meaning.
+
+    Args:
+        header: The header.
+        chosen: The chosen meaning.
+        meanings: All possible meanings of the column.
+        statistics: The statistics of the values, or None without values.
+    """
+    confidence = (
+        _GUESS_CONFIDENCE if chosen.is_guess else _PHRASE_CONFIDENCE if chosen.is_phrase else _READING_CONFIDENCE
+    )
+    rival_count = len({option.field for option in meanings if option.score > chosen.score - _RIVAL_DISTANCE}) - 1
+    confidence -= 0.08 * min(rival_count, 2) + (0.05 if chosen.score < _CLEAR_SCORE else 0)
+    similarity = compute_similarity(header, chosen.field)
+    confidence += (1 - confidence) * similarity / 2 if similarity > 0 else similarity * 0.12
+    is_confirmed_by_values = statistics is not None and is_confirmed(chosen.field, statistics)
+    confidence += (1 - confidence) / 2 if is_confirmed_by_values else 0
+    is_certain_phrase = chosen.is_phrase and chosen.score >= _CERTAIN_SCORE and not rival_count
+    is_distinct = chosen.field not in _CONFUSABLE_FIELDS and not chosen.is_guess
+    if statistics is None or similarity <= _HIGH_SIMILARITY or not (is_certain_phrase or is_distinct):
+        confidence = min(confidence, _MAX_WITHOUT_VALUES)
+    if {"alternative", "fallback"} & dict(chosen.settings).keys():
+        confidence = min(confidence, _MAX_ALTERNATIVE)
+    if chosen.score == PROMOTED_SCORE:
+        confidence = min(confidence, _MAX_PROMOTED)
+    return round(max(confidence, 0.05), 3)

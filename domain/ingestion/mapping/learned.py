@@ -1,4 +1,4 @@
-"""Application of confirmed mappings to the proposed mapping of a table."""
+"""Use of mappings that people confirmed earlier to correct the mapping that is proposed for a table."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,136 +7,159 @@ from functools import cached_property
 from hashlib import blake2b
 
 from domain.ingestion.mapping.columns import (
-    Slot,
-    by_position,
-    may_repeat,
-    missing,
-    parted,
-    slot_of,
-    with_proven_settings,
+    ColumnTarget,
+    add_inferred_settings,
+    allows_several_columns,
+    column_target,
+    combine_entries,
+    find_missing_data,
+    split_entries,
 )
-from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
-from domain.ingestion.values.text import clean
-from domain.ingestion.vocabulary.senses import plain_words
-from domain.kernel.plain import storable
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, UnmappedColumn, UnmappedReason
+from domain.ingestion.values.text import clean_line
+from domain.ingestion.vocabulary.header_meanings import normalise_words
+from domain.kernel.json_values import replace_unstorable
 
-KNOWN_COLUMNS = 20_000
-"""Maximum number of columns of all confirmed mappings that are passed to a reader."""
-_VOUCHED = frozenset({MappingTier.PERSON, MappingTier.LEARNED})
-"""Tiers of columns that a person decided; built-in ones are proposed again in any case."""
-_OWN_ALONE = frozenset({"currency", "decimal"})
+MAX_CONFIRMED_COLUMNS = 20_000
+"""Maximum total number of columns in the confirmed mappings of one ReadRequest."""
+_DECIDED_TIERS = frozenset({MappingTier.PERSON, MappingTier.LEARNED})
+"""Tiers of columns whose field a person decided; fields of other columns are proposed again for each file."""
+_SOURCE_SETTINGS = frozenset({"currency", "decimal"})
 """Settings that apply only to the source for which they were confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
-class KnownMapping:
-    """Confirmed mapping of this source (`own`) or of another source of the organisation in the same mode."""
+class ConfirmedMapping:
+    """Column mapping that a person confirmed earlier.
+
+    Attributes:
+        digest: The digest of the headers (`compute_header_digest`).
+        is_own: Whether the mapping belongs to the source that is read; otherwise to another source of the organisation.
+    """
 
     digest: str
-    own: bool
+    is_own: bool
     headers: tuple[str, ...]
     columns: tuple[Column, ...]
-    unmapped: tuple[Unmapped, ...] = ()
+    unmapped: tuple[UnmappedColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """Decision of a person on a column; a `field` of None excludes the column."""
+    """Decision of a person about a column: the field with settings, or None if the person excluded the column."""
 
     field: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
-    prefix: bool = False
+    is_in_numbered_series: bool = False
 
 
-def _decision(column: Column) -> _Decision:
-    """Return the part of a column that applies to other sources: without settings proved by values or by the market."""
-    dropped = _OWN_ALONE | ({"unit", "unit_by"} if "unit_by" in column.settings else frozenset())
-    kept = sorted((name, str(value)) for name, value in column.settings.items() if name not in dropped)
+def _make_decision(column: Column) -> _Decision:
+    """Convert a column of a confirmed mapping to a decision that can apply to other sources.
+
+    Settings that apply only to one source, and units that were inferred, are omitted.
+    """
+    excluded_settings = _SOURCE_SETTINGS | ({"unit", "unit_by"} if "unit_by" in column.settings else frozenset())
+    kept = sorted((name, str(value)) for name, value in column.settings.items() if name not in excluded_settings)
     return _Decision(column.field, tuple(kept), column.prefix)
 
 
-def digest_of(headers: Sequence[str]) -> str:
-    """Return the digest of a header set: of its exact headers in order, without the name of the sheet."""
+def compute_header_digest(headers: Sequence[str]) -> str:
+    """Compute the digest of the exact headers of a table in their order; the name of the sheet is not included."""
     digest = blake2b(digest_size=16)
     for header in headers:
-        text = storable(header).encode()
+        text = replace_unstorable(header).encode()
         digest.update(len(text).to_bytes(8) + text)
     return digest.hexdigest()
 
 
-def bounded(known: Iterable[KnownMapping], most: int = KNOWN_COLUMNS) -> tuple[KnownMapping, ...]:
-    """Return the first mappings that have at most `most` columns together."""
-    kept = []
-    for mapping in known:
-        most -= len(mapping.headers)
-        if most < 0:
+def limit_mappings(
+    mappings: Iterable[ConfirmedMapping], max_columns: int = MAX_CONFIRMED_COLUMNS
+) -> tuple[ConfirmedMapping, ...]:
+    """Return as many of the first mappings as have at most `max_columns` columns together."""
+    selected = []
+    for mapping in mappings:
+        max_columns -= len(mapping.headers)
+        if max_columns < 0:
             break
-        kept.append(mapping)
-    return tuple(kept)
+        selected.append(mapping)
+    return tuple(selected)
 
 
-def _words(headers: Sequence[str]) -> list[str]:
-    return [plain_words(header) or clean(header).lower() for header in headers]
+def _normalise_headers(headers: Sequence[str]) -> list[str]:
+    """Return the headers in lower case without punctuation, for comparisons."""
+    return [normalise_words(header) or clean_line(header).lower() for header in headers]
 
 
-def _neighbours(words: Sequence[str], position: int) -> tuple[str, str]:
-    padded = ("", *words, "")
+def _find_adjacent_headers(headers: Sequence[str], position: int) -> tuple[str, str]:
+    """Return the headers to the left and to the right of a position; an empty string where there is no header."""
+    padded = ("", *headers, "")
     return padded[position], padded[position + 2]
 
 
-class Knowledge:
-    """Confirmed mappings, from which columns are learned unless people disagree."""
+class LearnedMappings:
+    """Confirmed mappings of several sources, whose decisions about columns are applied to new tables unless they differ.
 
-    def __init__(self, known: Sequence[KnownMapping] = ()) -> None:
-        self.known = known
+    Attributes:
+        mappings: The confirmed mappings.
+    """
+
+    def __init__(self, mappings: Sequence[ConfirmedMapping] = ()) -> None:
+        self.mappings = mappings
 
     @cached_property
     def _decisions(self) -> Mapping[str, list[tuple[bool, tuple[str, str], _Decision]]]:
-        """Decisions on each header: whether the source's own people made them, the neighbouring headers, and the decision."""
+        """All decisions by normalised header, each with `is_own` of its mapping and the headers to the left and right."""
         found = defaultdict(list)
-        for mapping in self.known:
-            words = _words(mapping.headers)
-            decided = {column.position: _decision(column) for column in mapping.columns if column.tier in _VOUCHED}
-            if mapping.own:
+        for mapping in self.mappings:
+            words = _normalise_headers(mapping.headers)
+            decided = {
+                column.position: _make_decision(column) for column in mapping.columns if column.tier in _DECIDED_TIERS
+            }
+            if mapping.is_own:
                 left_out = [u.position for u in mapping.unmapped if u.reason == UnmappedReason.IGNORED]
                 decided |= dict.fromkeys(left_out, _Decision())
             for position, decision in decided.items():
                 if position < len(words) and words[position]:
-                    found[words[position]].append((mapping.own, _neighbours(words, position), decision))
+                    found[words[position]].append((mapping.is_own, _find_adjacent_headers(words, position), decision))
         return found
 
-    def laid_over(
+    def apply_to(
         self, proposed: HeaderMapping, samples: Sequence[Sequence[str]], settings: FeedSettings
     ) -> HeaderMapping:
-        """Return the mapping by which to read a table: `proposed`, with the columns that a person decided.
+        """Apply the decisions of people to a proposed mapping, and return the resulting mapping.
 
-        A header set of the source itself is read as confirmed, except that the formats of prices and dates are detected for each
-        file unless a person set them. For the same header set of other sources, those columns are used on which all who confirmed
-        it agree. Otherwise single headers are used; those of other sources only beside a header with which they occurred before.
-        Both are `learned`. `samples` are the table's first rows as texts.
+        A confirmed mapping of the same source with the same headers replaces the proposal; only the formats of prices and dates are
+        detected again, unless a person set them. If other sources have mappings with the same headers, the columns on which these mappings
+        agree are used. Otherwise decisions about single headers are used; decisions of other sources apply only if an adjacent header
+        is also the same. In the last two cases, the columns have the tier `learned`.
+
+        Args:
+            proposed: The proposed mapping.
+            samples: The first rows of the table as texts.
+            settings: The settings of the source.
         """
-        if not self.known:
+        if not self.mappings:
             return proposed
-        digest, width = digest_of(proposed.headers), len(proposed.headers)
-        same = [one for one in self.known if one.digest == digest and len(one.headers) == width]
+        digest, width = compute_header_digest(proposed.headers), len(proposed.headers)
+        same = [one for one in self.mappings if one.digest == digest and len(one.headers) == width]
         for own in same:
-            if own.own:
-                return _with_columns(proposed, own.columns, own.unmapped, samples, settings)
-        decided = _agreed(same) if same else self._decided(proposed.headers)
+            if own.is_own:
+                return _replace_columns(proposed, own.columns, own.unmapped, samples, settings)
+        decided = _agree_on_columns(same) if same else self._find_agreed_decisions(proposed.headers)
         if not decided:
             return proposed
-        columns, unmapped = _merged(proposed, decided, firm=bool(same))
-        return _with_columns(proposed, columns, unmapped, samples, settings)
+        columns, unmapped = _apply_decisions(proposed, decided, overrides_proposals=bool(same))
+        return _replace_columns(proposed, columns, unmapped, samples, settings)
 
-    def _decided(self, headers: Sequence[str]) -> dict[int, _Decision]:
-        """Return the decision on each header, where all decisions agree.
+    def _find_agreed_decisions(self, headers: Sequence[str]) -> dict[int, _Decision]:
+        """Return the decision about each header for which all earlier decisions are equal, by position.
 
-        Decisions of the source's own people take precedence and apply at any position, others only beside the same neighbour.
+        Decisions for the same source take precedence. Decisions for other sources apply only if an adjacent header is the same.
         """
-        words = _words(headers)
+        words = _normalise_headers(headers)
         decided: dict[int, _Decision] = {}
         for position, word in enumerate(words):
-            left, right = _neighbours(words, position)
+            left, right = _find_adjacent_headers(words, position)
             decisions = self._decisions.get(word, ())
             adjacent = [one for one in decisions if "" != one[1][0] == left or "" != one[1][1] == right]
             candidates = (
@@ -149,56 +172,73 @@ class Knowledge:
         return decided
 
 
-def _agreed(same: Sequence[KnownMapping]) -> dict[int, _Decision]:
-    """Return the decision on each column on which all who confirmed a header set agree."""
+def _agree_on_columns(mappings: Sequence[ConfirmedMapping]) -> dict[int, _Decision]:
+    """Return, by column position, the decisions on which all of these mappings, which have the same headers, agree."""
     decisions_by_position = defaultdict[int, set[_Decision]](set)
-    for mapping in same:
+    for mapping in mappings:
         for column in mapping.columns:
-            decisions_by_position[column.position].add(_decision(column))
+            decisions_by_position[column.position].add(_make_decision(column))
         for excluded in mapping.unmapped:
             decisions_by_position[excluded.position].add(_Decision())
     return {position: decisions.pop() for position, decisions in decisions_by_position.items() if len(decisions) == 1}
 
 
-def _merged(
-    proposed: HeaderMapping, decided: Mapping[int, _Decision], *, firm: bool
-) -> tuple[Sequence[Column], Sequence[Unmapped]]:
-    """Return the columns and the unmapped columns with the decisions applied.
+def _apply_decisions(
+    proposed: HeaderMapping, decision_by_position: Mapping[int, _Decision], *, overrides_proposals: bool
+) -> tuple[Sequence[Column], Sequence[UnmappedColumn]]:
+    """Apply decisions to a proposed mapping, and return the columns with and without a field.
 
-    Decisions that are `firm` take a field from the column for which it was proposed; others leave it there.
+    Args:
+        proposed: The proposed mapping.
+        decision_by_position: The decisions by position.
+        overrides_proposals: Whether a decided field is used even if it is proposed for another column, which then has no field.
     """
-    entries = by_position(proposed.columns, proposed.unmapped)
-    undecided = {slot_of(column) for column in proposed.columns if column.position not in decided}
-    for position, decision in sorted(decided.items()):
+    entries = combine_entries(proposed.columns, proposed.unmapped)
+    undecided = {column_target(column) for column in proposed.columns if column.position not in decision_by_position}
+    for position, decision in sorted(decision_by_position.items()):
         header, settings = proposed.headers[position], dict(decision.settings)
         if decision.field is None:
-            if isinstance(entries[position], Column) or not firm:
-                entries[position] = Unmapped(position, header, UnmappedReason.IGNORED)
+            if isinstance(entries[position], Column) or not overrides_proposals:
+                entries[position] = UnmappedColumn(position, header, UnmappedReason.IGNORED)
             continue
-        learned = Column(position, header, decision.field, settings, MappingTier.LEARNED, decision.prefix)
-        if firm or may_repeat(learned.field) or slot_of(learned) not in undecided:
+        learned = Column(
+            position, header, decision.field, settings, MappingTier.LEARNED, decision.is_in_numbered_series
+        )
+        if overrides_proposals or allows_several_columns(learned.field) or column_target(learned) not in undecided:
             entries[position] = learned
-    taken = set[Slot]()
-    for column in sorted(parted(entries)[0], key=lambda column: column.position not in decided):
-        slot, position = slot_of(column), column.position
-        if slot in taken and not may_repeat(column.field):
-            entries[position] = Unmapped(position, column.column, UnmappedReason.AMBIGUOUS)
-        elif position in decided:
+    taken = set[ColumnTarget]()
+    for column in sorted(split_entries(entries)[0], key=lambda column: column.position not in decision_by_position):
+        slot, position = column_target(column), column.position
+        if slot in taken and not allows_several_columns(column.field):
+            entries[position] = UnmappedColumn(position, column.column, UnmappedReason.AMBIGUOUS)
+        elif position in decision_by_position:
             taken.add(slot)
-    return parted(entries)
+    return split_entries(entries)
 
 
-def _with_columns(
-    proposed: HeaderMapping,
+def _replace_columns(
+    mapping: HeaderMapping,
     columns: Sequence[Column],
-    unmapped: Sequence[Unmapped],
+    unmapped: Sequence[UnmappedColumn],
     samples: Sequence[Sequence[str]],
     settings: FeedSettings,
 ) -> HeaderMapping:
-    """Return the mapping with the columns and the settings that this file's values prove; a person's settings take precedence."""
-    texts = [[row[place] if place < len(row) else "" for row in samples] for place in range(len(proposed.headers))]
-    proven = [
-        replace(after, settings={**after.settings, **before.settings}) if before.tier == MappingTier.PERSON else after
-        for before, after in zip(columns, with_proven_settings(columns, texts, settings), strict=True)
+    """Return a mapping with other columns, whose settings are completed from the first rows of the table.
+
+    Settings that a person made take precedence.
+    """
+    texts = [
+        [row[position] if position < len(row) else "" for row in samples] for position in range(len(mapping.headers))
     ]
-    return replace(proposed, columns=tuple(proven), unmapped=tuple(unmapped), missing=missing(proven, settings.stream))
+    completed = [
+        replace(inferred, settings={**inferred.settings, **column.settings})
+        if column.tier == MappingTier.PERSON
+        else inferred
+        for column, inferred in zip(columns, add_inferred_settings(columns, texts, settings), strict=True)
+    ]
+    return replace(
+        mapping,
+        columns=tuple(completed),
+        unmapped=tuple(unmapped),
+        missing=find_missing_data(completed, settings.stream),
+    )

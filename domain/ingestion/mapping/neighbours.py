@@ -1,4 +1,4 @@
-"""Sheets whose columns are being mapped, and evidence from neighbouring columns."""
+"""Corrections of the possible meanings of columns that depend on the other columns of the table."""
 
 import re
 from collections import Counter
@@ -6,40 +6,43 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from domain.ingestion.data import expressions, load, phrases
-from domain.ingestion.mapping.evidence import CONTRADICTED, traits_of
+from domain.ingestion.data import load_patterns, load_toml, split_phrases
+from domain.ingestion.mapping.evidence import CONTRADICTED, compute_value_statistics
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.values.quantities import amount_at
-from domain.ingestion.values.text import clean
+from domain.ingestion.values.quantities import parse_amount_at
+from domain.ingestion.values.text import clean_line
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY
-from domain.ingestion.vocabulary.senses import (
-    NOT_DROPPED,
+from domain.ingestion.vocabulary.header_meanings import (
+    MEANINGFUL_PREFIXES,
     PHRASES,
-    Sense,
-    concepts_in,
-    heading,
-    is_filler,
-    known,
-    plain_words,
-    senses,
-    words_of,
+    HeaderMeaning,
+    combine_concepts,
+    find_concepts,
+    find_header_meanings,
+    has_no_meaning,
+    normalise_header,
+    normalise_words,
+    split_into_words,
 )
 
-_LISTS = {name: frozenset(phrases(text)) for name, text in load("places")["words"].items()}
-_PRESENT = 60
-_FEWEST_SHARED = 2
-_MOST_OF_SHEET = 0.4
-_BEHIND_PREFIX_COSTS = 10
-_SHARED = frozenset(
+_LISTS = {name: frozenset(split_phrases(text)) for name, text in load_toml("places")["words"].items()}
+_MIN_CLEAR_SCORE = 60
+_MIN_PREFIX_COUNT = 2
+_MIN_PREFIX_PROPORTION = 0.4
+_PREFIX_PENALTY = 10
+_FIELDS_AFTER_RARE_PREFIX = frozenset(
     "quantity title description brand collection category_path media gtin mpn lead_time_days availability".split()
 )
-"""Fields accepted after a prefix that few headers share; `Bunk Width` is not the width of the piece."""
+"""Fields that a header may mean without its unknown first word, even if few other headers begin with the word.
+
+Other fields are refused in this case: `Bunk Width` is not the width of the item.
+"""
 _SHOPIFY = frozenset(("handle", "title", "option1 value", "variant price"))
-_PLAIN_SKU = 90
-_WEAK_SKU = 60
-_SEEN = 60
+_CLEAR_SKU_SCORE = 90
+_WEAK_SKU_SCORE = 60
+_MAX_INSPECTED = 60
 _FOOT = 12
-_SIDES = {
+_DIMENSIONS = {
     "dimensions.width": "width",
     "dimensions.depth": "depth",
     "dimensions.length": "depth",
@@ -47,364 +50,457 @@ _SIDES = {
     "dimensions": "dimensions",
     "weight": "weight",
 }
-_SIDE_LETTERS = frozenset("wdhlbtpsvgxyzš")
+_DIMENSION_LETTERS = frozenset("wdhlbtpsvgxyzš")
 _LETTER_SETS = (
     {"l": "dimensions.width", "p": "dimensions.depth", "h": "dimensions.height"},
     {"s": "dimensions.width", "v": "dimensions.height", "h": "dimensions.depth"},
     {"b": "dimensions.width", "t": "dimensions.depth", "h": "dimensions.height"},
 )
-_PLAIN = 100
+_CLEAR_SCORE = 100
 _DOTTED = re.compile(r"\.\d+$")
 _NUMBER = re.compile(r"\.(\d+)\.")
-_BEARERS = frozenset("item overall furniture rug variant net".split())
-"""Concepts of things with sides other than packages; net sizes are not those of a package."""
+_NOT_PACKAGE_CONCEPTS = frozenset("item overall furniture rug variant net".split())
+"""Concepts in headers of sizes of an item, not of a package."""
 _RUG_SIZE = re.compile(
     r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
 )
 
 
-class Sheet:
-    """Headers with their plain form, first values and traits, and the senses of each column, strongest first."""
+class MappingDraft:
+    """Unfinished column mapping: a table with the possible meanings of each column.
+
+    Attributes:
+        headers: The original headers.
+        samples: The first values of each column.
+        settings: The settings of the source.
+        meanings: The possible meanings of each column, best first; they are corrected step by step.
+        plain_headers: The headers in lower case without punctuation.
+        statistics: The statistics of the values of each column; None for a column without values.
+        concepts: The concepts that the words of each header have, such as `weight` and `package`.
+    """
 
     def __init__(
         self,
         headers: Sequence[str],
         samples: Sequence[Sequence[str]],
         settings: FeedSettings,
-        options: list[tuple[Sense, ...]],
+        meanings: list[tuple[HeaderMeaning, ...]],
     ) -> None:
-        self.headers, self.samples, self.settings, self.options = headers, samples, settings, options
-        self.words = [plain_words(header) for header in headers]
-        self.traits = [traits_of(values) for values in samples]
-        self.concepts = [concepts_in(words_of(heading(header).readings[0])) for header in headers]
+        self.headers, self.samples, self.settings, self.meanings = headers, samples, settings, meanings
+        self.plain_headers = [normalise_words(header) for header in headers]
+        self.statistics = [compute_value_statistics(values) for values in samples]
+        self.concepts = [
+            combine_concepts(split_into_words(normalise_header(header).plain_texts[0])) for header in headers
+        ]
 
-    def strongest(self, place: int) -> Sense:
-        """Return the strongest sense of a column, or one without a field."""
-        return self.options[place][0] if self.options[place] else Sense("", 0)
+    def find_best_meaning(self, position: int) -> HeaderMeaning:
+        """Return the best meaning of the column at a position, or a meaning with an empty field if the column has none."""
+        return self.meanings[position][0] if self.meanings[position] else HeaderMeaning("", 0)
 
-    def field_of(self, place: int) -> str:
-        """Return the field that a column clearly has, or a blank."""
-        first = self.strongest(place)
-        return first.field if first.score >= _PRESENT else ""
+    def find_confident_field(self, position: int) -> str:
+        """Return the field of a column's best meaning if the meaning has a high score, or else an empty string."""
+        first = self.find_best_meaning(position)
+        return first.field if first.score >= _MIN_CLEAR_SCORE else ""
 
-    def places_of(self, *fields: str) -> list[int]:
-        """Return the positions of columns whose strongest sense is one of the fields."""
-        return [place for place in range(len(self.options)) if self.strongest(place).field in fields]
+    def find_positions(self, *fields: str) -> list[int]:
+        """Return the positions of the columns whose best meaning has one of the fields."""
+        return [position for position in range(len(self.meanings)) if self.find_best_meaning(position).field in fields]
 
-    def names(self, place: int, words: frozenset[str]) -> bool:
-        """Return whether a column's header contains one of the words."""
-        return not words.isdisjoint(self.words[place].split())
+    def has_word(self, position: int, words: frozenset[str]) -> bool:
+        """Return whether the header of the column at a position contains one of the words."""
+        return not words.isdisjoint(self.plain_headers[position].split())
 
-    def change(self, place: int, **changes: Any) -> None:
-        """Change the strongest sense of a column."""
-        self.options[place] = (replace(self.options[place][0], **changes), *self.options[place][1:])
+    def change_best_meaning(self, position: int, **changes: Any) -> None:
+        """Replace attributes of the best meaning of a column."""
+        self.meanings[position] = (replace(self.meanings[position][0], **changes), *self.meanings[position][1:])
 
-    def contradict(self, place: int) -> None:
-        """Mark all senses of a column as contradicted."""
-        self.options[place] = (replace(self.options[place][0], field=CONTRADICTED, score=1),)
+    def exclude(self, position: int) -> None:
+        """Exclude a column from the mapping: its only remaining meaning is the field CONTRADICTED."""
+        self.meanings[position] = (replace(self.meanings[position][0], field=CONTRADICTED, score=1),)
 
 
-def without_prefixes(headers: Sequence[str]) -> list[tuple[Sense, ...]]:
-    """Return the senses of headers; for a header without one, those of the words after an unknown prefix shared with others.
+def find_meanings_of_headers(headers: Sequence[str]) -> list[tuple[HeaderMeaning, ...]]:
+    """Return the possible meanings of each header, best first.
 
-    Such a prefix is the name of a vendor or a platform and does not describe the column.
+    If a header is unknown and its first word is also the first word of other headers, such as the name of a vendor, the header is
+    interpreted without this word.
     """
-    words = [(heading(header).readings or ("",))[0].split() for header in headers]
+    words = [(normalise_header(header).plain_texts or ("",))[0].split() for header in headers]
     firsts = Counter(texts[0] for texts in words if len(texts) > 1)
     return [
-        senses(header) or _behind_prefix(texts, firsts[texts[0]], len(headers)) if texts else senses(header)
+        find_header_meanings(header) or _find_meanings_after_prefix(texts, firsts[texts[0]], len(headers))
+        if texts
+        else find_header_meanings(header)
         for header, texts in zip(headers, words, strict=True)
     ]
 
 
-def _behind_prefix(words: Sequence[str], count: int, width: int) -> tuple[Sense, ...]:
+def _find_meanings_after_prefix(
+    words: Sequence[str], same_prefix_count: int, header_count: int
+) -> tuple[HeaderMeaning, ...]:
+    """Return the meanings of a header without its first word; empty if that word has a meaning or too few headers begin with it.
+
+    Args:
+        words: The words of the header.
+        same_prefix_count: The number of headers with the same first word.
+        header_count: The number of all headers.
+    """
     first = words[0]
-    is_meaningful = known(first) or is_filler(first) or first in NOT_DROPPED or not first.isalnum() or first.isdecimal()
-    found = () if is_meaningful or count < _FEWEST_SHARED else senses(" ".join(words[1:]))
-    if not found or not (count / width >= _MOST_OF_SHEET or found[0].field in _SHARED):
+    is_meaningful = (
+        find_concepts(first)
+        or has_no_meaning(first)
+        or first in MEANINGFUL_PREFIXES
+        or not first.isalnum()
+        or first.isdecimal()
+    )
+    meanings = (
+        () if is_meaningful or same_prefix_count < _MIN_PREFIX_COUNT else find_header_meanings(" ".join(words[1:]))
+    )
+    if not meanings or not (
+        same_prefix_count / header_count >= _MIN_PREFIX_PROPORTION or meanings[0].field in _FIELDS_AFTER_RARE_PREFIX
+    ):
         return ()
     return tuple(
-        replace(sense, score=sense.score - _BEHIND_PREFIX_COSTS, surmised=True, listed=False) for sense in found
+        replace(meaning, score=meaning.score - _PREFIX_PENALTY, is_guess=True, is_phrase=False) for meaning in meanings
     )
 
 
-def read_platform(sheet: Sheet) -> None:
-    """Map `Type` among Shopify's headers to the category path."""
-    if _SHOPIFY.issubset(sheet.words):
-        for place, words in enumerate(sheet.words):
+def map_shopify_type(draft: MappingDraft) -> None:
+    """Set the meaning of the column `Type` to the category path if the headers are the headers of a Shopify export."""
+    if _SHOPIFY.issubset(draft.plain_headers):
+        for position, words in enumerate(draft.plain_headers):
             if words == "type":
-                sheet.options[place] = (Sense("category_path", 90, listed=True),)
+                draft.meanings[position] = (HeaderMeaning("category_path", 90, is_phrase=True),)
 
 
-def read_neighbours(sheet: Sheet) -> None:
-    """Change the senses that depend on other columns."""
-    _count_from_one(sheet)
-    _read_ids_beside_codes(sheet)
-    _contradict_old_prices(sheet)
-    _contradict_feet_and_inches(sheet)
-    _read_letters(sheet)
-    _read_packages(sheet)
-    _read_shapes(sheet)
+def correct_by_neighbours(draft: MappingDraft) -> None:
+    """Correct the meanings of columns that depend on other columns, except columns of warehouses."""
+    _renumber_from_zero(draft)
+    _map_id_to_product_key(draft)
+    _exclude_other_prices(draft)
+    _exclude_separate_feet_and_inches(draft)
+    _map_single_letters(draft)
+    _map_package_dimensions(draft)
+    _map_rug_columns(draft)
 
 
-def _count_from_one(sheet: Sheet) -> None:
-    """Count the numbers in headers from one if the sheet has no zero: `width.1` and `boxes.0.width` are both the first."""
-    numbers = [_NUMBER.search(sheet.strongest(place).field) for place in range(len(sheet.headers))]
+def _renumber_from_zero(draft: MappingDraft) -> None:
+    """Decrease the numbers in fields by 1 if the headers count from 1 (`width.1`) instead of from 0 (`boxes.0.width`)."""
+    numbers = [_NUMBER.search(draft.find_best_meaning(position).field) for position in range(len(draft.headers))]
     families = {found.string.partition(".")[0] for found in numbers if found and found[1] == "0"}
-    for place, found in enumerate(numbers):
+    for position, found in enumerate(numbers):
         later = found and found[1] != "0" and found.string.partition(".")[0] not in families
-        if found and later and _DOTTED.search(sheet.headers[place]):
-            sheet.change(place, field=_NUMBER.sub(f".{int(found[1]) - 1}.", found.string))
+        if found and later and _DOTTED.search(draft.headers[position]):
+            draft.change_best_meaning(position, field=_NUMBER.sub(f".{int(found[1]) - 1}.", found.string))
 
 
-def _read_ids_beside_codes(sheet: Sheet) -> None:
-    """Map an ID beside a clear SKU to the product key of the platform."""
-    codes = sheet.places_of("sku")
-    if any(sheet.strongest(place).score >= _PLAIN_SKU for place in codes):
-        for place in codes:
-            first = sheet.strongest(place)
-            if first.score <= _WEAK_SKU and sheet.names(place, _LISTS["ids"]):
-                sheet.options[place] = (replace(first, field="product_key"),)
+def _map_id_to_product_key(draft: MappingDraft) -> None:
+    """Change the meaning of an ID column from SKU to product key if another column is clearly the SKU."""
+    codes = draft.find_positions("sku")
+    if any(draft.find_best_meaning(position).score >= _CLEAR_SKU_SCORE for position in codes):
+        for position in codes:
+            first = draft.find_best_meaning(position)
+            if first.score <= _WEAK_SKU_SCORE and draft.has_word(position, _LISTS["ids"]):
+                draft.meanings[position] = (replace(first, field="product_key"),)
 
 
-def _contradict_old_prices(sheet: Sheet) -> None:
-    """Exclude prices that are not today's price of one piece.
+def _exclude_other_prices(draft: MappingDraft) -> None:
+    """Exclude prices that are not the current price of one item.
 
-    A sale price with its own date columns is only listed; beside a column of price units (`100`) all prices are excluded.
+    A sale price is not read if columns limit it to certain dates. All prices are excluded if they are for several items.
     """
     dated = any(
-        "sale" in found and (found & {"date", "created", "time"} or sheet.names(place, _LISTS["days"]))
-        for place, found in enumerate(sheet.concepts)
+        "sale" in found and (found & {"date", "created", "time"} or draft.has_word(position, _LISTS["days"]))
+        for position, found in enumerate(draft.concepts)
     )
     for_several = any(
         words in _LISTS["price_units"]
         and any(
-            (text := sample.strip()).isdecimal() and text.lstrip("0") not in ("", "1") for sample in samples[:_SEEN]
+            (text := sample.strip()).isdecimal() and text.lstrip("0") not in ("", "1")
+            for sample in samples[:_MAX_INSPECTED]
         )
-        for words, samples in zip(sheet.words, sheet.samples, strict=True)
+        for words, samples in zip(draft.plain_headers, draft.samples, strict=True)
     )
-    for place in sheet.places_of(*MONEY) if dated or for_several else ():
-        first = sheet.strongest(place)
+    for position in draft.find_positions(*MONEY) if dated or for_several else ():
+        first = draft.find_best_meaning(position)
         if for_several:
-            sheet.contradict(place)
+            draft.exclude(position)
         elif first.field == "sale_price":
-            sheet.options[place] = (replace(first, settings=(*first.settings, ("alternative", "yes"))),)
+            draft.meanings[position] = (replace(first, settings=(*first.settings, ("alternative", "yes"))),)
 
 
-def _contradict_feet_and_inches(sheet: Sheet) -> None:
-    """Exclude sides whose feet and inches are in separate columns."""
+def _exclude_separate_feet_and_inches(draft: MappingDraft) -> None:
+    """Exclude columns that contain the feet and the inches of one length separately."""
     units = {
-        place: (sheet.field_of(place), unit)
-        for place, header in enumerate(sheet.headers)
-        if (unit := heading(header).unit) in ("ft", "in") and sheet.field_of(place) in _SIDES
+        position: (draft.find_confident_field(position), unit)
+        for position, header in enumerate(draft.headers)
+        if (unit := normalise_header(header).unit) in ("ft", "in")
+        and draft.find_confident_field(position) in _DIMENSIONS
     }
-    below = {found for place, found in units.items() if found[1] == "ft" or _is_below_a_foot(sheet.samples[place])}
-    for place, (side, _) in units.items():
+    below = {found for position, found in units.items() if found[1] == "ft" or _are_below_12(draft.samples[position])}
+    for position, (side, _) in units.items():
         if {(side, "ft"), (side, "in")} <= below:
-            sheet.contradict(place)
+            draft.exclude(position)
 
 
-def _is_below_a_foot(samples: Sequence[str]) -> bool:
-    given = [found.value for sample in samples if (found := amount_at(sample.strip(), 0))]
+def _are_below_12(samples: Sequence[str]) -> bool:
+    """Return whether all numbers in the samples are below 12, as inches in addition to feet are."""
+    given = [found.value for sample in samples if (found := parse_amount_at(sample.strip(), 0))]
     return bool(given) and max(given) < _FOOT
 
 
-def _read_letters(sheet: Sheet) -> None:
-    """Map single letters by the set of letters present: `L P H` is French or Italian, `Š V H` Czech."""
-    lasts = {place: heading(header).forms[-1:] for place, header in enumerate(sheet.headers)}
-    letters = {place: last[0] for place, last in lasts.items() if last and len(last[0]) == 1}
+def _map_single_letters(draft: MappingDraft) -> None:
+    """Set the meanings of one-letter headers by the language that their letters indicate (`L P H` is French, `Š V H` is Czech)."""
+    lasts = {position: normalise_header(header).lookup_texts[-1:] for position, header in enumerate(draft.headers)}
+    letters = {position: last[0] for position, last in lasts.items() if last and len(last[0]) == 1}
     present = frozenset(letters.values())
-    meant = next((sides for sides in _LETTER_SETS if sides.keys() <= present), {})
-    for place, letter in letters.items():
-        if present - _SIDE_LETTERS:  # levels named A, B, C, D are not sides
-            sheet.options[place] = ()
-        elif letter in meant:
-            sheet.options[place] = (Sense(meant[letter], _PLAIN, sheet.strongest(place).settings),)
+    side_by_letter = next((sides for sides in _LETTER_SETS if sides.keys() <= present), {})
+    for position, letter in letters.items():
+        if present - _DIMENSION_LETTERS:  # levels named A, B, C, D are not dimensions
+            draft.meanings[position] = ()
+        elif letter in side_by_letter:
+            draft.meanings[position] = (
+                HeaderMeaning(side_by_letter[letter], _CLEAR_SCORE, draft.find_best_meaning(position).settings),
+            )
 
 
-def _read_packages(sheet: Sheet) -> None:
-    """Map sides after or between a package's columns to the package.
+def _map_package_dimensions(draft: MappingDraft) -> None:
+    """Change the meaning of dimensions next to a column about a carton to the dimensions of the carton.
 
-    Sides only after them are mapped so only if the same sides also occur elsewhere.
+    The dimensions must be between two such columns, or follow one while most of the same dimensions also occur elsewhere.
     """
-    width, start = len(sheet.headers), 0
+    width, start = len(draft.headers), 0
     while start < width:
         end = start
-        while end < width and sheet.field_of(end) in _SIDES and not sheet.concepts[end] & _BEARERS:
+        while (
+            end < width
+            and draft.find_confident_field(end) in _DIMENSIONS
+            and not draft.concepts[end] & _NOT_PACKAGE_CONCEPTS
+        ):
             end += 1
-        box = _box(sheet, start - 1)
-        run = range(start, end)
-        sides = {sheet.field_of(place) for place in run}
-        elsewhere = {sheet.field_of(place) for place in range(width) if place not in run}
-        if run and box is not None and (_box(sheet, end) is not None or len(sides & elsewhere) * 2 > len(sides)):
-            for place in run:
-                first = sheet.strongest(place)
-                sheet.options[place] = (replace(first, field=f"cartons.{box}.{_SIDES[first.field]}"),)
+        carton_number = _find_carton_number(draft, start - 1)
+        positions = range(start, end)
+        sides = {draft.find_confident_field(position) for position in positions}
+        elsewhere = {draft.find_confident_field(position) for position in range(width) if position not in positions}
+        if (
+            positions
+            and carton_number is not None
+            and (_find_carton_number(draft, end) is not None or len(sides & elsewhere) * 2 > len(sides))
+        ):
+            for position in positions:
+                first = draft.find_best_meaning(position)
+                draft.meanings[position] = (
+                    replace(first, field=f"cartons.{carton_number}.{_DIMENSIONS[first.field]}"),
+                )
         start = max(end, start + 1)
 
 
-def _box(sheet: Sheet, place: int) -> str | None:
-    """Return the number of the box that a column describes, or None."""
-    head, _, number = (sheet.field_of(place) if 0 <= place < len(sheet.headers) else "").partition(".")
+def _find_carton_number(draft: MappingDraft, position: int) -> str | None:
+    """Return the number of the carton in the field of the column at a position, or None for other columns."""
+    head, _, number = (draft.find_confident_field(position) if 0 <= position < len(draft.headers) else "").partition(
+        "."
+    )
     if head == "carton_count" or (head == "cartons" and not number):
         return "0"
     return number.partition(".")[0] if head == "cartons" and number.count(".") == 1 else None
 
 
-def _read_shapes(sheet: Sheet) -> None:
-    """Keep shapes only if other columns describe rugs, and then read sizes in the form of rugs (`5.3 X 7.7` in feet and inches)."""
-    places = range(len(sheet.headers))
-    fields = {sheet.field_of(place) for place in places} - {"rug.shape", "rug.indoor_outdoor"}
+def _map_rug_columns(draft: MappingDraft) -> None:
+    """Exclude the shape of rugs unless other columns are about rugs; if they are, set the meaning of sizes to rug sizes."""
+    positions = range(len(draft.headers))
+    fields = {draft.find_confident_field(position) for position in positions} - {"rug.shape", "rug.indoor_outdoor"}
     among_rugs = any(name.startswith("rug.") for name in fields)
-    among_rugs = among_rugs or any(sheet.names(place, _LISTS["rugs"]) for place in places)
-    for place in places:
-        if not among_rugs and sheet.field_of(place) == "rug.shape":
-            sheet.options[place] = ()
-        if not among_rugs or sheet.field_of(place) not in ("axes.Size", "dimensions"):
+    among_rugs = among_rugs or any(draft.has_word(position, _LISTS["rugs"]) for position in positions)
+    for position in positions:
+        if not among_rugs and draft.find_confident_field(position) == "rug.shape":
+            draft.meanings[position] = ()
+        if not among_rugs or draft.find_confident_field(position) not in ("axes.Size", "dimensions"):
             continue
-        given = [sample for sample in sheet.samples[place] if sample.strip()]
-        sized = sum(bool(_RUG_SIZE.search(sample)) for sample in given) * 2 > len(given)
-        unit = heading(sheet.headers[place]).unit
-        if sized and unit in (None, "ft") and "size" in sheet.words[place].split():
-            rug = replace(sheet.strongest(place), field="rug.size_text", settings=(("unit", unit),) if unit else ())
-            sheet.options[place] = (rug, *sheet.options[place])
+        values = [sample for sample in draft.samples[position] if sample.strip()]
+        are_rug_sizes = sum(bool(_RUG_SIZE.search(sample)) for sample in values) * 2 > len(values)
+        unit = normalise_header(draft.headers[position]).unit
+        if are_rug_sizes and unit in (None, "ft") and "size" in draft.plain_headers[position].split():
+            rug = replace(
+                draft.find_best_meaning(position), field="rug.size_text", settings=(("unit", unit),) if unit else ()
+            )
+            draft.meanings[position] = (rug, *draft.meanings[position])
 
 
 # Stock sheets with a column for each warehouse: the columns and their locations.
 
 
-_PATTERNS = expressions("places")
+_PATTERNS = load_patterns("places")
 _SEPARATORS = re.compile(r"[_\-:/()\[\].]+")
 _KEYS = ("sku", "gtin", "mpn", "variant_key")
-_NEVER_PLACES = frozenset((*_KEYS, "product_key", "title", "gpc_brick"))
-_SAID_OF_PLACES = frozenset(("warehouse", "lang", "stock"))
-_PLAIN_PLACE = 100
-_QUITE_PLAIN = 80
-_BEFORE_OTHERS = 40
-_LONGEST = 24
-_MOST_WORDS = 4
+_NEVER_LOCATION_FIELDS = frozenset((*_KEYS, "product_key", "title", "gpc_brick"))
+_LOCATION_WORDS = frozenset(("warehouse", "lang", "stock"))
+_CLEAR_LOCATION_SCORE = 100
+_CLEAR_QUANTITY_SCORE = 80
+_SELLABLE_BONUS = 40
+_MAX_LOCATION_CHARS = 24
+_MAX_LOCATION_WORDS = 4
 
 
-def place_named(text: str) -> str | None:
-    """Return the location that the whole header names (`NJ`, `Warehouse 3`, `East Coast`), as written, or None."""
-    plain = plain_words(text)
-    given = plain.split()
+def find_location_in_header(header: str) -> str | None:
+    """Return the header if it is the name of a location (`NJ`, `Warehouse 3`, `East Coast`), else None."""
+    plain = normalise_words(header)
+    words = plain.split()
     places = _LISTS["places"] | _LISTS["directions"]
-    rest = [one for one in given if one not in places and one not in _LISTS["generic"] and not one.isdigit()]
-    if len(given) > _MOST_WORDS:
+    unknown_words = [one for one in words if one not in places and one not in _LISTS["generic"] and not one.isdigit()]
+    if len(words) > _MAX_LOCATION_WORDS:
         return None
-    named = any(one in places or one in _LISTS["generic"] for one in given)
-    if named and not rest and (plain in places or plain not in _LISTS["no_places"]):
-        return clean(text).strip("* ")
-    coded = _PATTERNS["code"].fullmatch(plain) and not rest[1:] and given[0] not in ("x", "h", "d")
-    return clean(text) if coded else None
+    names_location = any(one in places or one in _LISTS["generic"] for one in words)
+    if names_location and not unknown_words and (plain in places or plain not in _LISTS["no_places"]):
+        return clean_line(header).strip("* ")
+    is_code = _PATTERNS["code"].fullmatch(plain) and not unknown_words[1:] and words[0] not in ("x", "h", "d")
+    return clean_line(header) if is_code else None
 
 
-def _place_beside(kind: str, text: str) -> str:
-    """Return the text beside the words for a quantity, an arrival or an order (`ETA NJ`), or a blank."""
-    flat = _SEPARATORS.sub(" ", clean(text))
+def _remove_quantity_words(kind: str, text: str) -> str:
+    """Return the rest of a header with words for a quantity, an arrival or an order (`NJ` of `ETA NJ`).
+
+    The result is an empty string if the header contains no such words.
+
+    Args:
+        kind: The kind of words: `quantity`, `arrival` (date) or `incoming` (ordered quantity).
+        text: The header.
+    """
+    flat = _SEPARATORS.sub(" ", clean_line(text))
     pattern = _PATTERNS[kind]
     return " ".join(pattern.sub(" ", flat).split()).strip("* ") if pattern.search(flat) else ""
 
 
-def _given(samples: Sequence[str]) -> list[str]:
+def _list_nonblank(samples: Sequence[str]) -> list[str]:
     return [stripped for sample in samples if (stripped := sample.strip())]
 
 
 def _are_stock(samples: Sequence[str]) -> bool:
-    """Return whether a column's values are quantities or stock words."""
-    given = _given(samples)
+    """Return whether all values of a column are quantities or words for stock."""
+    given = _list_nonblank(samples)
     return not any(map(_PATTERNS["money"].search, given)) and all(map(_PATTERNS["stock"].fullmatch, given))
 
 
 def _are_surely_stock(samples: Sequence[str]) -> bool:
-    """Return whether some values can only be stock (`20+`, `Call`)."""
-    return any(map(_PATTERNS["surely_stock"].fullmatch, _given(samples))) and _are_stock(samples)
+    """Return whether all values of a column can be stock, and some can only be stock (`20+`, `Call`)."""
+    return any(map(_PATTERNS["surely_stock"].fullmatch, _list_nonblank(samples))) and _are_stock(samples)
 
 
 def _are_counts(samples: Sequence[str]) -> bool:
-    """Return whether values are whole numbers that include zeros, which prices do not."""
-    given = _given(samples)
+    """Return whether all values of a column are whole numbers and some are 0, unlike prices."""
+    given = _list_nonblank(samples)
     return len(given) > 1 and "0" in given and all(value.isdecimal() for value in given)
 
 
-def _arrivals(sheet: Sheet) -> dict[int, str]:
-    """Return the location of each column of arrivals at a location."""
-    found = {place: _place_beside("arrival", header) for place, header in enumerate(sheet.headers)}
+def _find_arrivals(draft: MappingDraft) -> dict[int, str]:
+    """Find columns with arrival dates for a location (`ETA NJ`), and return the location by position of the column."""
+    found = {position: _remove_quantity_words("arrival", header) for position, header in enumerate(draft.headers)}
     return {
-        place: name
-        for place, name in found.items()
-        if 0 < len(name) <= _LONGEST and sheet.strongest(place).score < _PLAIN_PLACE
+        position: name
+        for position, name in found.items()
+        if 0 < len(name) <= _MAX_LOCATION_CHARS and draft.find_best_meaning(position).score < _CLEAR_LOCATION_SCORE
     }
 
 
-def _stock_columns(sheet: Sheet, arrivals: set[str]) -> dict[int, str]:
-    """Return the location of each column that has a location as header and quantities as values."""
+def _find_stock_columns(draft: MappingDraft, arrival_locations: set[str]) -> dict[int, str]:
+    """Find columns whose header is a location and whose values are quantities, and return the location by position of the column.
+
+    Args:
+        draft: The draft of the mapping.
+        arrival_locations: The locations of columns with arrival dates.
+    """
     found: dict[int, str] = {}
-    of_stock = sheet.settings.stream == "stock"
-    for place, header in enumerate(sheet.headers):
-        values, is_known, name = sheet.samples[place], bool(sheet.options[place]), clean(header)
-        named = name if name in arrivals else place_named(header)
-        if named is None and of_stock and not is_known and len(name) <= _LONGEST and _are_surely_stock(values):
-            named = name
-        if not named or sheet.strongest(place).field in _NEVER_PLACES or not _are_stock(values):
+    is_stock_feed = draft.settings.stream == "stock"
+    for position, header in enumerate(draft.headers):
+        values, is_known, name = draft.samples[position], bool(draft.meanings[position]), clean_line(header)
+        location = name if name in arrival_locations else find_location_in_header(header)
+        if (
+            location is None
+            and is_stock_feed
+            and not is_known
+            and len(name) <= _MAX_LOCATION_CHARS
+            and _are_surely_stock(values)
+        ):
+            location = name
+        if not location or draft.find_best_meaning(position).field in _NEVER_LOCATION_FIELDS or not _are_stock(values):
             continue
         # Directions occur above prices, and a known header is a location only if its values confirm it.
-        doubtful = is_known or not _LISTS["directions"].isdisjoint(sheet.words[place].split())
-        if not doubtful or name in arrivals or of_stock or _are_surely_stock(values) or _are_counts(values):
-            found[place] = named
+        is_doubtful = is_known or not _LISTS["directions"].isdisjoint(draft.plain_headers[position].split())
+        if (
+            not is_doubtful
+            or name in arrival_locations
+            or is_stock_feed
+            or _are_surely_stock(values)
+            or _are_counts(values)
+        ):
+            found[position] = location
     return found
 
 
-def _may_be_place(text: str) -> bool:
-    """Return whether words beside a quantity can name a location, which words with other meanings in headers cannot."""
-    plain = plain_words(text)
-    if len(text) > _LONGEST or plain in _LISTS["no_places"]:
+def _may_be_location(text: str) -> bool:
+    """Return whether the rest of a header with a word for quantity can name a location, because it has no other meaning."""
+    plain = normalise_words(text)
+    if len(text) > _MAX_LOCATION_CHARS or plain in _LISTS["no_places"]:
         return False
-    return place_named(text) is not None or concepts_in(words_of(plain)) <= _SAID_OF_PLACES
+    return find_location_in_header(text) is not None or combine_concepts(split_into_words(plain)) <= _LOCATION_WORDS
 
 
-def _named_quantities(sheet: Sheet) -> dict[int, str]:
-    """Return the location of each column with quantity and location (`Qty NJ`); a single one must name a known location."""
-    found: dict[int, str] = {}
-    for place, header in enumerate(sheet.headers):
-        name = "" if _PATTERNS["cost"].search(header) else _place_beside("quantity", header)
-        plainly = sheet.strongest(place).score >= _QUITE_PLAIN and not place_named(name)
-        if name and not plainly and _may_be_place(name) and sheet.words[place] not in PHRASES:
-            found[place] = name
-    return found if len(found) > 1 or any(map(place_named, found.values())) else {}
+def _find_located_quantities(draft: MappingDraft) -> dict[int, str]:
+    """Find columns with a quantity and a location in the header (`Qty NJ`), and return the location by position of the column.
 
-
-def read_warehouses(sheet: Sheet) -> None:
-    """Assign locations to columns of quantities, arrivals and orders.
-
-    A column belongs to a warehouse if its header, or a column of arrivals, names a location and its values are quantities. A
-    quantity without a location beside such columns is their sum and ignored.
+    A single column counts only if its location is a known name.
     """
-    for place in sheet.places_of("quantity"):
-        if sheet.names(place, _LISTS["sellable"]):
-            sheet.change(place, score=sheet.strongest(place).score + _BEFORE_OTHERS)
-    if not sheet.places_of(*_KEYS):
+    found: dict[int, str] = {}
+    for position, header in enumerate(draft.headers):
+        name = "" if _PATTERNS["cost"].search(header) else _remove_quantity_words("quantity", header)
+        is_plain_quantity = draft.find_best_meaning(
+            position
+        ).score >= _CLEAR_QUANTITY_SCORE and not find_location_in_header(name)
+        if name and not is_plain_quantity and _may_be_location(name) and draft.plain_headers[position] not in PHRASES:
+            found[position] = name
+    return found if len(found) > 1 or any(map(find_location_in_header, found.values())) else {}
+
+
+def map_warehouses(draft: MappingDraft) -> None:
+    """Set the meanings of columns with the stock, arrival dates and orders of single warehouses.
+
+    A quantity column belongs to a warehouse if its header, or the header of its column of arrival dates, names a location. Any
+    other quantity column is then ignored as the total.
+    """
+    for position in draft.find_positions("quantity"):
+        if draft.has_word(position, _LISTS["sellable"]):
+            draft.change_best_meaning(position, score=draft.find_best_meaning(position).score + _SELLABLE_BONUS)
+    if not draft.find_positions(*_KEYS):
         return
-    arrivals, named = _arrivals(sheet), _named_quantities(sheet)
-    stock = _stock_columns(sheet, set(arrivals.values()))
-    if len(stock) + len(named) < 2 and not (stock and arrivals) and not (named and not stock):
-        stock = {}
-    quantities = named | stock
-    names = set(quantities.values())
+    arrivals, located_quantities = _find_arrivals(draft), _find_located_quantities(draft)
+    stock_columns = _find_stock_columns(draft, set(arrivals.values()))
+    if (
+        len(stock_columns) + len(located_quantities) < 2
+        and not (stock_columns and arrivals)
+        and not (located_quantities and not stock_columns)
+    ):
+        stock_columns = {}
+    quantities = located_quantities | stock_columns
+    locations = set(quantities.values())
     located = {
-        place: ("quantity", name)
-        for place, name in quantities.items()
-        if sheet.strongest(place).field not in MONEY or sheet.strongest(place).score < _PLAIN_PLACE
+        position: ("quantity", name)
+        for position, name in quantities.items()
+        if draft.find_best_meaning(position).field not in MONEY
+        or draft.find_best_meaning(position).score < _CLEAR_LOCATION_SCORE
     }
-    located |= {p: ("incoming.0.eta", name) for p, name in arrivals.items() if name in names or place_named(name)}
-    orders = ((place, _place_beside("incoming", header)) for place, header in enumerate(sheet.headers))
-    located |= {place: ("incoming.0.quantity", name) for place, name in orders if name in names}
-    for place, options in enumerate(sheet.options):
-        if place in located:
-            field, name = located[place]
-            sheet.options[place] = (Sense(field, _PLAIN_PLACE, (("location", name),)),)
-        elif names and place not in quantities:
-            sheet.options[place] = tuple(
-                Sense(IGNORE, sense.score) if sense.field == "quantity" else sense for sense in options
+    located |= {
+        p: ("incoming.0.eta", name)
+        for p, name in arrivals.items()
+        if name in locations or find_location_in_header(name)
+    }
+    order_columns = (
+        (position, _remove_quantity_words("incoming", header)) for position, header in enumerate(draft.headers)
+    )
+    located |= {position: ("incoming.0.quantity", name) for position, name in order_columns if name in locations}
+    for position, options in enumerate(draft.meanings):
+        if position in located:
+            field, name = located[position]
+            draft.meanings[position] = (HeaderMeaning(field, _CLEAR_LOCATION_SCORE, (("location", name),)),)
+        elif locations and position not in quantities:
+            draft.meanings[position] = tuple(
+                HeaderMeaning(IGNORE, meaning.score) if meaning.field == "quantity" else meaning for meaning in options
             )

@@ -1,7 +1,7 @@
-"""Proposal of a mapping from a feed's headers and first rows.
+"""Proposal of a column mapping from the headers and the first rows of a table.
 
-Each header has senses with scores (`vocabulary/senses.py`); its values (`evidence.py`) and neighbours (`neighbours.py`)
-raise, lower and replace them. Then each column gets the best free sense.
+Each header has possible meanings (fields with scores, `vocabulary/header_meanings.py`). The values of the column (`evidence.py`) and the
+other columns (`neighbours.py`) change these scores. Then each column gets the best meaning that no other column has.
 """
 
 from collections import Counter
@@ -10,184 +10,241 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from domain.ingestion.mapping.columns import may_repeat, missing, with_proven_settings
-from domain.ingestion.mapping.evidence import CONTRADICTED, by_evidence, confidence_of
-from domain.ingestion.mapping.neighbours import Sheet, read_neighbours, read_platform, read_warehouses, without_prefixes
-from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
-from domain.ingestion.values.text import as_text, clean
-from domain.ingestion.vocabulary.fields import FAMILIES, IGNORE, KEYS, MONEY, is_field, parse_given
-from domain.ingestion.vocabulary.senses import PROMOTED, Sense, by_likeness, plain_words
+from domain.ingestion.mapping.columns import add_inferred_settings, allows_several_columns, find_missing_data
+from domain.ingestion.mapping.evidence import CONTRADICTED, estimate_confidence, filter_meanings
+from domain.ingestion.mapping.neighbours import (
+    MappingDraft,
+    correct_by_neighbours,
+    find_meanings_of_headers,
+    map_shopify_type,
+    map_warehouses,
+)
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, UnmappedColumn, UnmappedReason
+from domain.ingestion.values.text import clean_line, convert_to_text
+from domain.ingestion.vocabulary.fields import COMBINED_FIELDS, IGNORE, KEYS, MONEY, is_field, parse_declared_field
+from domain.ingestion.vocabulary.header_meanings import (
+    PROMOTED_SCORE,
+    HeaderMeaning,
+    correct_by_classification,
+    normalise_words,
+)
 
-_WEAK = 50
-_SECOND_BEST = 50
-_PLAIN_ENOUGH = 60
-_PRICE_CODE = 1_000
-_BLANK_COSTS = 30
-_ENOUGH_BLANKS = 3
-_SOME_LONG = 0.3
-_FOR_TITLE = 45
-_NO_SKU = ("product_key", "title", "tags", "variant_key", "mpn")
-_ALTERNATIVES = MONEY.union(
+_MAX_WEAK_SCORE = 50
+_MIN_SECOND_SCORE = 50
+_MIN_ALTERNATIVE_SCORE = 60
+_PRICE_CODE_BONUS = 1_000
+_BLANK_PENALTY = 30
+_MIN_BLANKS = 3
+_MAX_LONG_PROPORTION = 0.3
+_MIN_TITLE_SCORE = 45
+_NOT_SKU_FIELDS = ("product_key", "title", "tags", "variant_key", "mpn")
+_ALTERNATIVE_FIELDS = MONEY.union(
     KEYS,
     "title variant_title description brand availability collection quantity lead_time_days".split(),
     "category_path category_path.0 category_path.1".split(),
 )
-"""Fields of which a sheet can have several different ones: other price levels, numbers of other parties."""
+"""Fields for which a second column is listed but not read, such as another price level."""
 
 
-def _lower_blank(sheet: Sheet) -> None:
-    """Lower a column that is blank in all samples below filled columns with the same sense."""
-    stated = {sheet.strongest(place).field for place, traits in enumerate(sheet.traits) if traits}
-    for place, values in enumerate(sheet.samples):
-        blank = len(values) >= _ENOUGH_BLANKS and sheet.traits[place] is None
-        if blank and sheet.strongest(place).field in stated:
-            sheet.options[place] = tuple(replace(s, score=s.score - _BLANK_COSTS) for s in sheet.options[place])
-
-
-def _raise_price_code(sheet: Sheet) -> None:
-    """Raise the price column with the source's price code above all others."""
-    code = plain_words(sheet.settings.price_code or "")
-    for place, options in enumerate(sheet.options):
-        if code and code in sheet.words[place]:
-            sheet.options[place] = tuple(
-                replace(s, score=s.score + _PRICE_CODE, settings=(*s.settings, ("price_code", code)))
-                if s.field in MONEY
-                else s
-                for s in options
+def _reduce_scores_of_blank_columns(draft: MappingDraft) -> None:
+    """Reduce the scores of columns without values in the samples if a column with values has the same field."""
+    stated = {draft.find_best_meaning(position).field for position, traits in enumerate(draft.statistics) if traits}
+    for position, values in enumerate(draft.samples):
+        blank = len(values) >= _MIN_BLANKS and draft.statistics[position] is None
+        if blank and draft.find_best_meaning(position).field in stated:
+            draft.meanings[position] = tuple(
+                replace(s, score=s.score - _BLANK_PENALTY) for s in draft.meanings[position]
             )
 
 
-def _promote(sheet: Sheet, field: str, never: Sequence[str]) -> None:
-    """Raise the best weak sense of a field that every product should have, if no column clearly has it.
+def _prefer_price_code(draft: MappingDraft) -> None:
+    """Give the highest score to the price column whose header contains the `price_code` of the source."""
+    code = normalise_words(draft.settings.price_code or "")
+    for position, meanings in enumerate(draft.meanings):
+        if code and code in draft.plain_headers[position]:
+            draft.meanings[position] = tuple(
+                replace(s, score=s.score + _PRICE_CODE_BONUS, settings=(*s.settings, ("price_code", code)))
+                if s.field in MONEY
+                else s
+                for s in meanings
+            )
 
-    Columns whose strongest sense is one of `never` are skipped.
+
+def _ensure_field(draft: MappingDraft, field: str, excluded_fields: Sequence[str]) -> None:
+    """Ensure that a field is the best meaning of some column, if it is a possible meaning of any.
+
+    If the field is the best meaning of no column, it becomes that of the column in which it has the highest score.
+
+    Args:
+        draft: The draft of the mapping, which is changed.
+        field: The field, which every product should have.
+        excluded_fields: The fields of columns that are not changed.
     """
     weak = [
-        (sense.score, -place)
-        for place, options in enumerate(sheet.options)
-        for sense in options
-        if sense.field == field and options[0].field not in never
+        (sense.score, -position)
+        for position, meanings in enumerate(draft.meanings)
+        for sense in meanings
+        if sense.field == field and meanings[0].field not in excluded_fields
     ]
-    if weak and not sheet.places_of(field):
+    if weak and not draft.find_positions(field):
         best = -max(weak)[1]
-        raised = [replace(s, score=PROMOTED) if s.field == field else s for s in sheet.options[best]]
-        sheet.options[best] = tuple(sorted(raised, key=lambda sense: -sense.score))
+        raised = [replace(s, score=PROMOTED_SCORE) if s.field == field else s for s in draft.meanings[best]]
+        draft.meanings[best] = tuple(sorted(raised, key=lambda sense: -sense.score))
 
 
-def _promote_title(sheet: Sheet) -> None:
-    """Let a description serve as title if its values are short or another column is the description.
-
-    Otherwise weak senses of a title are removed.
-    """
-    texts = sheet.places_of("description")
-    for place in texts if len(texts) < 2 else ():
-        traits = sheet.traits[place]
-        short = traits is not None and traits["long"] < _SOME_LONG
-        sheet.options[place] = tuple(
-            sense for sense in sheet.options[place] if sense.field != "title" or (short and sense.score >= _FOR_TITLE)
+def _ensure_title(draft: MappingDraft) -> None:
+    """Use a description column as title if it is the only one and its values are short; remove other weak meanings as title."""
+    texts = draft.find_positions("description")
+    for position in texts if len(texts) < 2 else ():
+        traits = draft.statistics[position]
+        short = traits is not None and traits["long"] < _MAX_LONG_PROPORTION
+        draft.meanings[position] = tuple(
+            sense
+            for sense in draft.meanings[position]
+            if sense.field != "title" or (short and sense.score >= _MIN_TITLE_SCORE)
         )
-    _promote(sheet, "title", KEYS)
-    for place, options in enumerate(sheet.options):
-        sheet.options[place] = options[:1] + tuple(s for s in options[1:] if s.field != "title" or s.score > _WEAK)
+    _ensure_field(draft, "title", KEYS)
+    for position, meanings in enumerate(draft.meanings):
+        draft.meanings[position] = meanings[:1] + tuple(
+            s for s in meanings[1:] if s.field != "title" or s.score > _MAX_WEAK_SCORE
+        )
 
 
-def _settled(sheet: Sheet) -> dict[int, Sense | None]:
-    """Return each column's sense; columns choose in the order of their strongest sense, then of position."""
-    counts, taken, settled = Counter[tuple[str, str]](), set[tuple[str, str]](), dict[int, Sense | None]()
+def _choose_meanings(draft: MappingDraft) -> dict[int, HeaderMeaning | None]:
+    """Choose the meaning of each column, by position; None for a column without a field.
 
-    def slot(sense: Sense) -> tuple[str, str]:
-        return sense.field, dict(sense.settings).get("location", "")
+    Columns with a higher score have the first choice; if scores are equal, the first column has.
+    """
+    counts, used_headers, meaning_by_position = (
+        Counter[tuple[str, str]](),
+        set[tuple[str, str]](),
+        dict[int, HeaderMeaning | None](),
+    )
 
-    def chosen(options: Sequence[Sense], words: str) -> Sense | None:
-        """Return the strongest sense that is still free."""
-        for turn, sense in enumerate(options):
-            if sense.field == CONTRADICTED or (turn and sense.score < _SECOND_BEST):
+    def find_target(meaning: HeaderMeaning) -> tuple[str, str]:
+        return meaning.field, dict(meaning.settings).get("location", "")
+
+    def find_available(meanings: Sequence[HeaderMeaning], header: str) -> HeaderMeaning | None:
+        """Return the best meaning that is still available for a column, or None."""
+        for index, meaning in enumerate(meanings):
+            if meaning.field == CONTRADICTED or (index and meaning.score < _MIN_SECOND_SCORE):
                 return None
-            free = sense.prefix or (sense.field, words) not in taken
-            if sense.field == IGNORE or (free and (not counts[slot(sense)] or may_repeat(sense.field))):
-                return sense
+            is_header_unused = meaning.is_numbered or (meaning.field, header) not in used_headers
+            if meaning.field == IGNORE or (
+                is_header_unused and (not counts[find_target(meaning)] or allows_several_columns(meaning.field))
+            ):
+                return meaning
         return None
 
-    waiting = [(-options[0].score, place) for place, options in enumerate(sheet.options) if options]
-    heapify(waiting)
-    while waiting:
-        score, place = heappop(waiting)
-        words, best = sheet.words[place], sheet.options[place][0]
-        sense = chosen(sheet.options[place], words)
-        if sense and -sense.score > score:
-            # Its strongest sense is taken by another column: it is queued again with the next one.
-            heappush(waiting, (-sense.score, place))
-        elif sense:
-            count = counts[slot(sense)]
-            # A second column of a fact is a fallback for blanks in the first; its rank is a setting.
-            fallback = (("fallback", str(count)),) if count and sense.field not in (*FAMILIES, IGNORE) else ()
-            settled[place] = replace(sense, settings=(*sense.settings, *fallback))
-            counts[slot(sense)] += 1
-            taken.add((sense.field, words))
-        elif best.score >= _PLAIN_ENOUGH and best.field in _ALTERNATIVES and (best.field, words) not in taken:
-            # All its fields are taken: it is listed but not read.
-            settled[place] = replace(best, settings=(*best.settings, ("alternative", "yes")))
+    queue = [(-meanings[0].score, position) for position, meanings in enumerate(draft.meanings) if meanings]
+    heapify(queue)
+    while queue:
+        score, position = heappop(queue)
+        header, best_meaning = draft.plain_headers[position], draft.meanings[position][0]
+        meaning = find_available(draft.meanings[position], header)
+        if meaning and -meaning.score > score:
+            # Another column has the strongest sense, so this column is queued again with its next sense.
+            heappush(queue, (-meaning.score, position))
+        elif meaning:
+            count = counts[find_target(meaning)]
+            # A second column of a field is a fallback for blank cells in the first; its rank is a setting.
+            fallback = (("fallback", str(count)),) if count and meaning.field not in (*COMBINED_FIELDS, IGNORE) else ()
+            meaning_by_position[position] = replace(meaning, settings=(*meaning.settings, *fallback))
+            counts[find_target(meaning)] += 1
+            used_headers.add((meaning.field, header))
+        elif (
+            best_meaning.score >= _MIN_ALTERNATIVE_SCORE
+            and best_meaning.field in _ALTERNATIVE_FIELDS
+            and (best_meaning.field, header) not in used_headers
+        ):
+            # Other columns have all its fields, so the column is listed but not read.
+            meaning_by_position[position] = replace(
+                best_meaning, settings=(*best_meaning.settings, ("alternative", "yes"))
+            )
         else:
-            settled[place] = None
-    return settled
+            meaning_by_position[position] = None
+    return meaning_by_position
 
 
-def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: FeedSettings) -> HeaderMapping:
-    """Return the mapping proposed from the built-in vocabulary, the first rows (`samples`) and the source's settings.
+def propose_column_mapping(
+    headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: FeedSettings
+) -> HeaderMapping:
+    """Propose the column mapping of a table. The same input always gives the same result.
 
-    The result is deterministic. Columns are keyed by position. `missing` has "key" if no column can identify a row, and
-    "stock" if a stock feed states neither stock nor price.
+    Args:
+        headers: The headers.
+        samples: The cells of the first rows.
+        settings: The settings of the source.
     """
-    rows = [[as_text(cell) for cell in row] for row in samples]
-    columns = [[row[place] for row in rows if place < len(row)] for place in range(len(headers))]
-    sheet = Sheet(headers, columns, settings, without_prefixes(headers))
-    for place, header in enumerate(headers):
-        sheet.options[place] = by_likeness(header, sheet.options[place])
-    read_platform(sheet)
-    for place, traits in enumerate(sheet.traits):
-        sheet.options[place] = by_evidence(sheet.options[place], traits)
-    _lower_blank(sheet)
-    read_neighbours(sheet)
-    read_warehouses(sheet)
-    _raise_price_code(sheet)
-    _promote(sheet, "sku", _NO_SKU)
-    _promote_title(sheet)
-    return _mapping(sheet, _settled(sheet))
+    rows = [[convert_to_text(cell) for cell in row] for row in samples]
+    columns = [[row[position] for row in rows if position < len(row)] for position in range(len(headers))]
+    draft = MappingDraft(headers, columns, settings, find_meanings_of_headers(headers))
+    for position, header in enumerate(headers):
+        draft.meanings[position] = correct_by_classification(header, draft.meanings[position])
+    map_shopify_type(draft)
+    for position, traits in enumerate(draft.statistics):
+        draft.meanings[position] = filter_meanings(draft.meanings[position], traits)
+    _reduce_scores_of_blank_columns(draft)
+    correct_by_neighbours(draft)
+    map_warehouses(draft)
+    _prefer_price_code(draft)
+    _ensure_field(draft, "sku", _NOT_SKU_FIELDS)
+    _ensure_title(draft)
+    return _build_mapping(draft, _choose_meanings(draft))
 
 
-def _mapping(sheet: Sheet, settled: dict[int, Sense | None]) -> HeaderMapping:
+def _build_mapping(draft: MappingDraft, meaning_by_position: dict[int, HeaderMeaning | None]) -> HeaderMapping:
+    """Build the mapping from the chosen meanings of the columns."""
     mapped: list[Column] = []
-    unmapped: list[Unmapped] = []
-    for place, header in enumerate(sheet.headers):
-        sense, options = settled.get(place), sheet.options[place]
-        if sense and sense.field != IGNORE:
-            sure = confidence_of(header, sense, options, sheet.traits[place])
-            tier = MappingTier.FUZZY if sense.surmised else MappingTier.BUILT_IN
-            mapped.append(Column(place, header, sense.field, dict(sense.settings), tier, sense.prefix, sure))
-        elif clean(header) in (
+    unmapped: list[UnmappedColumn] = []
+    for position, header in enumerate(draft.headers):
+        meaning, meanings = meaning_by_position.get(position), draft.meanings[position]
+        if meaning and meaning.field != IGNORE:
+            confidence = estimate_confidence(header, meaning, meanings, draft.statistics[position])
+            tier = MappingTier.FUZZY if meaning.is_guess else MappingTier.BUILT_IN
+            mapped.append(
+                Column(position, header, meaning.field, dict(meaning.settings), tier, meaning.is_numbered, confidence)
+            )
+        elif clean_line(header) in (
             "",
-            f"Column {place + 1}",
+            f"Column {position + 1}",
         ):  # readers of tables name a column without a header by its number
-            unmapped.append(Unmapped(place, header, UnmappedReason.EMPTY))
-        elif sense or not options:
-            unmapped.append(Unmapped(place, header, UnmappedReason.IGNORED if sense else UnmappedReason.UNKNOWN))
+            unmapped.append(UnmappedColumn(position, header, UnmappedReason.EMPTY))
+        elif meaning or not meanings:
+            unmapped.append(
+                UnmappedColumn(position, header, UnmappedReason.IGNORED if meaning else UnmappedReason.UNKNOWN)
+            )
         else:
-            unmapped.append(Unmapped(place, header, UnmappedReason.AMBIGUOUS))
-    kept = with_proven_settings(mapped, sheet.samples, sheet.settings)
-    return HeaderMapping(tuple(sheet.headers), tuple(kept), tuple(unmapped), missing(kept, sheet.settings.stream))
+            unmapped.append(UnmappedColumn(position, header, UnmappedReason.AMBIGUOUS))
+    completed_columns = add_inferred_settings(mapped, draft.samples, draft.settings)
+    return HeaderMapping(
+        tuple(draft.headers),
+        tuple(completed_columns),
+        tuple(unmapped),
+        find_missing_data(completed_columns, draft.settings.stream),
+    )
 
 
-def from_given(headers: Sequence[str], given: Sequence[str | None]) -> HeaderMapping:
-    """Return the mapping of a feed whose connector defines the columns: `given` has each header's field, or None."""
+def map_declared_fields(headers: Sequence[str], fields: Sequence[str | None]) -> HeaderMapping:
+    """Build the mapping of a table from the fields that the connector declares.
+
+    Args:
+        headers: The headers.
+        fields: The field of each header with settings (`weight@unit=g`), or None for a column without a field.
+    """
     mapped: list[Column] = []
-    unmapped: list[Unmapped] = []
-    for place, header in enumerate(headers):
-        text = given[place] if place < len(given) else None
-        name, settings = parse_given(text or "")
+    unmapped: list[UnmappedColumn] = []
+    for position, header in enumerate(headers):
+        text = fields[position] if position < len(fields) else None
+        name, settings = parse_declared_field(text or "")
         if is_field(name) and name != IGNORE:
-            prefix = name in FAMILIES and any(map(str.isdecimal, header))
-            mapped.append(Column(place, header, name, settings, prefix=prefix))
+            prefix = name in COMBINED_FIELDS and any(map(str.isdecimal, header))
+            mapped.append(Column(position, header, name, settings, prefix=prefix))
         else:
             known = not text or name == IGNORE
-            unmapped.append(Unmapped(place, header, UnmappedReason.IGNORED if known else UnmappedReason.UNKNOWN))
-    return HeaderMapping(tuple(headers), tuple(mapped), tuple(unmapped), missing(mapped, FeedSettings().stream))
+            unmapped.append(
+                UnmappedColumn(position, header, UnmappedReason.IGNORED if known else UnmappedReason.UNKNOWN)
+            )
+    return HeaderMapping(
+        tuple(headers), tuple(mapped), tuple(unmapped), find_missing_data(mapped, FeedSettings().stream)
+    )

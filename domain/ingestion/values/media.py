@@ -1,4 +1,4 @@
-"""Addresses of pictures: splitting of lists, validation, and addresses of file names below a base address."""
+"""Parsing of picture URLs: cells with lists are split, URLs are checked, and file names are appended to a base URL."""
 
 import re
 from functools import lru_cache
@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from domain.catalogue.data import Media
-from domain.ingestion.values.text import Fault, Parsed, quoted, stated
+from domain.ingestion.values.text import ParseFault, ParseResult, clean_value, quote_text
 from domain.kernel.problems import ProblemKind
 
 _SPLIT = re.compile(
@@ -16,53 +16,55 @@ _SPLIT = re.compile(
 _QUOTED = re.compile(r"[\"']([^\"'\s]+)[\"']")
 _BLANKS = re.compile(r"[ \t]+")
 _EDGES = " ,;\"'[]" + "".join(filter(str.isspace, map(chr, range(0x3001))))
-_ONE = re.compile(r"(?a)https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}")
+_SIMPLE_URL = re.compile(r"(?a)https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}")
 _MAX_URL = 2048
 _NO_PICTURE = re.compile(r"(?i)(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/")
-"""Endings and hosts of documents (group 1) and of videos."""
+"""Extensions and hosts of documents (group 1) and of videos."""
 ROLES = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
-_KEPT = 300
-_MEMBERS = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
-_REASONS = {
+_MAX_CACHED_CHARS = 300
+_URL_FIELDS = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
+_REASON_BY_PROBLEM = {
     ProblemKind.UNSAFE_URL: "is not a web address that can be fetched",
     ProblemKind.UNREADABLE: "is a file name, not a web address",
     ProblemKind.TOO_LONG: f"is longer than {_MAX_URL:,} characters",
 }
-_ENDING = re.compile(r"(?i)\.(?:jpe?g|png|webp|gif|tiff?|avif|bmp|svg|mp4|mov|webm|m4v|pdf)(?![^\W_])")
+_EXTENSION = re.compile(r"(?i)\.(?:jpe?g|png|webp|gif|tiff?|avif|bmp|svg|mp4|mov|webm|m4v|pdf)(?![^\W_])")
 _BARE_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")
-_OF_PATHS = "%!$&'()*+,;=@-._~/"
+_PATH_CHARACTERS = "%!$&'()*+,;=@-._~/"
 
 
-def address_below(base: str, name: str) -> str | None:
-    """Return the percent-encoded address of a file below `base` (http or https), or None for an invalid file name.
+def append_file_name(base_url: str, file_name: str) -> str | None:
+    """Append the name of a file to a base URL (http or https) and percent-encode it; None for an invalid name.
 
-    A valid name has one ending of a picture, video or document, and possibly folders before it and a query after it. Names
-    that could lead elsewhere are invalid: absolute paths, `..` in any encoding, a leading host. Escapes (`%20`) are kept.
+    A valid name ends in the extension of a picture, video or document, and can have folders and a query. Names that could lead elsewhere
+    (absolute paths, `..` in any encoding, a leading host) are invalid. Escapes such as `%20` are kept.
     """
-    if not base.lower().startswith(("http://", "https://")):
+    if not base_url.lower().startswith(("http://", "https://")):
         return None
-    path, mark, query = name.strip().replace("\\", "/").removeprefix("./").partition("?")
-    endings = [found.end() for found in _ENDING.finditer(path)]
+    path, mark, query = file_name.strip().replace("\\", "/").removeprefix("./").partition("?")
+    endings = [found.end() for found in _EXTENSION.finditer(path)]
     first, *others = path.split("/")
-    if endings != [len(path)] or (others and "." in first) or not all(map(_is_plain, (first, *others))):
+    if endings != [len(path)] or (others and "." in first) or not all(map(_stays_in_folder, (first, *others))):
         return None
     try:
-        file = quote(_BARE_PERCENT.sub("%25", path), safe=_OF_PATHS)
-        return f"{base.rstrip('/')}/{file}{mark}{quote(_BARE_PERCENT.sub('%25', query), safe=f'{_OF_PATHS}:?')}"
+        file = quote(_BARE_PERCENT.sub("%25", path), safe=_PATH_CHARACTERS)
+        return (
+            f"{base_url.rstrip('/')}/{file}{mark}{quote(_BARE_PERCENT.sub('%25', query), safe=f'{_PATH_CHARACTERS}:?')}"
+        )
     except UnicodeEncodeError:
         return None
 
 
-def _is_plain(part: str) -> bool:
-    """Return whether a part of a path stays in its folder, even if it is unescaped once or twice."""
+def _stays_in_folder(part: str) -> bool:
+    """Return whether a part of a path cannot leave its folder, even if it is percent-decoded once or twice."""
     return all(
-        read.strip() not in ("", ".", "..") and "/" not in read and "\\" not in read and read.isprintable()
-        for read in (part, unquote(part), unquote(unquote(part)))
+        decoded.strip() not in ("", ".", "..") and "/" not in decoded and "\\" not in decoded and decoded.isprintable()
+        for decoded in (part, unquote(part), unquote(unquote(part)))
     )
 
 
-def _refusal_of(url: str) -> ProblemKind | None:
-    """Return the reason why an address cannot be fetched, or None."""
+def _find_url_problem(url: str) -> ProblemKind | None:
+    """Return the kind of the problem with a URL that cannot be fetched, or None for a valid URL."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -75,67 +77,80 @@ def _refusal_of(url: str) -> ProblemKind | None:
     return None if len(url) <= _MAX_URL else ProblemKind.TOO_LONG
 
 
-def addresses(text: str, base: str | None = None) -> Parsed[tuple[str, ...]]:
-    """Return the addresses of a cell: one, or a list separated by `|`, commas, semicolons or line breaks.
+def parse_picture_urls(text: str, base_url: str | None = None) -> ParseResult[tuple[str, ...]]:
+    """Parse one URL, or a list of URLs separated by `|`, commas, semicolons or line breaks.
 
-    Only http and https are accepted. File names get their address below `base`, if given. Problems: unsafe_url, unreadable (a
-    file name), too_long; at most one of each.
+    Only http and https are accepted. The result can have the faults unsafe_url, unreadable (a file name) and too_long, each at most once.
+
+    Args:
+        text: The cell.
+        base_url: The URL to which file names are appended, or None.
     """
     # Long lists are not cached: they differ for each item and would fill the memory.
-    return (_split_up if len(text) <= _KEPT else _split_up.__wrapped__)(text, base)
+    return (_parse_url_list if len(text) <= _MAX_CACHED_CHARS else _parse_url_list.__wrapped__)(text, base_url)
 
 
 @lru_cache(maxsize=16384)
-def _split_up(text: str, base: str | None) -> Parsed[tuple[str, ...]]:
-    if _ONE.fullmatch(text):
-        return Parsed((text,))
-    if stated(text) is None:
-        return Parsed(())
+def _parse_url_list(text: str, base_url: str | None) -> ParseResult[tuple[str, ...]]:
+    if _SIMPLE_URL.fullmatch(text):
+        return ParseResult((text,))
+    if clean_value(text) is None:
+        return ParseResult(())
     if text.lstrip().startswith(("[", "{")) and (quoted_urls := _QUOTED.findall(text)):
         text = "|".join(quoted_urls)
     urls: dict[str, None] = {}
-    faults: dict[ProblemKind, Fault] = {}
-    for piece in _SPLIT.split(_BLANKS.sub(" ", text.strip())):
-        item = piece.strip(_EDGES)
+    faults: dict[ProblemKind, ParseFault] = {}
+    for part in _SPLIT.split(_BLANKS.sub(" ", text.strip())):
+        item = part.strip(_EDGES)
         if not item:
             continue
         url = item.replace(" ", "%20")
         url = f"https:{url}" if url.startswith("//") else url
-        problem = _refusal_of(url)
-        if problem == ProblemKind.UNREADABLE and base and (below := address_below(base, item)):
-            url, problem = below, _refusal_of(below)
+        problem = _find_url_problem(url)
+        if problem == ProblemKind.UNREADABLE and base_url and (file_url := append_file_name(base_url, item)):
+            url, problem = file_url, _find_url_problem(file_url)
         if problem is None:
             urls[url] = None
         else:
-            faults.setdefault(problem, Fault(problem, f"{quoted(item)} {_REASONS[problem]}."))
-    return Parsed(tuple(urls), tuple(faults.values()))
+            faults.setdefault(problem, ParseFault(problem, f"{quote_text(item)} {_REASON_BY_PROBLEM[problem]}."))
+    return ParseResult(tuple(urls), tuple(faults.values()))
 
 
-def role_of(url: str, first: bool) -> str:
-    """Return the role of an address: by its ending, else hero for the first picture and alternate for others."""
+def determine_picture_role(url: str, is_first: bool) -> str:
+    """Return the role of a picture: `video` or `document` by the extension, else `hero` for the first picture or `alternate`."""
     other = _NO_PICTURE.search(url)
     if other is not None:
         return "document" if other[1] else "video"
-    return "hero" if first else "alternate"
+    return "hero" if is_first else "alternate"
 
 
-def list_text(cell: list[Any] | dict[str, Any]) -> str:
-    """Return a JSON list of addresses, or of objects with one, as a text that `addresses` splits."""
+def convert_json_to_url_text(cell: list[Any] | dict[str, Any]) -> str:
+    """Convert a JSON object with a URL, or a JSON list of such objects or URLs, to one text for `parse_picture_urls`.
+
+    The URLs in the text are separated by `|`.
+    """
     if isinstance(cell, dict):
-        return next((str(cell[key]) for key in _MEMBERS if isinstance(cell.get(key), str)), "")
-    return "|".join(list_text(item) if isinstance(item, dict | list) else str(item) for item in cell if item)
+        return next((str(cell[key]) for key in _URL_FIELDS if isinstance(cell.get(key), str)), "")
+    return "|".join(
+        convert_json_to_url_text(item) if isinstance(item, dict | list) else str(item) for item in cell if item
+    )
 
 
-def media_list(urls: list[dict[str, Any]], hero: str | None) -> list[Media]:
-    """Return pictures in order, with role and position; the hero is the given address, else the first picture."""
-    if any("order" in item for item in urls):
-        urls = sorted(urls, key=lambda item: item.get("order", 10_000))
-    if hero is not None:
-        urls = sorted(urls, key=lambda item: item["url"] != hero)
+def build_media(pictures: list[dict[str, Any]], main_picture_url: str | None) -> list[Media]:
+    """Sort pictures and give each of them a role and a position.
+
+    Args:
+        pictures: The pictures with `url`, and possibly `alt` and `order`.
+        main_picture_url: The URL of the main picture, or None if it is the first one.
+    """
+    if any("order" in item for item in pictures):
+        pictures = sorted(pictures, key=lambda item: item.get("order", 10_000))
+    if main_picture_url is not None:
+        pictures = sorted(pictures, key=lambda item: item["url"] != main_picture_url)
     out: list[Media] = []
     first = True
-    for position, item in enumerate(urls, start=1):
-        role = role_of(item["url"], first)
+    for position, item in enumerate(pictures, start=1):
+        role = determine_picture_role(item["url"], first)
         first = first and role != "hero"
         media: Media = {"url": item["url"], "role": role, "position": position}
         if "alt" in item:

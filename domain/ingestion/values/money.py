@@ -1,4 +1,4 @@
-"""Prices, read exactly to minor units of their currency.
+"""Parser of cells with prices, which are converted exactly to minor units of the currency.
 
     price    := [words] [minus] [currency] number [cents] [minus] [currency] [tax] [per]
     number   := digits | groups of three separated by one mark or blank, then a decimal mark | Indian groups
@@ -16,17 +16,24 @@ import re
 from decimal import Decimal
 from typing import NamedTuple
 
-from domain.ingestion.data import entries, expressions, load, meanings
-from domain.ingestion.values.text import NOTHING, Parsed, cell_parser, conflict, refused, unreadable
-from domain.kernel.money import EXPONENTS, minor_units
+from domain.ingestion.data import invert_table, load_patterns, load_toml, parse_entries
+from domain.ingestion.values.text import (
+    NO_VALUE,
+    ParseResult,
+    build_conflict_fault,
+    build_fault_result,
+    build_unreadable_result,
+    cell_parser,
+)
+from domain.kernel.money import EXPONENTS, to_minor_units
 from domain.kernel.problems import ProblemKind
 
-_SIGNS = {sign: currencies.split() for sign, currencies in meanings(load("currencies")["signs"]).items()}
-_WORDS = frozenset(entries(load("currencies")["words"]["idle"]))
-_DOT_MARKETS = frozenset(entries(load("currencies")["words"]["dot"]))
-_CERTAIN = ("$", "dollar", "dollars")
-"""Signs of several currencies that mean the first of them unless the source states another."""
-(_PACK, _MEASURED, _TAX, _LEAST) = (expressions("currencies")[name] for name in "pack measured tax least".split())
+_SIGNS = {sign: currencies.split() for sign, currencies in invert_table(load_toml("currencies")["signs"]).items()}
+_WORDS = frozenset(parse_entries(load_toml("currencies")["words"]["idle"]))
+_DOT_MARKETS = frozenset(parse_entries(load_toml("currencies")["words"]["dot"]))
+_US_DOLLAR_SIGNS = ("$", "dollar", "dollars")
+"""Signs of several dollar currencies, which mean the US dollar unless the cell or the source names another currency."""
+(_PACK, _MEASURED, _TAX, _MINIMUM) = (load_patterns("currencies")[name] for name in "pack measured tax least".split())
 _BOXES = ("ctn", "carton", "box", "pack", "packs", "pk")
 _PAIRS = ("pair", "pairs", "paar", "paire", "par", "pares")
 _LABEL = re.compile(r"(?i)^[+]?\s*[^\W\d_][^\W\d_ .()/-]{0,60}(?: [^\W\d_]{1,20}){0,5}\s?[:=]\s*+")
@@ -37,28 +44,40 @@ _CENTS = re.compile(r"(?i)(\d)\s?(€|\$|£|eur|fr)\s?(\d{2})(?=\s*$)")
 _ROUND = re.compile(r"^\s?(?:[.,]\s?[-–—=]{1,2}|[-–—]{2})(?!\d)")
 _MINUS = "-−–"
 _GROUPED = {",": re.compile(r"\d{1,3}(?:,\d{3})+"), ".": re.compile(r"\d{1,3}(?:\.\d{3})+")}
-_LAKH = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}")
+_INDIAN_GROUPS = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}")
 _ZERO = re.compile(r"0+(?:[.,]0+)?")
 _MAX_DIGITS = 15
-_WORDY = re.compile(r"[^\W\d_]|[/+]|[.,]\s?-|[€$£]\s?\d\d\s*$")
-"""Pattern of cells with more than a number and a sign, whose words have to be read."""
+_WITH_WORDS = re.compile(r"[^\W\d_]|[/+]|[.,]\s?-|[€$£]\s?\d\d\s*$")
+"""Pattern of cells that contain words in addition to a number and a sign."""
 
 
-class Price(NamedTuple):
-    """An amount in minor units of `currency`; `pack` is the number of pieces that it covers, if stated."""
+class ParsedPrice(NamedTuple):
+    """Price in a cell.
 
-    minor: int
+    Attributes:
+        minor_units: The number of minor units of the currency, such as cents.
+        currency: The currency in lower-case ISO 4217.
+        pack_size: The number of pieces that the price covers (`10.00 / 4 pcs`), or None if the cell does not state it.
+    """
+
+    minor_units: int
     currency: str
-    pack: int | None = None
+    pack_size: int | None = None
 
 
-def _grouped(number: str, mark: str) -> bool:
-    """Return whether a mark separates groups of three digits, or of two as in India."""
-    return bool(_GROUPED[mark].fullmatch(number) or (mark == "," and _LAKH.fullmatch(number)))
+def _has_groups(number: str, separator: str) -> bool:
+    """Return whether the separator divides a number into groups of digits: of three digits (`1,234,567`), or as in India (`12,34,567`)."""
+    return bool(_GROUPED[separator].fullmatch(number) or (separator == "," and _INDIAN_GROUPS.fullmatch(number)))
 
 
-def plain_number(number: str, decimal: str, currency: str) -> Decimal | None:
-    """Return the digits of a price as an exact number; None if its marks are ambiguous."""
+def parse_price_number(number: str, decimal: str, currency: str) -> Decimal | None:
+    """Convert the digits of a price to an exact number; None if the decimal mark is ambiguous.
+
+    Args:
+        number: The digits with marks, such as `1.234,50`.
+        decimal: The decimal mark of the source: `dot`, `comma` or `auto`.
+        currency: The currency, which determines the usual number of decimals.
+    """
     bare = re.sub(r"[\s'’\u00a0\u202f]", "", number)
     if (
         len(bare) > _MAX_DIGITS
@@ -72,9 +91,9 @@ def plain_number(number: str, decimal: str, currency: str) -> Decimal | None:
     mark, group = (".", ",") if dot > comma else (",", ".")
     whole, digits = bare[:last], bare[last + 1 :]
     if other >= 0:
-        return Decimal(f"{whole.replace(group, '')}.{digits}") if _grouped(whole, group) else None
+        return Decimal(f"{whole.replace(group, '')}.{digits}") if _has_groups(whole, group) else None
     if bare.count(mark) > 1:
-        return Decimal(bare.replace(mark, "")) if _grouped(bare, mark) else None
+        return Decimal(bare.replace(mark, "")) if _has_groups(bare, mark) else None
     as_decimal, as_groups = Decimal(f"{whole}.{digits}"), Decimal(whole + digits)
     if not _GROUPED[mark].fullmatch(bare) or number.startswith("0"):
         return as_decimal
@@ -88,118 +107,150 @@ def plain_number(number: str, decimal: str, currency: str) -> Decimal | None:
     return as_decimal if decimal == "dot" or currency in _DOT_MARKETS else None
 
 
-def _signs(words: str) -> list[str]:
-    """Return the words beside a number, without known words that do not name a currency."""
+def _list_currency_words(words: str) -> list[str]:
+    """Return the words next to a number that may name a currency, in lower case."""
     if not words:
         return []
     parts = re.split(r"[\s()*~]+", words.strip().lower())
     return [part for part in parts if part.strip(".:,;-") and part.strip(".:,;") not in _WORDS]
 
 
-def _currency_of(words: list[str], currency: str | None) -> tuple[str | None, bool]:
-    """Return the currency that the words around a number name, and whether all are known and agree.
+def _find_currency(words: list[str], source_currency: str | None) -> tuple[str | None, bool]:
+    """Find the currency that the words around a number name.
 
-    An ambiguous sign means the currency that another word names by its code, or else the source's.
+    An ambiguous sign such as `$` means the currency whose code is next to it, or else the currency of the source.
+
+    Args:
+        words: The words, of which each should name the currency.
+        source_currency: The currency of the source, or None.
+
+    Returns:
+        The currency or None, and whether all words are known and name the same currency.
     """
     if len(words) == 2 and "".join(words) in _SIGNS:
         words = ["".join(words)]
-    hint = next((word.rstrip(".") for word in words if word.rstrip(".") in EXPONENTS), currency)
+    hint = next((word.rstrip(".") for word in words if word.rstrip(".") in EXPONENTS), source_currency)
     chosen = None
     for word in words:
         choices = [word] if word in EXPONENTS else _SIGNS.get(word) or _SIGNS.get(word.rstrip("."))
         if choices is None:
             return None, False
-        found = hint if hint in choices else choices[0] if len(choices) == 1 or word in _CERTAIN else None
+        found = hint if hint in choices else choices[0] if len(choices) == 1 or word in _US_DOLLAR_SIGNS else None
         if chosen and found and found != chosen:
             return None, False
         chosen = chosen or found
-    return chosen if words else currency, True
+    return chosen if words else source_currency, True
 
 
-def _priced(text: str, bare: str, currency: str | None, decimal: str) -> Parsed[Price]:
-    numbers = list(_NUMBER.finditer(bare))
+def _parse_amount(text: str, price_text: str, currency: str | None, decimal: str) -> ParseResult[ParsedPrice]:
+    """Parse a price without words about tax and packs.
+
+    Args:
+        text: The cell, for faults.
+        price_text: The cleaned cell without these words.
+        currency: The default currency of the source, or None.
+        decimal: The decimal mark of the source: `dot`, `comma` or `auto`.
+    """
+    numbers = list(_NUMBER.finditer(price_text))
     if len(numbers) != 1:
-        return unreadable(text, "contains more than one amount" if numbers else "is not a price")
-    before, after = bare[: numbers[0].start()].strip(), bare[numbers[0].end() :]
+        return build_unreadable_result(text, "contains more than one amount" if numbers else "is not a price")
+    before, after = price_text[: numbers[0].start()].strip(), price_text[numbers[0].end() :]
     rounded = _ROUND.match(after)
     after = after[rounded.end() if rounded else 0 :].strip()
-    currency_words = [*_signs(before.strip(f"{_MINUS}+ (")), *_signs(after.strip(f"{_MINUS} )"))]
-    chosen, is_known = _currency_of(currency_words, currency)
+    currency_words = [
+        *_list_currency_words(before.strip(f"{_MINUS}+ (")),
+        *_list_currency_words(after.strip(f"{_MINUS} )")),
+    ]
+    chosen, is_known = _find_currency(currency_words, currency)
     if not is_known:
         problem = (
             ProblemKind.UNREADABLE
-            if max(map(len, (*_signs(before), *_signs(after)))) > 4
+            if max(map(len, (*_list_currency_words(before), *_list_currency_words(after)))) > 4
             else ProblemKind.UNKNOWN_CURRENCY
         )
-        return refused(problem, text, "has no known currency")
+        return build_fault_result(problem, text, "has no known currency")
     if chosen is None or chosen not in EXPONENTS:
-        return refused(ProblemKind.UNKNOWN_CURRENCY, text, "has no currency, and the source has no default currency")
+        return build_fault_result(
+            ProblemKind.UNKNOWN_CURRENCY, text, "has no currency, and the source has no default currency"
+        )
     if rounded and decimal == "auto" and (mark := rounded[0].strip()[0]) in ",.":
         decimal = "comma" if mark == "," else "dot"
-    number = plain_number(numbers[0][0], decimal, chosen)
+    number = parse_price_number(numbers[0][0], decimal, chosen)
     if number is None:
-        return unreadable(text, "can be read as two amounts; set the source's decimal mark")
+        return build_unreadable_result(text, "can be read as two amounts; set the source's decimal mark")
     minus = tuple(_MINUS)
     bracketed = before.startswith("(") and after.endswith(")")
     if bracketed or before.endswith(minus) or before.startswith(minus) or after.startswith(minus):
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero") if number else NOTHING
-    minor = minor_units(number, chosen)
-    return Parsed(Price(minor, chosen)) if minor else NOTHING
+        return build_fault_result(ProblemKind.OUT_OF_RANGE, text, "is below zero") if number else NO_VALUE
+    minor = to_minor_units(number, chosen)
+    return ParseResult(ParsedPrice(minor, chosen)) if minor else NO_VALUE
 
 
-def _pack(bare: str, notes: list[str]) -> tuple[str, int | None]:
-    """Return a price without the unit it is for, and the number of pieces, if stated; note a box of unknown content."""
-    match = _PACK.search(bare)
+def _split_pack_size(price_text: str, notes: list[str]) -> tuple[str, int | None]:
+    """Split a price into the text before words such as `/ pack of 4`, and the number of pieces or None.
+
+    Args:
+        price_text: The cleaned cell.
+        notes: Receives a note if the price is for a box with an unknown number of pieces.
+    """
+    match = _PACK.search(price_text)
     if match is None:
-        return bare, None
+        return price_text, None
     kind = (match["kind"] or "").lower()
     if kind in _BOXES and not match["count"]:
         notes.append("is the price of a whole box")
-    return bare[: match.start()], int(match["count"] or (2 if kind in _PAIRS else 0)) or None
+    return price_text[: match.start()], int(match["count"] or (2 if kind in _PAIRS else 0)) or None
 
 
-@cell_parser(longest=200, kept=65536)
-def parse_money(text: str, given: str, currency: str | None = None, decimal: str = "auto") -> Parsed[Price]:
-    """Parse a price; zero, blanks and placeholders state no price.
+@cell_parser(max_chars=200, cache_size=65536)
+def parse_money(
+    text: str, cleaned: str, currency: str | None = None, decimal: str = "auto"
+) -> ParseResult[ParsedPrice]:
+    """Parse a price; zero gives no value.
 
-    `currency` is the source's default currency, lower-case ISO 4217; `decimal` is its mark: `dot`, `comma` or `auto`. Problems:
-    unreadable (words, ranges, prices by measure, ambiguous marks), unknown_currency, out_of_range (negative); conflict for a
-    minimum price and a price without tax, which are read nevertheless.
+    A minimum price and a price without tax are returned with the fault conflict. The result can also have the faults unreadable (words,
+    ranges, prices by measure, ambiguous marks), unknown_currency and out_of_range (negative).
+
+    Args:
+        text: The cell.
+        cleaned: The cleaned text, which `cell_parser` passes.
+        currency: The default currency of the source in lower-case ISO 4217, or None.
+        decimal: The decimal mark of the source: `dot`, `comma` or `auto`.
     """
-    if _ZERO.fullmatch(given):
-        return NOTHING
-    if not _WORDY.search(given):
-        return _priced(text, given, currency, decimal)
-    if _MEASURED.search(given):
-        return unreadable(text, "is a price for a measure or a period, not for the item")
+    if _ZERO.fullmatch(cleaned):
+        return NO_VALUE
+    if not _WITH_WORDS.search(cleaned):
+        return _parse_amount(text, cleaned, currency, decimal)
+    if _MEASURED.search(cleaned):
+        return build_unreadable_result(text, "is a price per unit of measure or per period, not for the item")
     notes: list[str] = []
-    bare, pack = _pack(given, notes)
-    if tax := _TAX.search(bare):
+    price_text, pack = _split_pack_size(cleaned, notes)
+    if tax := _TAX.search(price_text):
         after = (tax["after"] or "").strip().lower()
         if tax["without"] or after.startswith(("ex", "es", "ap")) or re.search(r"(?i)\bht", tax[0]):
             notes.append("is a price without tax")
-        bare = f"{bare[: tax.start()]} {bare[tax.end() :]}"
+        price_text = f"{price_text[: tax.start()]} {price_text[tax.end() :]}"
     if pack is None:
-        bare, pack = _pack(bare, notes)
-    bare = _LABEL.sub("", bare)
-    if least := _LEAST.match(bare):
+        price_text, pack = _split_pack_size(price_text, notes)
+    price_text = _LABEL.sub("", price_text)
+    if minimum := _MINIMUM.match(price_text):
         notes.append("states only a minimum price")
-        bare = bare[least.end() :]
-    parsed = _priced(text, _CENTS.sub(r"\1.\3 \2", bare), currency, decimal)
+        price_text = price_text[minimum.end() :]
+    parsed = _parse_amount(text, _CENTS.sub(r"\1.\3 \2", price_text), currency, decimal)
     if parsed.value is None:
         return parsed
-    return Parsed(parsed.value._replace(pack=pack), tuple(conflict(text, note) for note in notes))
+    return ParseResult(parsed.value._replace(pack_size=pack), tuple(build_conflict_fault(text, note) for note in notes))
 
 
-def decimal_shown(samples: list[str]) -> str | None:
-    """Return the decimal mark that sample prices of one column prove, `dot` or `comma`, or None."""
-    shown = set()
+def detect_decimal_mark(samples: list[str]) -> str | None:
+    """Detect the decimal mark, `dot` or `comma`, in sample prices of one column; None if the samples contain none or both."""
+    marks = set()
     for sample in samples:
         number = re.search(r"\d[\d.,]*\d", sample)
         if number is None:
             continue
         if re.search(r",\d{1,2}$", number[0]):
-            shown.add("comma")
+            marks.add("comma")
         elif re.search(r"\.\d{1,2}$", number[0]) or re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", number[0]):
-            shown.add("dot")
-    return shown.pop() if len(shown) == 1 else None
+            marks.add("dot")
+    return marks.pop() if len(marks) == 1 else None

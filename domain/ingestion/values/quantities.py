@@ -1,4 +1,4 @@
-"""Numbers, lengths and weights: read exactly, kept as given, rounded once to hundredths.
+"""Parsers of numbers, lengths and weights, which are read exactly and rounded once to hundredths of an inch or pound.
 
     amount   := mixed | fraction | grouped | decimal
     mixed    := digits ("-" | blank | "/") fraction          17 1/2, 17-1/2, 17/1/2
@@ -30,12 +30,23 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from domain.catalogue.data import Length, Weight
-from domain.ingestion.data import expressions, load, meanings
-from domain.ingestion.values.labels import NEUTRAL, label_of, words_in
-from domain.ingestion.values.text import NOTHING, Fault, Parsed, cell_parser, conflict, not_said, refused, unreadable
+from domain.ingestion.data import invert_table, load_patterns, load_toml
+from domain.ingestion.values.labels import NEUTRAL_WORDS, parse_label, split_into_plain_words
+from domain.ingestion.values.text import (
+    NO_VALUE,
+    ParseFault,
+    ParseResult,
+    build_conflict_fault,
+    build_fault_result,
+    build_placeholder_result,
+    build_unreadable_result,
+    cell_parser,
+)
 from domain.kernel.problems import ProblemKind
 
-_FOLDS = str.maketrans("⁄″”“„‟〃’‘′´`ʹ×✕✖–—−‐\u2011\xa0\u2009\u202f", "/\"\"\"\"\"\"''''''xxx-----   ") | str.maketrans(
+_ASCII_REPLACEMENTS = str.maketrans(
+    "⁄″”“„‟〃’‘′´`ʹ×✕✖–—−‐\u2011\xa0\u2009\u202f", "/\"\"\"\"\"\"''''''xxx-----   "
+) | str.maketrans(
     {
         "½": " 1/2",
         "¼": " 1/4",
@@ -52,13 +63,13 @@ _BRACKETS = str.maketrans("[]{}`\xa0", "()()' ")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]")
 _DOUBLE = re.compile(r"(?:''|\")(?:\s?(?:''|\"))*+")
 _ESCAPED = re.compile(r"_x00[0-9a-fA-F]{2}_")
-"""Control characters as encoded in spreadsheet files."""
-_ROUND = re.compile(r"(?<![^\W\d_])[Øø](?![^\W\d_xX])|(?<=[\d\"'mM])[Øø](?![^\W\d_xX])")
-"""Diameter sign, in contrast to the letter in `Højde`."""
+"""Control characters as spreadsheet files encode them."""
+_DIAMETER_SIGN = re.compile(r"(?<![^\W\d_])[Øø](?![^\W\d_xX])|(?<=[\d\"'mM])[Øø](?![^\W\d_xX])")
+"""Pattern of Ø as the diameter sign, not as a letter of a word such as `Højde`."""
 _CYRILLIC_JOIN = re.compile(
     r"(?:(?<=[\d\s\"'мМ)])|(?<=\b[ШГВДшгвд])|(?<=[хХ][ШГВДшгвд]))[хХ](?=\s|\d|[ШГВДшгвд](?:[хХ\s),;:./\d]|$))"
 )
-"""Cyrillic letter that is used as the sign between two sides."""
+"""Pattern of the Cyrillic letter х that is used as a multiplication sign between two dimensions."""
 _AMOUNT = re.compile(
     r"""(?x)(?P<whole>\d{1,9})(?:\s*-\s*|\s+|/)(?P<num>\d{1,2})\s?/\s?(?P<den>2|4|5|8|10|16|20|32|64)(?![\d/])
       | (?P<over>\d{1,9})/(?P<under>2|4|8|16|32|64)(?![\d/])
@@ -72,41 +83,59 @@ _SIMPLE = re.compile(r"\d{1,15}(?:\.\d{0,18})?(?!\d)")
 _THREE = re.compile(r"\d{1,3}[.,]\d{3}")
 
 
-class Amount(NamedTuple):
-    """An exact number and its end in the text; `other` is its value if its only mark has the other meaning."""
+class ParsedAmount(NamedTuple):
+    """Exact number at a position in a text.
+
+    Attributes:
+        value: The number.
+        end: The position after the number.
+        other_interpretation: The number if its comma or dot had the other meaning (1.25 for `1,250`), or None if the meaning is clear.
+    """
 
     value: Decimal
     end: int
-    other: Decimal | None = None
+    other_interpretation: Decimal | None = None
 
 
 @lru_cache(maxsize=16384)
-def folded(text: str) -> str:
-    """Return `text` with typographic marks, fractions and signs in plain ASCII, for one grammar."""
-    flat = text
+def normalise_typography(text: str) -> str:
+    """Normalise a text: replace typographic marks, fractions (`½`) and signs by ASCII characters, and remove control characters."""
+    normalised = text
     if not text.isascii():
-        flat = unicodedata.normalize("NFC", text).translate(_FOLDS)
-        flat = _ROUND.sub(" dia ", flat) if "ø" in flat or "Ø" in flat else flat
-        flat = _CYRILLIC_JOIN.sub("x", flat) if "х" in flat or "Х" in flat else flat
-    if "_x" in flat:
-        flat = _ESCAPED.sub("", flat)
-    return _DOUBLE.sub('"', _CONTROL.sub("", flat.translate(_BRACKETS)))
+        normalised = unicodedata.normalize("NFC", text).translate(_ASCII_REPLACEMENTS)
+        normalised = _DIAMETER_SIGN.sub(" dia ", normalised) if "ø" in normalised or "Ø" in normalised else normalised
+        normalised = _CYRILLIC_JOIN.sub("x", normalised) if "х" in normalised or "Х" in normalised else normalised
+    if "_x" in normalised:
+        normalised = _ESCAPED.sub("", normalised)
+    return _DOUBLE.sub('"', _CONTROL.sub("", normalised.translate(_BRACKETS)))
 
 
-def _lost_blank(over: str, under: int) -> Decimal | None:
-    """Return the value of a fraction, or of `181/8`, which is 18 1/8 without its blank; None if neither applies."""
-    value = Decimal(over)
-    if value <= under or len(over) == 1:
-        return value / under
+def _compute_fraction(digits_before_slash: str, denominator: int) -> Decimal | None:
+    """Compute the value of a fraction; None if it is invalid.
+
+    `181/8` is read as 18 1/8, because the space between 18 and 1 is often missing.
+
+    Args:
+        digits_before_slash: The digits before the slash.
+        denominator: The number after the slash.
+    """
+    value = Decimal(digits_before_slash)
+    if value <= denominator or len(digits_before_slash) == 1:
+        return value / denominator
     for digits in (2, 1):
-        numerator = int(over[-digits:])
-        if len(over) > digits and numerator % 2 and numerator < under and over[-digits] != "0":
-            return Decimal(over[:-digits]) + Decimal(numerator) / under
+        numerator = int(digits_before_slash[-digits:])
+        if (
+            len(digits_before_slash) > digits
+            and numerator % 2
+            and numerator < denominator
+            and digits_before_slash[-digits] != "0"
+        ):
+            return Decimal(digits_before_slash[:-digits]) + Decimal(numerator) / denominator
     return None
 
 
-def amount_at(text: str, position: int) -> Amount | None:
-    """Return the exact number that starts at `position` of a folded text, or None."""
+def parse_amount_at(text: str, position: int) -> ParsedAmount | None:
+    """Parse the number that starts at a position of a normalised text (`normalise_typography`), or return None."""
     found = _AMOUNT.match(text, position)
     if found is None:
         return None
@@ -117,7 +146,7 @@ def amount_at(text: str, position: int) -> Amount | None:
             num, den = Decimal(found["num"]), Decimal(found["den"])
             value = Decimal(found["whole"]) + num / den if 0 < num < den else None
         case "under":
-            value = _lost_blank(found["over"], int(found["under"]))
+            value = _compute_fraction(found["over"], int(found["under"]))
         case "european" | "dotted":
             value = Decimal(written.replace(".", "").replace(",", "."))
         case "comma":
@@ -127,149 +156,180 @@ def amount_at(text: str, position: int) -> Amount | None:
     if value is None:
         # Not a proper fraction: only the number before the slash or blank is read.
         simple = _SIMPLE.match(text, position)
-        return simple and Amount(Decimal(simple[0].rstrip(".")), simple.end())
+        return simple and ParsedAmount(Decimal(simple[0].rstrip(".")), simple.end())
     if end - position > 3 and _THREE.fullmatch(written):
         other = written.replace(",", ".") if "," in written else written.replace(".", "")
-        return Amount(value, end, Decimal(other))
-    return Amount(value, end)
+        return ParsedAmount(value, end, Decimal(other))
+    return ParsedAmount(value, end)
 
 
-INCHES: Final[dict[str, Fraction]] = {
+INCHES_BY_UNIT: Final[dict[str, Fraction]] = {
     "in": Fraction(1),
     "ft": Fraction(12),
     "mm": Fraction(5, 127),
     "cm": Fraction(50, 127),
     "m": Fraction(5000, 127),
 }
-POUNDS: Final[dict[str, Fraction]] = {
+POUNDS_BY_UNIT: Final[dict[str, Fraction]] = {
     "lb": Fraction(1),
     "oz": Fraction(1, 16),
     "g": Fraction(100000, 45359237),
     "kg": Fraction(100000000, 45359237),
 }
-METRIC = ("mm", "cm", "m")
+METRIC_LENGTH_UNITS = ("mm", "cm", "m")
 MAX_HUNDREDTHS = 10_000_000
 MAX_WEIGHT = 1_000_000_000
-_LENGTHS = meanings(load("units")["length"])
-_WEIGHTS = meanings(load("units")["weight"])
-_LIKELY_MOST = 100_000
-"""Hundredths of inches or pounds above which a reading is the less likely of two (1,000 units)."""
+_LENGTHS = invert_table(load_toml("units")["length"])
+_WEIGHTS = invert_table(load_toml("units")["weight"])
+_MAX_PLAUSIBLE = 100_000
+"""Maximum of a plausible interpretation of an ambiguous number: 1,000 inches or pounds, in hundredths."""
 
 
-def unit_named(word: str) -> str | None:
-    """Return the unit of length (`in`, `ft`, `mm`, `cm`, `m`) of a spelling, or None."""
+def parse_length_unit(word: str) -> str | None:
+    """Return the unit of length (`in`, `ft`, `mm`, `cm` or `m`) that a word means, or None."""
     return _LENGTHS.get(word.strip().rstrip(".").lower())
 
 
-def weight_unit_named(word: str) -> str | None:
-    """Return the unit of weight (`lb`, `oz`, `g`, `kg`) of a spelling, or None."""
+def parse_weight_unit(word: str) -> str | None:
+    """Return the unit of weight (`lb`, `oz`, `g` or `kg`) that a word means, or None."""
     return _WEIGHTS.get(word.strip().rstrip(".").lower())
 
 
-def hundredths(value: Decimal, unit: str) -> int:
-    """Return `value` in hundredths of an inch or a pound, rounded half up once from the exact fraction."""
-    exact = Fraction(value) * (INCHES.get(unit) or POUNDS[unit]) * 100
+def round_to_hundredths(value: Decimal, unit: str) -> int:
+    """Convert a length or weight to hundredths of an inch or a pound, rounded half up from the exact value."""
+    exact = Fraction(value) * (INCHES_BY_UNIT.get(unit) or POUNDS_BY_UNIT[unit]) * 100
     return (2 * exact.numerator + exact.denominator) // (2 * exact.denominator)
 
 
-def measured(value: Decimal, unit: str) -> Any:
-    """Return the length or weight of `value` in `unit`, with the given value to its last zero (40.0 is not 40)."""
-    # Cached by text, since equal numbers (40, 40.0) would share the form of the first.
-    return _measured(str(value), unit)
+def build_measure(number: Decimal, unit: str) -> Any:
+    """Build a Length or Weight of the catalogue: hundredths of an inch or pound, and the original number (with trailing zeros) and unit."""
+    # Cached by text, since equal numbers (40, 40.0) would otherwise have the trailing zeros of the first.
+    return _build_cached_measure(str(number), unit)
 
 
 @lru_cache(maxsize=65536)
-def _measured(text: str, unit: str) -> Any:
+def _build_cached_measure(text: str, unit: str) -> Any:
     value = Decimal(text)
-    key = "hundredths_in" if unit in INCHES else "hundredths_lb"
-    return {key: hundredths(value, unit), "given": {"value": value, "unit": unit}}
+    key = "hundredths_in" if unit in INCHES_BY_UNIT else "hundredths_lb"
+    return {key: round_to_hundredths(value, unit), "given": {"value": value, "unit": unit}}
 
 
-def _settled(value: Decimal, other: Decimal | None, unit: str, decimal: str = "auto") -> Decimal | None:
-    """Return which of two readings of `1,250` or `1.250` a measure in `unit` has; None if both are likely."""
+def _choose_interpretation(value: Decimal, other: Decimal | None, unit: str, decimal: str = "auto") -> Decimal | None:
+    """Choose between two interpretations of a number such as `1,250` by its unit; None if both are plausible.
+
+    Args:
+        value: The number if the comma separates thousands or the dot decimals.
+        other: The number if the mark has the other meaning, or None.
+        unit: The unit.
+        decimal: The decimal mark of the source: `dot`, `comma` or `auto`.
+    """
     if other is None:
         return value
     if decimal != "auto":
         return value if decimal == "dot" else other
-    small, great = min(value, other), max(value, other)
-    if unit in ("m", "kg") or (unit not in ("lb", "oz") and hundredths(great, unit) > _LIKELY_MOST):
-        return small
+    smaller, greater = min(value, other), max(value, other)
+    if unit in ("m", "kg") or (unit not in ("lb", "oz") and round_to_hundredths(greater, unit) > _MAX_PLAUSIBLE):
+        return smaller
     if unit == "mm":
         # Thousandths of a millimetre are implausible.
-        return great
+        return greater
     # A dot in pounds is a decimal mark; a comma in pounds is ambiguous.
-    return value if value == (great if unit == "g" else small) else None
+    return value if value == (greater if unit == "g" else smaller) else None
 
 
-class Measure(NamedTuple):
-    """A length or weight in a folded text; `unit` is None if none is stated, `end` is its end in the text.
+class ParsedMeasure(NamedTuple):
+    """Length or weight at a position in a normalised text.
 
     Attributes:
-        choices: Whether two alternative lengths are stated (`15"/19"`).
-        other: The value if its only mark has the other meaning.
-        upper: The upper bound of a range.
-        strange: A word after a weight that is not a unit.
-
+        value: The number.
+        unit: The unit, or None if the text does not state one.
+        end: The position after the measure.
+        has_alternatives: Whether the text states two alternative lengths (`15"/19"`).
+        other_interpretation: The number if its comma or dot had the other meaning (1.25 for `1,250`), or None if the meaning is clear.
+        upper_bound: The upper bound of a range, whose lower bound is `value`, or None.
+        unknown_word: The word after a weight if it is not a unit, or an empty string.
     """
 
     value: Decimal
     unit: str | None
     end: int
-    choices: bool = False
-    other: Decimal | None = None
-    upper: Decimal | None = None
-    strange: str = ""
+    has_alternatives: bool = False
+    other_interpretation: Decimal | None = None
+    upper_bound: Decimal | None = None
+    unknown_word: str = ""
 
 
-def checked(measure: Measure, unit: str, text: str, decimal: str = "auto") -> Parsed[Any]:
-    """Return the length or weight of `measure` in `unit`; zero is nothing, an implausible value out_of_range."""
-    if measure.choices:
-        return refused(ProblemKind.CONFLICT, text, "states two sizes where one is expected")
-    value = measure.value and _settled(measure.value, measure.other, unit, decimal)
+def convert_measure(measure: ParsedMeasure, unit: str, text: str, decimal: str = "auto") -> ParseResult[Any]:
+    """Convert a measure to a Length or Weight of the catalogue.
+
+    The result has a problem if the measure is ambiguous or implausible, and no value for zero.
+
+    Args:
+        measure: The measure.
+        unit: The unit to use.
+        text: The cell, for problems.
+        decimal: The decimal mark of the source: `dot`, `comma` or `auto`.
+    """
+    if measure.has_alternatives:
+        return build_fault_result(ProblemKind.CONFLICT, text, "states two sizes where one is expected")
+    value = measure.value and _choose_interpretation(measure.value, measure.other_interpretation, unit, decimal)
     if value is None:
-        return refused(ProblemKind.CONFLICT, text, "has a mark that could separate thousands or decimals")
+        return build_fault_result(ProblemKind.CONFLICT, text, "has a mark that could separate thousands or decimals")
     if value == 0:
-        return NOTHING
-    found = measured(value, unit)
-    if unit in POUNDS:
+        return NO_VALUE
+    found = build_measure(value, unit)
+    if unit in POUNDS_BY_UNIT:
         if found["hundredths_lb"] <= MAX_WEIGHT:
-            return Parsed(found)
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is not a plausible weight of furniture")
+            return ParseResult(found)
+        return build_fault_result(ProblemKind.OUT_OF_RANGE, text, "is not a plausible weight of furniture")
     if 0 < found["hundredths_in"] <= MAX_HUNDREDTHS:
-        return Parsed(found)
-    return refused(ProblemKind.OUT_OF_RANGE, text, "is not a plausible size of furniture")
+        return ParseResult(found)
+    return build_fault_result(ProblemKind.OUT_OF_RANGE, text, "is not a plausible size of furniture")
 
 
-def _agree(first: Measure, second: Measure, unit: str | None, within: int, part: int) -> bool:
-    """Return whether two measures are equal within `within` hundredths or one `part`-th of their value."""
+def _are_equal_measures(
+    first: ParsedMeasure, second: ParsedMeasure, unit: str | None, tolerance: int, divisor: int
+) -> bool:
+    """Return whether two measures are equal apart from rounding.
+
+    Args:
+        first: The first measure.
+        second: The second measure.
+        unit: The unit of measures without one, or None.
+        tolerance: The minimum tolerance, in hundredths of an inch or pound.
+        divisor: The relative tolerance as the divisor of the greater value: 50 means 1/50. The greater of both tolerances applies.
+    """
     figures = []
     for measure in (first, second):
         named = measure.unit or unit
-        value = named and _settled(measure.value, measure.other, named)
+        value = named and _choose_interpretation(measure.value, measure.other_interpretation, named)
         if not named or value is None:
             return False
-        figures.append(hundredths(Decimal(value), named))
-    return abs(figures[0] - figures[1]) <= max(within, max(figures) // part)
+        figures.append(round_to_hundredths(Decimal(value), named))
+    return abs(figures[0] - figures[1]) <= max(tolerance, max(figures) // divisor)
 
 
 # Lengths.
 
 _UNIT = re.compile(r"\s*+-?(?:(?P<mark>[\"'])|(?P<word>[^\W\d_]{1,12})\.?(?![^\W\d_²³]))")
-_GLUED = re.compile(
+_UNIT_JOINED_WITH_LETTER = re.compile(
     r"(?i)\s*+-?(?P<unit>mm|cm|in|ft|m)\.?(?=(?:x\s*+[\d.]|x(?:[wdhlbt]|dia)(?![a-z])|(?:[wdhlbt]|dia)(?:x\s*+[\d.]|x(?:[wdhlbt]|dia)(?![a-z])|(?![a-z]))|x(?![a-z])))"
 )
 _RANGE = re.compile(r"(?i)\s*+(?:-|to\b|bis\b|à|(?-i:a)\b|tot\b|til\b|till\b|do\b|up to\b|~|\.\.+|…)\s*+(?=\.?\d)")
 _ALTERNATIVE = re.compile(r"\s*+/\s*+(?=\.?\d)")
 _INCH_PART = re.compile(r"(?i)\s*+(?:-|,|and\b|&)?\s*+(?=\.?\d)")
-_LOST_MARK = re.compile(r"(?i)\s*+(?:$|x\s*+\d|[wdhlbt](?![^\W\d_])|[,;)])")
+_MISSING_INCH_MARK = re.compile(r"(?i)\s*+(?:$|x\s*+\d|[wdhlbt](?![^\W\d_])|[,;)])")
 
 
-def same_length(first: Measure, second: Measure, unit: str | None) -> bool:
-    """Return whether two measures state one length in two units, apart from rounding."""
-    return (first.unit or unit) != (second.unit or unit) and _agree(first, second, unit, 60, 66)
+def is_same_length(first: ParsedMeasure, second: ParsedMeasure, default_unit: str | None) -> bool:
+    """Return whether two measures are the same length in different units, apart from rounding; `default_unit` is the unit of measures without a unit."""
+    return (first.unit or default_unit) != (second.unit or default_unit) and _are_equal_measures(
+        first, second, default_unit, 60, 66
+    )
 
 
-def _unit_at(text: str, position: int) -> tuple[str | None, int]:
+def _parse_length_unit_at(text: str, position: int) -> tuple[str | None, int]:
+    """Parse a unit of length at a position; return the unit (None if there is none) and the position after it."""
     found = _UNIT.match(text, position)
     if found and found["mark"]:
         return _LENGTHS[found["mark"]], found.end()
@@ -281,113 +341,140 @@ def _unit_at(text: str, position: int) -> tuple[str | None, int]:
         and not text.startswith(("²", "³"), found.end())
     ):
         return unit, found.end()
-    # `1160mml` is a unit joined with its axis, `24inx36in` one joined with the sign between sides.
-    glued = _GLUED.match(text, position)
-    return (_LENGTHS[glued["unit"].lower()], glued.end()) if glued else (None, position)
+    # In `1160mml` the unit is joined with the letter of the dimension, in `24inx36in` with the sign between dimensions.
+    joined = _UNIT_JOINED_WITH_LETTER.match(text, position)
+    return (_LENGTHS[joined["unit"].lower()], joined.end()) if joined else (None, position)
 
 
-def _length_at(text: str, position: int) -> Measure | None:
-    """Return one length; feet and following inches (`5' 3"`, `5'-3"`, `9'8`) are one."""
-    found = amount_at(text, position)
+def _parse_single_length_at(text: str, position: int) -> ParsedMeasure | None:
+    """Parse the length at a position, or return None; feet and inches (`5' 3"`, `5'-3"`, `9'8`) are one length."""
+    found = parse_amount_at(text, position)
     if found is None:
         return None
-    unit, end = _unit_at(text, found.end)
+    unit, end = _parse_length_unit_at(text, found.end)
     if unit == "ft" and (gap := _INCH_PART.match(text, end)):
-        part = amount_at(text, gap.end())
+        part = parse_amount_at(text, gap.end())
         if part is not None and part.value < 12:
-            smaller, last = _unit_at(text, part.end)
-            lost = smaller is None and text[end] != " " and _LOST_MARK.match(text, part.end)
+            smaller, last = _parse_length_unit_at(text, part.end)
+            lost = smaller is None and text[end] != " " and _MISSING_INCH_MARK.match(text, part.end)
             if smaller == "in" or lost:
-                return Measure(found.value * 12 + part.value, "in", last)
-    return Measure(found.value, unit, end, other=found.other)
+                return ParsedMeasure(found.value * 12 + part.value, "in", last)
+    return ParsedMeasure(found.value, unit, end, other_interpretation=found.other_interpretation)
 
 
-def measure_at(text: str, position: int, unit: str | None = None, slashes: bool = True) -> Measure | None:
-    """Return the length that starts at `position` of a folded text, or None; `unit` is the column's.
+def parse_measure_at(
+    text: str, position: int, unit: str | None = None, slash_separates_alternatives: bool = True
+) -> ParsedMeasure | None:
+    """Parse the length or range of lengths that starts at a position of a normalised text, or return None.
 
-    A range (`27-37"`) and closed and extended figures (`155/215`) give the first bound, in the unit of either. With
-    `slashes`, slashes separate such figures, not sides. A second bound below the first makes a choice, not a range.
+    The value of a range (`27-37"`), or of the lengths of a closed and an extended item (`155/215`), is the first length. If the second
+    length of a range is smaller, the two are alternatives.
+
+    Args:
+        text: The normalised text.
+        position: The position.
+        unit: The unit of the column, or None.
+        slash_separates_alternatives: Whether a slash can separate lengths of the same dimension; if not, it separates different dimensions.
     """
-    first = _length_at(text, position)
+    first = _parse_single_length_at(text, position)
     if first is None:
         return None
     if gap := _RANGE.match(text, first.end):
-        second = _length_at(text, gap.end())
+        second = _parse_single_length_at(text, gap.end())
         if second is None:
             return first
         named = first.unit or second.unit
-        falls = hundredths(second.value, second.unit or named or "in") <= hundredths(first.value, named or "in")
-        return Measure(first.value, named, second.end, falls, first.other, second.value)
-    while slashes and (gap := _ALTERNATIVE.match(text, first.end)):
-        second = _length_at(text, gap.end())
+        is_falling = round_to_hundredths(second.value, second.unit or named or "in") <= round_to_hundredths(
+            first.value, named or "in"
+        )
+        return ParsedMeasure(first.value, named, second.end, is_falling, first.other_interpretation, second.value)
+    while slash_separates_alternatives and (gap := _ALTERNATIVE.match(text, first.end)):
+        second = _parse_single_length_at(text, gap.end())
         if second is None:
             break
-        if same_length(first, second, unit):
+        if is_same_length(first, second, unit):
             first = first._replace(end=second.end)
             continue
         # An invalid fraction (`60/32`, `1/3`) is not two figures.
-        botched = second.value in (2, 4, 8, 16, 32, 64) if second.value < first.value else second.value <= 16
-        choices = first.choices or first.unit is not None or botched
-        first = Measure(first.value, first.unit or second.unit, second.end, choices, first.other, second.value)
+        is_invalid_fraction = (
+            second.value in (2, 4, 8, 16, 32, 64) if second.value < first.value else second.value <= 16
+        )
+        choices = first.has_alternatives or first.unit is not None or is_invalid_fraction
+        first = ParsedMeasure(
+            first.value, first.unit or second.unit, second.end, choices, first.other_interpretation, second.value
+        )
     return first
 
 
 _LENGTH_START = re.compile(r"(?i)(?<![^\W_])\.?\d|(?<=x)\d")
 _TRAILING = re.compile(r"[\s.,;:()=_-]*+")
-_AWAY = re.compile(r"\s*+(?:\+\s?/\s?-|\+-|±)\s*+$")
+_TOLERANCE = re.compile(r"\s*+(?:\+\s?/\s?-|\+-|±)\s*+$")
 (_COUNTED, _LOAD, _BY_MEASURE, _COUNT_BEHIND, _LABELLED) = (
-    expressions("units")[name] for name in "counted load by_measure count_behind labelled".split()
+    load_patterns("units")[name] for name in "counted load by_measure count_behind labelled".split()
 )
 _CUT_OFF = re.compile(r"(?i)x\W*+$")
 
 
-def _beside_length(text: str, flat: str, measure: Measure, unit: str | None) -> Parsed[Any] | None:
-    """Return the fault of figures and words after a length, or None.
+def _check_after_length(
+    text: str, normalised: str, measure: ParsedMeasure, unit: str | None
+) -> ParseResult[Any] | None:
+    """Check the text after a length, and return a result with a fault, or None if the text is permitted.
 
-    A further figure must confirm it, count pieces or be its tolerance.
+    A further number must repeat the length in another unit, count things or be a tolerance.
     """
     position = measure.end
-    while start := _LENGTH_START.search(flat, position):
-        second = measure_at(flat, start.start(), unit)
+    while start := _LENGTH_START.search(normalised, position):
+        second = parse_measure_at(normalised, start.start(), unit)
         if second is None or not (
-            same_length(measure, second, unit)
-            or _AWAY.search(flat, position, start.start())
-            or (second.unit is None and _COUNTED.match(flat, second.end))
+            is_same_length(measure, second, unit)
+            or _TOLERANCE.search(normalised, position, start.start())
+            or (second.unit is None and _COUNTED.match(normalised, second.end))
         ):
-            return unreadable(text, "is more than one length")
+            return build_unreadable_result(text, "contains more than one length")
         position = second.end
-    tail = flat[measure.end :]
-    if _CUT_OFF.search(tail) and label_of(tail).role == "":
-        return unreadable(text, "is cut off after its first side")
-    gap, words = _TRAILING.match(tail), words_in(tail)
+    tail = normalised[measure.end :]
+    if _CUT_OFF.search(tail) and parse_label(tail).role == "":
+        return build_unreadable_result(text, "ends after the first of several dimensions")
+    gap, words = _TRAILING.match(tail), split_into_plain_words(tail)
     bracketed = gap is not None and "(" in gap[0]
-    if measure.unit is None and words and not bracketed and not label_of(words[0]).role and words[0] not in NEUTRAL:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has an unknown unit of length")
+    if (
+        measure.unit is None
+        and words
+        and not bracketed
+        and not parse_label(words[0]).role
+        and words[0] not in NEUTRAL_WORDS
+    ):
+        return build_fault_result(ProblemKind.UNKNOWN_UNIT, text, "has an unknown unit of length")
     return None
 
 
-@cell_parser(longest=500, kept=65536, blank=not_said)
-def parse_length(text: str, given: str, unit: str | None = None, decimal: str = "auto") -> Parsed[Length]:
-    """Parse one length; `unit` is the column's unit, for cells without one.
+@cell_parser(max_chars=500, cache_size=65536, parse_blank=build_placeholder_result)
+def parse_length(text: str, cleaned: str, unit: str | None = None, decimal: str = "auto") -> ParseResult[Length]:
+    """Parse one length, such as `23.5 in`, `5'3"`, `Width: 80 cm` or `30 in (76 cm)`. Of a range, the first length is used.
 
-    Examples: `23.5 in`, `53 1/2"`, `5'3"`, `300 cm`, `Width: 80 cm`, `30 in (76 cm)`. A range gives its first bound. `decimal` is
-    the source's mark: `dot`, `comma` or `auto`. Problems: unreadable, unknown_unit, out_of_range (negative), conflict.
+    The result can have the faults unreadable, unknown_unit, out_of_range and conflict.
+
+    Args:
+        text: The cell.
+        cleaned: The cleaned text, which `cell_parser` passes.
+        unit: The unit of numbers without one, or None.
+        decimal: The decimal mark of the source: `dot`, `comma` or `auto`.
     """
-    flat = folded(given).strip()
-    start = _LENGTH_START.search(flat)
-    if start is None or (measure := measure_at(flat, start.start(), unit)) is None:
-        return unreadable(text, "is not a length")
-    lead = flat[: start.start()]
+    normalised = normalise_typography(cleaned).strip()
+    start = _LENGTH_START.search(normalised)
+    if start is None or (measure := parse_measure_at(normalised, start.start(), unit)) is None:
+        return build_unreadable_result(text, "is not a length")
+    lead = normalised[: start.start()]
     if lead.endswith("-") and not lead[-2:-1].isalnum():
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
-    if lead and label_of(lead).role == "other":
-        return unreadable(text, "is not a length of the piece")
-    if measure.end < len(flat) and (fault := _beside_length(text, flat, measure, unit)):
+        return build_fault_result(ProblemKind.OUT_OF_RANGE, text, "is below zero")
+    if lead and parse_label(lead).role == "other":
+        return build_unreadable_result(text, "is the length of another part or object, not of the item")
+    if measure.end < len(normalised) and (fault := _check_after_length(text, normalised, measure, unit)):
         return fault
     chosen = measure.unit or unit
     if chosen is None and measure.value:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and its column has none either")
-    return checked(measure, chosen or "in", text, decimal)
+        return build_fault_result(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and the column has none either")
+    return convert_measure(measure, chosen or "in", text, decimal)
 
 
 # Weights.
@@ -401,87 +488,106 @@ _OTHER_KINDS = re.compile(r"(?i)\bx\s*+$|\d\s*+x\s*+$|per\b|each\b")
 _SEVERAL = re.compile(r"(?i)\d\s*x\s*\d[\d.,]{0,10}\s?(?:kg|lb)|(?:kg|lb)s?\s*x\s*\d|(?:per|each|je|pro)\b")
 _WITH_UNIT = re.compile(r"(?i)(?<![\w.,])\d[\d.,]{0,10}\s?(?:kgs?|lbs?)\b(?!\s?/)")
 _IDLE = frozenset("approx ca circa about each per net gross weight environ env und and".split())
-_SMALLER = {"lb": ("oz", 16), "kg": ("g", 1000)}
+_SMALLER_UNITS = {"lb": ("oz", 16), "kg": ("g", 1000)}
 
 
-def _one_weight_at(flat: str, position: int) -> Measure | None:
-    found = amount_at(flat, position)
+def _parse_single_weight_at(normalised: str, position: int) -> ParsedMeasure | None:
+    """Parse a number with an optional unit of weight at a position, or return None."""
+    found = parse_amount_at(normalised, position)
     if found is None:
         return None
-    word = _WORD.match(flat, found.end)
-    if word and (unit := weight_unit_named(word[1])):
-        return Measure(found.value, unit, word.end(), other=found.other)
-    return Measure(found.value, None, found.end, other=found.other, strange=word[1] if word else "")
+    word = _WORD.match(normalised, found.end)
+    if word and (unit := parse_weight_unit(word[1])):
+        return ParsedMeasure(found.value, unit, word.end(), other_interpretation=found.other_interpretation)
+    return ParsedMeasure(
+        found.value,
+        None,
+        found.end,
+        other_interpretation=found.other_interpretation,
+        unknown_word=word[1] if word else "",
+    )
 
 
-def _weight_at(flat: str, position: int) -> Measure | None:
-    """Return the weight at `position`: pounds with ounces, kilograms with grams, or the first bound of a range."""
-    first = _one_weight_at(flat, position)
+def _parse_weight_at(normalised: str, position: int) -> ParsedMeasure | None:
+    """Parse the weight at a position, or return None.
+
+    Pounds and ounces are one weight, and so are kilograms and grams. Of a range, the first weight is used.
+    """
+    first = _parse_single_weight_at(normalised, position)
     if first is None:
         return None
-    if gap := _RANGE.match(flat, first.end):
-        second = _one_weight_at(flat, gap.end())
+    if gap := _RANGE.match(normalised, first.end):
+        second = _parse_single_weight_at(normalised, gap.end())
         if second is not None and (first.unit is None or second.unit in (None, first.unit)):
-            strange = first.strange and second.strange
-            return first._replace(unit=first.unit or second.unit, end=second.end, strange=strange)
-    if first.unit in _SMALLER and (gap := _FURTHER.match(flat, first.end)):
-        unit, parts = _SMALLER[first.unit]
-        second = _one_weight_at(flat, gap.end())
+            unknown = first.unknown_word and second.unknown_word
+            return first._replace(unit=first.unit or second.unit, end=second.end, unknown_word=unknown)
+    if first.unit in _SMALLER_UNITS and (gap := _FURTHER.match(normalised, first.end)):
+        unit, parts = _SMALLER_UNITS[first.unit]
+        second = _parse_single_weight_at(normalised, gap.end())
         if second is not None and second.unit == unit and second.value < parts:
-            return Measure(first.value + second.value / parts, first.unit, second.end)
+            return ParsedMeasure(first.value + second.value / parts, first.unit, second.end)
     return first
 
 
-def _rest(text: str, flat: str, first: Measure, unit: str | None) -> tuple[Fault, ...]:
-    """Return the fault of figures after a weight that neither confirm it nor count pieces."""
+def _check_after_weight(text: str, normalised: str, first: ParsedMeasure, unit: str | None) -> tuple[ParseFault, ...]:
+    """Check the numbers after a weight, and return a fault unless they repeat the weight in another unit or count things."""
     position = first.end
-    while start := _WEIGHT_START.search(flat, position):
-        second = _weight_at(flat, start.start())
+    while start := _WEIGHT_START.search(normalised, position):
+        second = _parse_weight_at(normalised, start.start())
         if second is None or not (
-            _COUNT_BEHIND.match(flat, second.end) if second.unit is None else _agree(first, second, unit, 120, 50)
+            _COUNT_BEHIND.match(normalised, second.end)
+            if second.unit is None
+            else _are_equal_measures(first, second, unit, 120, 50)
         ):
-            return (conflict(text, "states more than one weight; the first is kept"),)
+            return (build_conflict_fault(text, "states more than one weight; the first is kept"),)
         position = second.end
     return ()
 
 
-def _weighed(text: str, flat: str, unit: str | None, decimal: str) -> Parsed[Weight]:
-    """Return the first weight of a text and the faults of the words around it."""
-    start = _WEIGHT_START.search(flat)
-    if start is None or (first := _weight_at(flat, start.start())) is None:
-        return unreadable(text, "is not a weight")
-    label = flat[: start.start()]
+def _parse_first_weight(text: str, normalised: str, unit: str | None, decimal: str) -> ParseResult[Weight]:
+    """Parse the first weight in a text, and check the words around it."""
+    start = _WEIGHT_START.search(normalised)
+    if start is None or (first := _parse_weight_at(normalised, start.start())) is None:
+        return build_unreadable_result(text, "is not a weight")
+    label = normalised[: start.start()]
     if label.endswith("-") and not label[-2:-1].isalnum():
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
+        return build_fault_result(ProblemKind.OUT_OF_RANGE, text, "is below zero")
     before = _UNIT_BEFORE.search(label) if label else None
-    named = first.unit or (weight_unit_named(before[1]) if before else None)
+    named = first.unit or (parse_weight_unit(before[1]) if before else None)
     label = label[: before.start()] if before else label
-    if _LOAD.search(label) or _LOAD.search(flat, first.end):
-        return unreadable(text, "is a load, not the weight of the piece")
-    if _BY_MEASURE.match(flat, first.end):
-        return unreadable(text, "is a weight per measure, not the weight of the piece")
-    if _OTHER_KINDS.search(label) or flat[first.end :].lstrip().lower().startswith("x "):
-        return unreadable(text, "states the weight of several pieces")
-    if named is None and first.strange and first.strange.lower() not in _IDLE:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has an unknown unit of weight")
+    if _LOAD.search(label) or _LOAD.search(normalised, first.end):
+        return build_unreadable_result(text, "is a load capacity, not the weight of the item")
+    if _BY_MEASURE.match(normalised, first.end):
+        return build_unreadable_result(
+            text, "is a weight per unit (such as metre or shelf), not the weight of the item"
+        )
+    if _OTHER_KINDS.search(label) or normalised[first.end :].lstrip().lower().startswith("x "):
+        return build_unreadable_result(text, "states the weight of several pieces")
+    if named is None and first.unknown_word and first.unknown_word.lower() not in _IDLE:
+        return build_fault_result(ProblemKind.UNKNOWN_UNIT, text, "has an unknown unit of weight")
     chosen = named or unit
     if chosen is None and first.value:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and its column has none either")
-    parsed = checked(first, chosen or "lb", text, decimal)
-    return parsed if parsed.faults else Parsed(parsed.value, _rest(text, flat, first, unit))
+        return build_fault_result(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and the column has none either")
+    parsed = convert_measure(first, chosen or "lb", text, decimal)
+    return parsed if parsed.faults else ParseResult(parsed.value, _check_after_weight(text, normalised, first, unit))
 
 
-@cell_parser(longest=500, kept=65536)
-def parse_weight(text: str, given: str, unit: str | None = None, decimal: str = "auto") -> Parsed[Weight]:
-    """Parse one weight; `unit` is the column's unit, for cells without one.
+@cell_parser(max_chars=500, cache_size=65536)
+def parse_weight(text: str, cleaned: str, unit: str | None = None, decimal: str = "auto") -> ParseResult[Weight]:
+    """Parse one weight, such as `4.93kg`, `12 lb 4 oz` or `50 lb (22.7 kg)`. Of a range, the first weight is used.
 
-    Examples: `4.93kg`, `Weight: 217.8 lbs`, `12 lb 4 oz`, `50 lb (22.7 kg)`. A range gives its first bound; zero is nothing;
-    `decimal` is the source's mark. Problems: unreadable, unknown_unit, out_of_range (negative), conflict.
+    Zero gives no value. The result can have the faults unreadable, unknown_unit, out_of_range and conflict.
+
+    Args:
+        text: The cell.
+        cleaned: The cleaned text, which `cell_parser` passes.
+        unit: The unit of numbers without one, or None.
+        decimal: The decimal mark of the source: `dot`, `comma` or `auto`.
     """
-    flat = folded(given.replace("#", " lb ")).strip()
-    found = _weighed(text, flat, unit, decimal)
-    if found.value is not None or _LOAD.search(flat) or _SEVERAL.search(flat):
+    normalised = normalise_typography(cleaned.replace("#", " lb ")).strip()
+    found = _parse_first_weight(text, normalised, unit, decimal)
+    if found.value is not None or _LOAD.search(normalised) or _SEVERAL.search(normalised):
         return found
     # In a packing line (`1 pc/ctn, gross weight 7.5 kg, carton 58 x 32 x 42 cm`) a label identifies the weight.
-    lone = _LABELLED.findall(flat) or (_WITH_UNIT.findall(flat) if _ABOUT_SIZES.search(flat) else [])
-    return _weighed(text, lone[0], unit, decimal) if len(lone) == 1 else found
+    lone = _LABELLED.findall(normalised) or (_WITH_UNIT.findall(normalised) if _ABOUT_SIZES.search(normalised) else [])
+    return _parse_first_weight(text, lone[0], unit, decimal) if len(lone) == 1 else found

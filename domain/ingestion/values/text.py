@@ -1,4 +1,4 @@
-"""Cleaning of vendors' texts from spreadsheet guards, control characters, double encoding and markup."""
+"""Results of parsing cells, and cleaning of texts from control characters, double encoding, markup and spreadsheet prefixes."""
 
 import html
 import re
@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 
-from domain.ingestion.data import words
+from domain.ingestion.data import load_word_set
 from domain.kernel.problems import ProblemKind
 
 # Results of parsing.
@@ -16,177 +16,216 @@ from domain.kernel.problems import ProblemKind
 
 T = TypeVar("T")
 
-_SHOWN = 80
+_MAX_QUOTED_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """Reason why a value was not read, or not completely; `detail` is a sentence."""
+class ParseFault:
+    """Reason why a cell was not parsed, or only in part.
+
+    Attributes:
+        problem: The kind of the fault.
+        detail: The sentence for people.
+    """
 
     problem: ProblemKind
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed(Generic[T]):
-    """Result of parsing a value: the value, None if the text states none, and the faults; both can occur together.
+class ParseResult(Generic[T]):
+    """Result of parsing a cell, which can have a value, faults, both or neither.
 
-    Values are shared between results for equal text: treat them as read-only.
+    Results are cached, so treat values as read-only.
+
+    Attributes:
+        value: The parsed value, or None if the cell contains none.
+        faults: The reasons why the cell, or a part of it, was not parsed.
     """
 
     value: T | None = None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[ParseFault, ...] = ()
 
 
-NOTHING: Final[Parsed[Any]] = Parsed()
-"""Result for a blank or a placeholder: no value and no faults."""
+NO_VALUE: Final[ParseResult[Any]] = ParseResult()
+"""Result for a blank cell or a placeholder such as `n/a`: no value and no faults."""
 
 
-def quoted(text: str) -> str:
-    """Return `text` in quotation marks, shortened for a sentence."""
+def quote_text(text: str) -> str:
+    """Return the text in quotation marks for use in a message; a long text is shortened."""
     # Splitting is limited, since a long text can be quoted in many faults.
-    flat = " ".join(text.split(None, _SHOWN))
-    return f'"{flat}"' if len(flat) <= _SHOWN else f'"{flat[:_SHOWN]}…"'
+    flat = " ".join(text.split(None, _MAX_QUOTED_CHARS))
+    return f'"{flat}"' if len(flat) <= _MAX_QUOTED_CHARS else f'"{flat[:_MAX_QUOTED_CHARS]}…"'
 
 
-def conflict(text: str, reason: str) -> Fault:
-    """Return the fault of a value that is read despite a conflict: `text` `reason`."""
-    return Fault(ProblemKind.CONFLICT, f"{quoted(text)} {reason}.")
+def build_conflict_fault(text: str, reason: str) -> ParseFault:
+    """Build a fault of the kind conflict, for a value that is used nevertheless.
+
+    Args:
+        text: The cell, which the detail quotes.
+        reason: The rest of the sentence after the quotation, such as "states the same dimension twice".
+    """
+    return ParseFault(ProblemKind.CONFLICT, f"{quote_text(text)} {reason}.")
 
 
-def refused(problem: ProblemKind, text: str, reason: str) -> Parsed[Any]:
-    """Return a result without a value and with the fault that `text` `reason`."""
-    return Parsed(None, (Fault(problem, f"{quoted(text)} {reason}."),))
+def build_fault_result(problem: ProblemKind, text: str, reason: str) -> ParseResult[Any]:
+    """Build a result without a value and with one fault.
+
+    Args:
+        problem: The kind of the fault.
+        text: The cell, which the detail quotes.
+        reason: The rest of the sentence after the quotation, such as "is not a number".
+    """
+    return ParseResult(None, (ParseFault(problem, f"{quote_text(text)} {reason}."),))
 
 
-def unreadable(text: str, reason: str) -> Parsed[Any]:
-    """Return a result without a value and with the fault that `text` `reason`, of kind unreadable."""
-    return refused(ProblemKind.UNREADABLE, text, reason)
+def build_unreadable_result(text: str, reason: str) -> ParseResult[Any]:
+    """Build a result without a value and with a fault of the kind unreadable.
+
+    Args:
+        text: The cell, which the detail quotes.
+        reason: The rest of the sentence after the quotation, such as "is not a number".
+    """
+    return build_fault_result(ProblemKind.UNREADABLE, text, reason)
 
 
-def not_said(text: str) -> Parsed[Any]:
-    """Return nothing for a placeholder; a `?`, `.` or `-` in place of a measure is a fault."""
-    return unreadable(text, "is in place of a measure") if text.strip() and not text.strip(" ?.-–—") else NOTHING
+def build_placeholder_result(text: str) -> ParseResult[Any]:
+    """Return the result for a placeholder in a column of measures: no value, and for `?`, `.` or `-` a fault."""
+    return (
+        build_unreadable_result(text, "is a placeholder instead of a measure")
+        if text.strip() and not text.strip(" ?.-–—")
+        else NO_VALUE
+    )
 
 
-def overlong(text: str, most: int) -> Parsed[Any]:
-    """Return the refusal of a text that is longer than `most` characters."""
-    return refused(ProblemKind.TOO_LONG, text, f"is longer than {most} characters")
+def build_too_long_result(text: str, max_chars: int) -> ParseResult[Any]:
+    """Build a result without a value and with the fault that a text is longer than `max_chars` characters."""
+    return build_fault_result(ProblemKind.TOO_LONG, text, f"is longer than {max_chars} characters")
 
 
 # Lone surrogates, which JSON can contain but a stored or sent text cannot.
 
 
-def whole_text(text: str) -> str:
-    """Return `text` with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
+def replace_text_surrogates(text: str) -> str:
+    """Join surrogate pairs in a text and replace lone surrogates by U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def whole(value: Any) -> Any:
-    """Return a cell, or a row of cells, without lone surrogates."""
+def replace_surrogates(value: Any) -> Any:
+    """Replace lone surrogates by U+FFFD in all texts of a cell or a row of cells."""
     if isinstance(value, str):
-        return whole_text(value)
+        return replace_text_surrogates(value)
     if isinstance(value, dict):
-        return {whole_text(str(name)): whole(entry) for name, entry in value.items()}
-    return [whole(entry) for entry in value] if isinstance(value, list | tuple) else value
+        return {replace_text_surrogates(str(name)): replace_surrogates(entry) for name, entry in value.items()}
+    return [replace_surrogates(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 P = ParamSpec("P")
-PLACEHOLDERS = words("texts", "placeholders")
-"""Lower-case texts that mean that no value is stated."""
+PLACEHOLDERS = load_word_set("texts", "placeholders")
+"""Texts in lower case that mean that a cell has no value, such as `n/a`."""
 
 _LONGEST_PLACEHOLDER = max(map(len, PLACEHOLDERS))
 _CLEAN = re.compile("[!-~]+(?: [!-~]+)*")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200d\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
 _NOT_PLAIN = re.compile("[^ -~]")
-_SUSPECT = re.compile("[ÂÃâÄÅ]")
+_MAYBE_DOUBLY_ENCODED = re.compile("[ÂÃâÄÅ]")
 _RUN = re.compile("[\x80-\xff€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]{2,}")
 _SPACES = re.compile(r"\s+")
 _INTEGRAL = re.compile(r"\d+\.0+")
-_GUARDED = ("'", "’", "=")
-_NAMING = ("name", "value", "title", "label", "text", "amount", "url", "src")
+_SPREADSHEET_PREFIXES = ("'", "’", "=")
+_TEXT_FIELDS = ("name", "value", "title", "label", "text", "amount", "url", "src")
 MAX_TITLE = 1000
 MAX_TEXT = 65536
 
 
-_LATIN = {ord(char): byte for byte in range(128, 160) for char in bytes([byte]).decode("cp1252", "ignore")}
-"""Bytes of the characters that Windows-1252 has in place of C1 controls; bytes without one are unchanged."""
+_BYTE_BY_CHARACTER = {ord(char): byte for byte in range(128, 160) for char in bytes([byte]).decode("cp1252", "ignore")}
+"""Bytes 0x80 to 0x9F by the character that Windows-1252 assigns to them, for `str.translate`.
+
+Five of these bytes have no character in Windows-1252 and are omitted.
+"""
 
 
-def _decoded(text: str) -> str | None:
-    """Return `text` encoded as Windows-1252 and decoded as UTF-8, or None if that is impossible."""
+def _reinterpret_as_utf8(text: str) -> str | None:
+    """Encode a text as Windows-1252, and return the bytes decoded as UTF-8, or None if this is impossible."""
     try:
-        return text.translate(_LATIN).encode("latin-1").decode()
+        return text.translate(_BYTE_BY_CHARACTER).encode("latin-1").decode()
     except UnicodeError:
         return None
 
 
-def _repaired_run(match: re.Match[str]) -> str:
+def _repair_characters(match: re.Match[str]) -> str:
     # In a cell that also contains correct accents, only the clearest signatures prove a second encoding.
-    return (_decoded(match[0]) if match[0][0] in "ÂÃâ" else None) or match[0]
+    return (_reinterpret_as_utf8(match[0]) if match[0][0] in "ÂÃâ" else None) or match[0]
 
 
-def repair(text: str) -> str:
-    """Return `text` with UTF-8 that was decoded as Windows-1252 corrected where decoding proves it."""
-    if not _SUSPECT.search(text):
+def repair_encoding(text: str) -> str:
+    """Correct characters in a text that were encoded as UTF-8 but decoded as Windows-1252 (`Ã¤` for `ä`)."""
+    if not _MAYBE_DOUBLY_ENCODED.search(text):
         return text
-    whole = _decoded(text)
-    return _RUN.sub(_repaired_run, text) if whole is None else whole
+    whole = _reinterpret_as_utf8(text)
+    return _RUN.sub(_repair_characters, text) if whole is None else whole
 
 
-def _legible(text: str) -> str:
-    """Return `text` repaired and without control characters."""
-    return _CONTROL.sub("", repair(text)).replace("\xa0", " ") if _NOT_PLAIN.search(text) else text
+def _repair_and_remove_controls(text: str) -> str:
+    """Correct double encoding in a text and remove control characters."""
+    return _CONTROL.sub("", repair_encoding(text)).replace("\xa0", " ") if _NOT_PLAIN.search(text) else text
 
 
-def clean(text: str) -> str:
-    """Return `text` on one line: repaired, without control characters, with single blanks, stripped."""
-    return text if _CLEAN.fullmatch(text) else _SPACES.sub(" ", _legible(text)).strip()
+def clean_line(text: str) -> str:
+    """Return the text on one line, without double encoding, control characters and repeated spaces."""
+    return text if _CLEAN.fullmatch(text) else _SPACES.sub(" ", _repair_and_remove_controls(text)).strip()
 
 
-def stated(text: str) -> str | None:
-    """Return the cleaned text, or None if it is blank or a placeholder."""
-    cleaned = clean(text)
+def clean_value(text: str) -> str | None:
+    """Return the cleaned text of a cell, or None if the text is blank or a placeholder such as `n/a`."""
+    cleaned = clean_line(text)
     return None if len(cleaned) <= _LONGEST_PLACEHOLDER and cleaned.lower() in PLACEHOLDERS else cleaned
 
 
 def cell_parser(
-    longest: int | None = None, kept: int = 16384, blank: Callable[[str], Parsed[Any]] = lambda text: NOTHING
-) -> Callable[[Callable[Concatenate[str, str, P], Parsed[T]]], Callable[Concatenate[str, P], Parsed[T]]]:
-    """Return a decorator that makes a cached parser of cells; the function receives a cell's text and the cleaned text.
+    max_chars: int | None = None,
+    cache_size: int = 16384,
+    parse_blank: Callable[[str], ParseResult[Any]] = lambda text: NO_VALUE,
+) -> Callable[[Callable[Concatenate[str, str, P], ParseResult[T]]], Callable[Concatenate[str, P], ParseResult[T]]]:
+    """Return a decorator that adds cleaning, a length limit and a cache to a parser of cells.
+
+    The decorated function receives the text of a cell, the cleaned text (`clean_value`), and further arguments. Its callers omit the
+    cleaned text.
 
     Args:
-        longest: The maximum length; parsing by trial takes time that grows with length.
-        kept: The number of cached results, by text and arguments.
-        blank: The function that returns the result for blanks and placeholders.
+        max_chars: The maximum number of characters of a cell, or None for no limit.
+        cache_size: The maximum number of cached results.
+        parse_blank: Returns the result for a blank cell or a placeholder.
     """
 
-    def decorate(parse: Callable[Concatenate[str, str, P], Parsed[T]]) -> Callable[Concatenate[str, P], Parsed[T]]:
-        def read(text: str, *args: P.args, **kwargs: P.kwargs) -> Parsed[T]:
-            if longest is not None and len(text) > longest:
-                return overlong(text, longest)
-            given = stated(text)
-            return blank(text) if given is None else parse(text, given, *args, **kwargs)
+    def decorate(
+        parse: Callable[Concatenate[str, str, P], ParseResult[T]],
+    ) -> Callable[Concatenate[str, P], ParseResult[T]]:
+        def read(text: str, *args: P.args, **kwargs: P.kwargs) -> ParseResult[T]:
+            if max_chars is not None and len(text) > max_chars:
+                return build_too_long_result(text, max_chars)
+            given = clean_value(text)
+            return parse_blank(text) if given is None else parse(text, given, *args, **kwargs)
 
         # Not functools.wraps, which would show the signature of `parse`.
         for name in ("__module__", "__name__", "__qualname__", "__doc__"):
             setattr(read, name, getattr(parse, name))
-        return lru_cache(maxsize=kept)(read)  # type: ignore[return-value]  # functools forgets the parameters
+        return lru_cache(maxsize=cache_size)(read)  # type: ignore[return-value]  # functools forgets the parameters
 
     return decorate
 
 
-def paragraphs(text: str) -> str:
-    """Return `text` repaired and stripped line by line; several blank lines become one."""
-    lines = [_SPACES.sub(" ", line).strip() for line in _legible(text).splitlines()]
+def clean_lines(text: str) -> str:
+    """Clean a text of several lines line by line, and replace several blank lines by one."""
+    lines = [_SPACES.sub(" ", line).strip() for line in _repair_and_remove_controls(text).splitlines()]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 @lru_cache(maxsize=65536)
-def code(text: str) -> str | None:
-    """Return `text` as a vendor's code without a spreadsheet's apostrophe or the `.0` of a float; None for placeholders."""
-    cleaned = stated(text)
-    if cleaned is None or not (cleaned.startswith(_GUARDED) or cleaned.endswith("0")):
+def clean_code(text: str) -> str | None:
+    """Clean a vendor's code, and remove a leading apostrophe and a trailing `.0` from spreadsheets. Return None for placeholders."""
+    cleaned = clean_value(text)
+    if cleaned is None or not (cleaned.startswith(_SPREADSHEET_PREFIXES) or cleaned.endswith("0")):
         return cleaned
     if cleaned[0] in "'’" and len(cleaned) > 1:
         cleaned = cleaned[1:].strip()
@@ -197,10 +236,10 @@ def code(text: str) -> str | None:
     return None if cleaned.lower() in PLACEHOLDERS else cleaned
 
 
-def as_text(cell: Any) -> str:
-    """Return a cell as text: plain numbers without trailing zeros, true or false, lists joined with `, `.
+def convert_to_text(cell: Any) -> str:
+    """Convert a cell to text: numbers without trailing zeros, `true` or `false`, lists joined with commas.
 
-    An object is represented by its naming member (`name`, `value`, `title` …), or by a blank text without one.
+    The text of an object is that of its field `name`, `value`, `title` or similar, or else an empty string.
     """
     if isinstance(cell, str):
         return cell
@@ -214,103 +253,100 @@ def as_text(cell: Any) -> str:
         plain = format(cell, "f")
         return plain.rstrip("0").rstrip(".") if "." in plain else plain
     if isinstance(cell, dict):
-        return next((as_text(cell[key]) for key in _NAMING if cell.get(key) is not None), "")
+        return next((convert_to_text(cell[key]) for key in _TEXT_FIELDS if cell.get(key) is not None), "")
     if isinstance(cell, list | tuple):
-        return ", ".join(filter(None, map(as_text, cell)))
+        return ", ".join(filter(None, map(convert_to_text, cell)))
     return ""
 
 
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z]\w*);")
 # Not a valid character reference; converting such a number is slow and fails beyond 4,300 digits.
-_ENDLESS = re.compile(r"&#\d{100,};?")
+_INVALID_REFERENCE = re.compile(r"&#\d{100,};?")
 _OPENING = re.compile(r"<[a-zA-Z/!]")
 _TAG = re.compile(r"<(?:(/)\s*+)?([a-zA-Z][^\s/>\x00]*+)")
-_REST = re.compile(r"""(?:=\s*+(?:"[^"]*+"|'[^']*+')|[^>])*+>""")
-_ASIDE = re.compile(r"<(?:!--|!\[CDATA\[|[!?/])")
-_ASIDE_ENDS = {"<!--": "-->", "<![CDATA[": "]]>"}
+_TAG_REST = re.compile(r"""(?:=\s*+(?:"[^"]*+"|'[^']*+')|[^>])*+>""")
+_COMMENT = re.compile(r"<(?:!--|!\[CDATA\[|[!?/])")
+_COMMENT_ENDS = {"<!--": "-->", "<![CDATA[": "]]>"}
 _SCRIPT_ENDS = {name: re.compile(rf"(?i)</\s*+{name}\s*+>") for name in ("script", "style")}
-_BLOCKS = frozenset(
+_BLOCK_ELEMENTS = frozenset(
     "p div br li ul ol tr table h1 h2 h3 h4 h5 h6 section article header footer hr dd dt dl blockquote pre".split()
 )
-_SILENT = frozenset("script style template noscript head iframe svg".split())
+_IGNORED_ELEMENTS = frozenset("script style template noscript head iframe svg".split())
 
 
 def _has_markup(text: str) -> bool:
-    """Return whether a text contains a tag or an entity."""
+    """Return whether a text contains an HTML tag or entity."""
     opening = _OPENING.search(text) if "<" in text else None
     if opening is not None and text.find(">", opening.end()) >= 0:
         return True
     return "&" in text and _ENTITY.search(text) is not None
 
 
-def _flattened(text: str) -> str:
-    """Return the text outside tags with entities resolved and a line break at each block, without scripts and comments.
-
-    One pass reads each character a bounded number of times, even if tags or quotes are not closed. An unclosed tag at the end
-    is text.
-    """
+def _remove_tags(text: str) -> str:
+    """Remove HTML tags, scripts and comments from a text, resolve entities, and add a line break at each block."""
+    # The time is linear, even if tags or quotes are not closed. An unclosed tag at the end counts as text.
     parts: list[str] = []
-    at = silent = 0
-    quoting, last = True, text.rfind(">") + 1
+    position = ignored_depth = 0
+    has_closed_quotes, end_of_last_tag = True, text.rfind(">") + 1
 
-    def behind(end: str, start: int) -> int:
-        """Return the index after the next `end`, or the length of the text if there is none."""
+    def find_end(end: str, start: int) -> int:
+        """Return the index after the next occurrence of `end`, or the length of the text if there is none."""
         found = text.find(end, start)
         return len(text) if found < 0 else found + len(end)
 
     while True:
-        start = text.find("<", at, last)
-        if not silent:
-            content = text[at:] if start < 0 else text[at:start]
-            parts.append(html.unescape(_ENDLESS.sub("\ufffd", content)))
+        start = text.find("<", position, end_of_last_tag)
+        if not ignored_depth:
+            content = text[position:] if start < 0 else text[position:start]
+            parts.append(html.unescape(_INVALID_REFERENCE.sub("\ufffd", content)))
         if start < 0:
             return "".join(parts)
         tag = _TAG.match(text, start)
         if tag is None:
-            aside = _ASIDE.match(text, start)
-            at = behind(_ASIDE_ENDS.get(aside[0], ">"), aside.end()) if aside else start + 1
-            if aside is None and not silent:
+            comment = _COMMENT.match(text, start)
+            position = find_end(_COMMENT_ENDS.get(comment[0], ">"), comment.end()) if comment else start + 1
+            if comment is None and not ignored_depth:
                 parts.append("<")  # not the start of markup
             continue
         # A tag ends at the next `>` outside quoted values, or at the next `>` if a quote is not closed.
-        rest = _REST.match(text, tag.end()) if quoting else None
-        quoting = rest is not None
-        at = rest.end() if rest else behind(">", tag.end())
-        name, closed = tag[2].lower(), tag[1] or text[at - 2] == "/"
-        if name in _SILENT:
-            silent = max(0, silent + (not tag[1]) - bool(closed))
-        elif name in _BLOCKS:
+        tag_rest = _TAG_REST.match(text, tag.end()) if has_closed_quotes else None
+        has_closed_quotes = tag_rest is not None
+        position = tag_rest.end() if tag_rest else find_end(">", tag.end())
+        name, closed = tag[2].lower(), tag[1] or text[position - 2] == "/"
+        if name in _IGNORED_ELEMENTS:
+            ignored_depth = max(0, ignored_depth + (not tag[1]) - bool(closed))
+        elif name in _BLOCK_ELEMENTS:
             parts.append(
                 "\n- " if name == "li" and not tag[1] else "\n" if not tag[1] or name not in ("br", "hr") else ""
             )
         if not closed and name in _SCRIPT_ENDS:
-            ending = _SCRIPT_ENDS[name].search(text, at)
-            at = ending.start() if ending else len(text)
+            ending = _SCRIPT_ENDS[name].search(text, position)
+            position = ending.start() if ending else len(text)
 
 
 @lru_cache(maxsize=128)
-def plain(text: str) -> str:
-    """Return `text` without markup and entities, as lines; the wording of other texts is unchanged."""
+def strip_markup(text: str) -> str:
+    """Convert HTML to plain text of several lines, and clean the text."""
     if not _has_markup(text):
-        return paragraphs(text)
-    return re.sub(r"\n- *\n", "\n- ", re.sub(r"\n{2,}", "\n", paragraphs(_flattened(text))))
+        return clean_lines(text)
+    return re.sub(r"\n- *\n", "\n- ", re.sub(r"\n{2,}", "\n", clean_lines(_remove_tags(text))))
 
 
 @lru_cache(maxsize=16384)
-def unescaped(text: str) -> str:
-    """Return a one-line text with entities (`&amp;`) resolved and tags removed."""
-    return " ".join(_flattened(text).split()) if _has_markup(text) else text
+def remove_line_markup(text: str) -> str:
+    """Remove HTML tags from a text of one line and resolve entities such as `&amp;`."""
+    return " ".join(_remove_tags(text).split()) if _has_markup(text) else text
 
 
-@cell_parser(kept=65536)
-def line_of_text(text: str, given: str) -> Parsed[str]:
-    """Parse a one-line text without markup; a placeholder is nothing. Problem: too_long."""
-    found = unescaped(given)
-    return overlong(found, MAX_TITLE) if len(found) > MAX_TITLE else Parsed(found or None)
+@cell_parser(cache_size=65536)
+def parse_line(text: str, cleaned: str) -> ParseResult[str]:
+    """Parse a text of one line and remove markup. The result can have the fault too_long."""
+    found = remove_line_markup(cleaned)
+    return build_too_long_result(found, MAX_TITLE) if len(found) > MAX_TITLE else ParseResult(found or None)
 
 
-@cell_parser(kept=128)
-def body_of_text(text: str, given: str) -> Parsed[str]:
-    """Parse a long text as plain lines. Problem: too_long."""
-    found = plain(text)
-    return overlong(found, MAX_TEXT) if len(found) > MAX_TEXT else Parsed(found or None)
+@cell_parser(cache_size=128)
+def parse_multiline_text(text: str, cleaned: str) -> ParseResult[str]:
+    """Parse a text of several lines and remove markup. The result can have the fault too_long."""
+    found = strip_markup(text)
+    return build_too_long_result(found, MAX_TEXT) if len(found) > MAX_TEXT else ParseResult(found or None)

@@ -1,1 +1,1 @@
-"""Fields of columns, and the words for them in headers."""
+"""Fields that columns can have, meanings of headers, and names of kinds of furniture."""

@@ -1,4 +1,4 @@
-"""Fields that mappings can assign to columns."""
+"""Fields that a column mapping can assign to columns, such as `title` and `dimensions.width`."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,8 @@ PRODUCT = frozenset(
     "media media.hero status".split()
 )
 VARIANT = frozenset(
-    "sku variant_key gtin mpn variant_title axes colour finish materials dimensions weight components cartons carton_count "
+    "sku variant_key gtin mpn variant_title axes colour finish materials dimensions weight components cartons "
+    "carton_count "
     "assembly_required white_glove freight_class discontinued replacement_sku variant_media media_alt media_position "
     "dimension_unit weight_unit".split()
 )
@@ -26,18 +27,18 @@ CARTON_PARTS = frozenset("width depth height weight count dimensions".split())
 MONEY = frozenset((*PRICES, "sale_price"))
 IGNORE = "ignore"
 KEYS = ("sku", "variant_key", "product_key", "gtin", "mpn")
-FAMILIES = frozenset("tags features materials media components variant_media".split())
-"""Fields to which several columns can add values."""
-_NUMBERED = re.compile(
+COMBINED_FIELDS = frozenset("tags features materials media components variant_media".split())
+"""Fields whose value combines the cells of several columns."""
+_NUMBERED_FIELD = re.compile(
     r"(?:category_path|option_name|option_value)\.\d{1,2}|cartons\.\d{1,2}\.(?P<carton>\w+)|incoming\.\d{1,2}\.(?:quantity|eta)"
 )
-_NAMED = {
+_SUBFIELDS = {
     "compliance": COMPLIANCE,
     "dimensions": DIMENSION_PARTS,
     "rug": RUG_PARTS,
 }
 
-_BLANK = {
+_REMOVED_FIELDS = {
     "category": ("product.category",),
     "media.hero": (),
     "variant_title": ("variant.title",),
@@ -48,41 +49,46 @@ _BLANK = {
     "sale_price": ("offer.compare_at",),
     "quantity": ("offer.quantity", "offer.availability"),
 }
-_BLANK_LEVELS = {
+_FIELDS_BY_LEVEL = {
     "product": "title brand collection description category_path tags features gpc_brick media compliance".split(),
-    "variant": "gtin mpn axes colour finish materials dimensions weight components cartons assembly_required white_glove "
+    "variant": "gtin mpn axes colour finish materials dimensions weight components cartons assembly_required "
+    "white_glove "
     "freight_class replacement_sku rug".split(),
     "offer": (*PRICES, "availability", "lead_time_days", "incoming"),
 }
-_LEVEL_OF = {name: level for level, names in _BLANK_LEVELS.items() for name in names}
+_LEVEL_BY_FIELD = {name: level for level, names in _FIELDS_BY_LEVEL.items() for name in names}
 
 
-def blank_fields(name: str) -> tuple[str, ...]:
-    """Return the fields of the catalogue that a blank cell under this field removes, as ProductStatement.blank has them.
+def find_removed_fields(field: str) -> tuple[str, ...]:
+    """Return the paths of the catalogue fields that a blank cell in a column removes, such as `product.title`.
 
-    Keys are never removed, nor what is only read with another column (units, locations, currencies).
+    Keys are never removed. Columns that only modify others (units, locations, currencies) remove nothing.
     """
-    head, _, part = name.partition(".")
-    if (known := _BLANK.get(name) or _BLANK.get(head)) is not None:
-        return known
-    level = _LEVEL_OF.get(head)
+    first_part, _, second_part = field.partition(".")
+    if (removed := _REMOVED_FIELDS.get(field) or _REMOVED_FIELDS.get(first_part)) is not None:
+        return removed
+    level = _LEVEL_BY_FIELD.get(first_part)
     if level is None:
         return ()
-    return (f"{level}.{head}.{part}",) if part and head in (*_NAMED, "axes") else (f"{level}.{head}",)
+    return (
+        (f"{level}.{first_part}.{second_part}",)
+        if second_part and first_part in (*_SUBFIELDS, "axes")
+        else (f"{level}.{first_part}",)
+    )
 
 
 def is_field(name: str) -> bool:
-    """Return whether a mapping can use the field."""
+    """Return whether a name is a field that a column mapping can assign."""
     if name in PRODUCT or name in VARIANT or name in OFFER or name == IGNORE:
         return True
-    if match := _NUMBERED.fullmatch(name):
+    if match := _NUMBERED_FIELD.fullmatch(name):
         return match["carton"] is None or match["carton"] in CARTON_PARTS
     head, _, tail = name.partition(".")
-    return bool(tail) and (head == "axes" or tail in _NAMED.get(head, ()))
+    return bool(tail) and (head == "axes" or tail in _SUBFIELDS.get(head, ()))
 
 
-def parse_given(text: str) -> tuple[str, Mapping[str, str]]:
-    """Parse a field with settings, as connectors state it: `weight@unit=g`, `quantity@location=NJ`, separated by `&`."""
+def parse_declared_field(text: str) -> tuple[str, Mapping[str, str]]:
+    """Split a connector's declaration of a field, such as `weight@unit=g&decimal=dot`, into the field and its settings."""
     name, _, rest = text.partition("@")
     pairs = (piece.partition("=") for piece in rest.split("&") if piece)
     return name, {key: value for key, _, value in pairs}

@@ -1,10 +1,11 @@
-"""What runs: jobs taken up, done and recorded, and what the one scheduler that leads does now and then.
+"""Execution of jobs by workers, and scheduled tasks of the leading process.
 
-`worker`    takes up: `Worker.run(stop)` drains the lanes that its source names, several at a time (`Lanes`)
-`polling`   a source of lanes: the database; the queue is another (adapters/arq), `Failover` uses one for the other
-`draining`  does one lane's jobs, one by one: its handler does each and records it in the transaction of its effects;
-            what failed is put off, leases are kept
-`relay`     hands due lanes from the database to the queue
-`ticks`     what is to be done every so often
-`leader`    `Leader.run(stop)` has relay and ticks run while this process leads
+A lane is a group of jobs that run one after the other.
+
+`worker`          executes the jobs of several lanes concurrently, and switches to the database if the queue is unavailable
+`polling`         finds lanes with due jobs in the database; the queue (adapters/arq) is the other source of lanes
+`lane_processing` executes the jobs of one lane, renews their leases and reschedules failed ones
+`job_observer`    records metrics and traces of attempts
+`relay`           finds lanes with due jobs in the database and adds them to the queue
+`ticks`           runs the scheduled tasks and the relay while this process leads
 """

@@ -1,31 +1,37 @@
-"""Polling of the database for due lanes, for operation without Redis and while Redis is unavailable."""
+"""Polling of the database for lanes with due jobs, used without Redis and while Redis is unavailable.
+
+A lane is a group of jobs that run one after the other.
+"""
 
 import asyncio
 import logging
 
-from domain.jobs.ports import Dispatch, Start
+from domain.jobs.ports import JobDispatcher, LaneStarter
 from domain.kernel.clock import now
 from ports.signals import Channel, SignalListener, Signals
 
-IDLE = 30.0
-"""Seconds after which the database is queried, even without a notification."""
-FORGET = 300.0
-"""Seconds after which marks of dispatched jobs are reset, in case their worker has died."""
-SHORTEST = 0.25
+MAX_POLL_INTERVAL_SECONDS = 30.0
+"""Maximum seconds between two queries for lanes with due jobs, if there is no notification."""
+DISPATCH_RESET_INTERVAL_SECONDS = 300.0
+"""Seconds between two resets of the marks of dispatched jobs, whose workers may have died."""
+MIN_POLL_INTERVAL_SECONDS = 0.25
+"""Minimum seconds between two queries after a query without a result."""
 
 _RETRY = 5.0
 LOG = logging.getLogger("joinery.worker")
 
 
-class Polling:
-    """LaneSource of the lanes that are due in the database."""
+class DatabaseLaneSource:
+    """LaneSource that finds lanes with due jobs in the database."""
 
-    def __init__(self, dispatch: Dispatch, signals: Signals, *, idle: float = IDLE) -> None:
-        self._dispatch, self._signals, self._idle = dispatch, signals, idle
+    def __init__(
+        self, dispatch: JobDispatcher, signals: Signals, *, idle_seconds: float = MAX_POLL_INTERVAL_SECONDS
+    ) -> None:
+        self._dispatch, self._signals, self._idle_seconds = dispatch, signals, idle_seconds
 
-    async def serve(self, start: Start, stop: asyncio.Event) -> None:
-        """Call `start(lane)` for each due lane until `stop` is set, one by one, so that a busy process takes no more."""
-        work = asyncio.ensure_future(self._work(start))
+    async def serve(self, start_lane: LaneStarter, stop: asyncio.Event) -> None:
+        """Call `start_lane(lane)` for each lane with due jobs, one lane at a time, until `stop` is set."""
+        work = asyncio.ensure_future(self._poll(start_lane))
         stopped = asyncio.ensure_future(stop.wait())
         try:
             await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -36,23 +42,25 @@ class Polling:
         if not work.cancelled():
             work.result()
 
-    async def _work(self, start: Start) -> None:
+    async def _poll(self, start: LaneStarter) -> None:
         reset_at = 0.0
         clock = asyncio.get_running_loop().time
         async with self._signals.subscribe(Channel.JOBS) as listener:
             while True:
                 try:
-                    if not reset_at or clock() - reset_at > FORGET:
+                    if not reset_at or clock() - reset_at > DISPATCH_RESET_INTERVAL_SECONDS:
                         await self._dispatch.reset_dispatched()
                         reset_at = clock()
-                    if not await self._start_one(start):
-                        await self._wait(listener)
+                    if not await self._start_next(start):
+                        await self._wait_for_work(listener)
                 except Exception:
-                    LOG.exception("due lanes could not be found, retrying in %.0f s", _RETRY)
+                    LOG.exception("due jobs could not be queried, retrying in %.0f s", _RETRY)
                     await asyncio.sleep(_RETRY)
 
-    async def _start_one(self, start: Start) -> bool:
-        lanes = await self._dispatch.lanes_due(1)
+    async def _start_next(self, start: LaneStarter) -> bool:
+        lanes = await self._dispatch.dispatch_due_lanes(
+            1
+        )  # only one, so that a busy process leaves the others to other processes
         try:
             for lane in lanes:
                 await start(lane)
@@ -61,7 +69,7 @@ class Polling:
             raise
         return bool(lanes)
 
-    async def _wait(self, listener: SignalListener) -> None:
-        due = await self._dispatch.next_due()
-        seconds = self._idle if due is None else (due - now()).total_seconds()
-        await listener.wait(min(self._idle, max(SHORTEST, seconds)))
+    async def _wait_for_work(self, listener: SignalListener) -> None:
+        due = await self._dispatch.find_next_due()
+        seconds = self._idle_seconds if due is None else (due - now()).total_seconds()
+        await listener.wait(min(self._idle_seconds, max(MIN_POLL_INTERVAL_SECONDS, seconds)))

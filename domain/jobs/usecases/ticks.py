@@ -1,4 +1,4 @@
-"""Periodic work of the leading process. Each tick runs independently, so that a slow or failing one delays no other."""
+"""Scheduled tasks ("ticks") of the leading process. Each runs independently, so that a slow or failing one does not delay others."""
 
 import asyncio
 import logging
@@ -10,47 +10,52 @@ from time import monotonic
 from typing import Any
 
 JITTER = 0.1
-"""Fraction by which intervals vary at random, so that deployments do not run in step."""
-FIRST_WITHIN = 5.0
+"""Fraction by which intervals vary randomly, so that deployments do not run tasks at the same time."""
+MAX_FIRST_DELAY_SECONDS = 5.0
 """Seconds within which each tick runs for the first time."""
 
 LOG = logging.getLogger("joinery.scheduler")
-RETRY = 2.0
+LEADERSHIP_RETRY_SECONDS = 2.0
 """Seconds between losing the leadership and requesting it again."""
-Duty = Callable[[], Coroutine[Any, Any, None]]
-Leadership = Callable[[], AbstractAsyncContextManager[Duty]]
-"""Entering waits until no other process leads; leaving ends the leadership. The returned duty runs while this process
-leads, and raises when the leadership is lost."""
+LeaderTask = Callable[[], Coroutine[Any, Any, None]]
+"""Function that runs until cancelled while this process leads."""
+Leadership = Callable[[], AbstractAsyncContextManager[LeaderTask]]
+"""Returns the context of the leadership: entering waits until no other process leads, leaving ends the leadership.
+
+The context's value is a coroutine function that runs while this process leads, and raises when the leadership is lost.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A periodic task, run `every` seconds, counted from the end of one run to the start of the next.
+    """A periodic task of the leading process.
 
-    `purges` marks a tick that deletes by age; it is skipped while purges are refused.
+    Attributes:
+        interval_seconds: Seconds from the end of one execution to the start of the next.
+        is_purge: Whether the task deletes data by age, so that it is skipped while purges are not permitted.
     """
 
     name: str
-    every: float
+    interval_seconds: float
     run: Callable[[], Awaitable[object]]
-    purges: bool = False
+    is_purge: bool = False
 
 
-class Ticks:
-    """The ticks of the leading scheduler."""
+class TickRunner:
+    """Runs the scheduled tasks of the leading process."""
 
     def __init__(
         self,
         ticks: Sequence[Tick],
         *,
         may_purge: Callable[[], Awaitable[bool]] | None = None,
-        random_part: Callable[[float, float], float] = random.uniform,
+        random_between: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        self._ticks, self._may_purge, self._between = ticks, may_purge, random_part
+        self._ticks, self._may_purge, self._between = ticks, may_purge, random_between
         self._succeeded_at: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Run all ticks until cancelled."""
+        """Run all tasks until cancelled."""
         self._succeeded_at = dict.fromkeys((tick.name for tick in self._ticks), monotonic())
         try:
             async with asyncio.TaskGroup() as group:
@@ -60,36 +65,38 @@ class Ticks:
         finally:
             self._succeeded_at = {}
 
-    def ages(self) -> Mapping[str, float]:
-        """Return, by tick, the intervals since its last success, or since the start; empty while ticks do not run."""
-        now, every = monotonic(), {tick.name: tick.every for tick in self._ticks}
-        return {name: (now - well) / every[name] for name, well in list(self._succeeded_at.items())}
+    def compute_relative_ages(self) -> Mapping[str, float]:
+        """Return the time since each task last succeeded, as a multiple of its interval; empty while the tasks do not run."""
+        # a task that has not succeeded yet counts from the start of `run`
+        now, every = monotonic(), {tick.name: tick.interval_seconds for tick in self._ticks}
+        return {name: (now - succeeded_at) / every[name] for name, succeeded_at in list(self._succeeded_at.items())}
 
     async def _repeat(self, tick: Tick) -> None:
-        await asyncio.sleep(self._between(0, min(tick.every, FIRST_WITHIN)))
+        await asyncio.sleep(self._between(0, min(tick.interval_seconds, MAX_FIRST_DELAY_SECONDS)))
         while True:
             try:
-                if not tick.purges or self._may_purge is None or await self._may_purge():
+                if not tick.is_purge or self._may_purge is None or await self._may_purge():
                     await tick.run()
                 self._succeeded_at[tick.name] = monotonic()
             except Exception:
-                LOG.exception("tick %s failed, retrying in about %.0f s", tick.name, tick.every)
-            await asyncio.sleep(tick.every * self._between(1 - JITTER, 1 + JITTER))
+                LOG.exception("tick %s failed, retrying in about %.0f s", tick.name, tick.interval_seconds)
+            await asyncio.sleep(tick.interval_seconds * self._between(1 - JITTER, 1 + JITTER))
 
 
 class Leader:
-    """Runs the process's duties (Relay.run, Ticks.run) concurrently while it leads.
+    """Runs the process's duties (Relay.run, TickRunner.run) concurrently while this process leads.
 
-    If one raises, all are stopped and the leadership ends, because its connection may be broken as well. If the
-    leadership is lost, all are stopped, because another process may lead.
+    All duties are stopped if one of them raises, which ends the leadership, and if the leadership is lost.
     """
 
-    def __init__(self, leadership: Leadership, duties: Sequence[Duty], *, retry: float = RETRY) -> None:
-        self._leadership, self._duties, self._retry = leadership, duties, retry
+    def __init__(
+        self, leadership: Leadership, duties: Sequence[LeaderTask], *, retry_seconds: float = LEADERSHIP_RETRY_SECONDS
+    ) -> None:
+        self._leadership, self._duties, self._retry = leadership, duties, retry_seconds
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Lead, or wait to lead, until `stop` is set."""
-        work = asyncio.create_task(self._terms())
+        """Lead, or wait for the leadership, until `stop` is set."""
+        work = asyncio.create_task(self._lead_repeatedly())
         stopped = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -98,12 +105,12 @@ class Leader:
             stopped.cancel()
             await asyncio.gather(work, stopped, return_exceptions=True)
 
-    async def _terms(self) -> None:
+    async def _lead_repeatedly(self) -> None:
         while True:
             try:
-                async with self._leadership() as led, asyncio.TaskGroup() as group:
+                async with self._leadership() as wait_until_lost, asyncio.TaskGroup() as group:
                     LOG.info("leadership acquired")
-                    group.create_task(led())
+                    group.create_task(wait_until_lost())
                     for duty in self._duties:
                         group.create_task(duty())
             except Exception:

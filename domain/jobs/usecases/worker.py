@@ -1,120 +1,125 @@
-"""The worker process: drains several lanes at a time and stops cleanly."""
+"""The worker process, which executes jobs of several lanes concurrently and stops cleanly.
+
+A lane is a group of jobs that run one after the other.
+"""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from domain.jobs.ports import LaneSource, Start
-from domain.jobs.usecases.draining import Drain
+from domain.jobs.ports import LaneSource, LaneStarter
+from domain.jobs.usecases.lane_processing import LaneProcessor
 from domain.kernel.errors import Unavailable
 
-GRACE = 12.0
-"""Seconds that running jobs have to finish when the process stops; less than the supervisor's timeout."""
-OUTAGE = 5.0
-"""Seconds between attempts to reach a lost queue again."""
-RETRY = 5.0
-"""Seconds to wait when a lane's jobs could not be read."""
+STOP_GRACE_SECONDS = 12.0
+"""Seconds within which running jobs must finish when the process stops; less than the supervisor's timeout."""
+QUEUE_RETRY_SECONDS = 5.0
+"""Seconds between two attempts to reach an unavailable queue."""
+LANE_RETRY_SECONDS = 5.0
+"""Seconds to wait after the jobs of a lane could not be read."""
 
 LOG = logging.getLogger("joinery.worker")
 
 
 class Worker:
-    """The process's worker. It drains up to `lanes` lanes of the source at a time."""
+    """Executes jobs of up to `max_lanes` lanes concurrently."""
 
-    def __init__(self, source: LaneSource, drain: Drain, *, lanes: int, grace: float = GRACE) -> None:
-        self._source, self._drain, self._grace = source, drain, grace
-        self._lanes = Lanes(drain.drain, lanes)
+    def __init__(
+        self, source: LaneSource, processor: LaneProcessor, *, max_lanes: int, grace_seconds: float = STOP_GRACE_SECONDS
+    ) -> None:
+        self._source, self._processor, self._grace_seconds = source, processor, grace_seconds
+        self._lanes = LaneRunner(processor.process_lane, max_lanes)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set; then finish running jobs, or release them."""
+        """Execute jobs until `stop` is set; then wait for running jobs, and release jobs that do not end in time."""
         try:
             await self._source.serve(self._lanes.start, stop)
         finally:
-            self._drain.stop()
-            await self._lanes.close(self._grace)
+            self._processor.stop()
+            await self._lanes.close(self._grace_seconds)
 
 
-class Lanes:
-    """Runs `drain(lane)` in up to `limit` lanes. `drain` returns whether the lane needs another turn."""
+class LaneRunner:
+    """Calls `process_lane(lane)` for up to `max_lanes` lanes concurrently, repeatedly for each lane while the result is True."""
 
-    def __init__(self, drain: Callable[[str], Awaitable[bool]], limit: int) -> None:
-        self._drain = drain
-        self._slots = asyncio.Semaphore(limit)
-        self._woken_again: dict[str, bool] = {}
+    def __init__(self, process_lane: Callable[[str], Awaitable[bool]], max_lanes: int) -> None:
+        self._process_lane = process_lane
+        self._slots = asyncio.Semaphore(max_lanes)
+        self._must_repeat: dict[str, bool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, lane: str) -> None:
-        """Wait for a free slot, then drain the lane in the background; a lane in progress is drained once more."""
-        if lane in self._woken_again:
-            self._woken_again[lane] = True
+        """Wait until fewer than `max_lanes` lanes run, then process the lane in the background; a running lane is processed once more."""
+        if lane in self._must_repeat:
+            self._must_repeat[lane] = True
             return
-        self._woken_again[lane] = False
+        self._must_repeat[lane] = False
         try:
             await self._slots.acquire()
         except asyncio.CancelledError:
-            del self._woken_again[lane]
+            del self._must_repeat[lane]
             raise
-        task = asyncio.create_task(self._work(lane), name=f"lane {lane}")
+        task = asyncio.create_task(self._process_repeatedly(lane), name=f"lane {lane}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def close(self, grace: float) -> None:
-        """Give running lanes `grace` seconds to end, then cancel them, which releases their jobs."""
+    async def close(self, grace_seconds: float) -> None:
+        """Wait up to `grace_seconds` seconds for running lanes, then cancel the remaining ones, which releases their jobs."""
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=grace)
+            _, late = await asyncio.wait(self._tasks, timeout=grace_seconds)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    async def _work(self, lane: str) -> None:
+    async def _process_repeatedly(self, lane: str) -> None:
         try:
             while True:
                 try:
-                    more = await self._turn(lane)
+                    more = await self._process_once(lane)
                 finally:
                     self._slots.release()
-                if not (more or self._woken_again[lane]):
+                if not (more or self._must_repeat[lane]):
                     return
                 await self._slots.acquire()
         finally:
-            del self._woken_again[lane]
+            del self._must_repeat[lane]
 
-    async def _turn(self, lane: str) -> bool:
-        self._woken_again[lane] = False
+    async def _process_once(self, lane: str) -> bool:
+        self._must_repeat[lane] = False
         try:
-            return await self._drain(lane)
+            return await self._process_lane(lane)
         except Exception:
-            LOG.exception("lane %s failed, retrying in %.0f s", lane, RETRY)
-            await asyncio.sleep(RETRY)
+            LOG.exception("lane %s failed, retrying in %.0f s", lane, LANE_RETRY_SECONDS)
+            await asyncio.sleep(LANE_RETRY_SECONDS)
             return True
 
 
-class Failover:
-    """LaneSource that uses the queue, or the database while the queue is unavailable.
+class FailoverLaneSource:
+    """A LaneSource that uses the queue or, while the queue is unavailable, the database.
 
-    It tries the queue again every `outage` seconds.
+    Every `retry_seconds` seconds, it tries to use the queue again.
     """
 
-    def __init__(self, queue: LaneSource, database: LaneSource, outage: float = OUTAGE) -> None:
-        self._queue, self._database, self._outage = queue, database, outage
+    def __init__(self, queue: LaneSource, database: LaneSource, retry_seconds: float = QUEUE_RETRY_SECONDS) -> None:
+        self._queue, self._database, self._retry_seconds = queue, database, retry_seconds
 
-    async def serve(self, start: Start, stop: asyncio.Event) -> None:
-        """Call `start(lane)` for each lane of the current source until `stop` is set."""
+    async def serve(self, start_lane: LaneStarter, stop: asyncio.Event) -> None:
+        """Call `start_lane(lane)` for each lane with due jobs until `stop` is set."""
         lost = False
         while not stop.is_set():
             try:
-                await self._queue.serve(start, stop)
+                await self._queue.serve(start_lane, stop)
             except Unavailable as error:
                 if not lost:
-                    LOG.warning("queue is unavailable, polling the database for due lanes: %s", error)
+                    LOG.warning("queue is unavailable, polling the database for due jobs: %s", error)
                 lost = True
-                await self._serve_from_database(start, stop)
+                await self._serve_from_database(start_lane, stop)
             else:
                 lost = False
 
-    async def _serve_from_database(self, start: Start, stop: asyncio.Event) -> None:
+    async def _serve_from_database(self, start: LaneStarter, stop: asyncio.Event) -> None:
         pause = asyncio.Event()
-        watch = [asyncio.create_task(stop.wait()), asyncio.create_task(asyncio.sleep(self._outage))]
+        watch = [asyncio.create_task(stop.wait()), asyncio.create_task(asyncio.sleep(self._retry_seconds))]
         serving = asyncio.ensure_future(self._database.serve(start, pause))
         try:
             await asyncio.wait((*watch, serving), return_when=asyncio.FIRST_COMPLETED)

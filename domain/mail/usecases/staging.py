@@ -1,4 +1,4 @@
-"""Storage of a message's data files before acceptance: reserved in the ledger first, then written."""
+"""Storage of the data files of a message, as uploads, before the message is accepted."""
 
 import asyncio
 import logging
@@ -8,69 +8,67 @@ from pathlib import Path
 
 from domain.kernel.errors import StorageFull, is_storage_full
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.mail.model import File
+from domain.mail.model import ParsedAttachment
 from domain.storage.ports import StorageLedger
 from domain.uploads.model import Upload, UploadStatus
-from domain.uploads.usecases import pending, stage
-from ports.objects import Objects
+from domain.uploads.usecases import new_upload, store_upload
+from ports.objects import ObjectStore
 from ports.unit_of_work import UnitOfWork
 from ports.workspaces import Workspaces
 
 LOG = logging.getLogger("joinery.mail")
 CONTEXT = AuditContext(Actor("service", "mail"), "mail.take")
 _CONTENT_TYPE = "application/octet-stream"
-"""The content type of all files: declared types are unreliable, so that the type is detected from the bytes."""
+"""Content type of all stored files. Types that messages declare are often wrong, and therefore ignored."""
 
 
 @dataclass(frozen=True, slots=True)
-class Staging:
-    """Uploads that wait for their run. Those that a killed process left expire as any upload."""
+class AttachmentStaging:
+    """Service that stores data files of messages as uploads, which get a run later or expire."""
 
     uow: UnitOfWork
-    objects: Objects
+    objects: ObjectStore
     workspaces: Workspaces
 
-    async def put(self, tenant: Tenant, source: str, files: Sequence[File]) -> list[Upload]:
-        """Store the files as uploads and return them.
+    async def store_files(self, tenant: Tenant, source: str, files: Sequence[ParsedAttachment]) -> list[Upload]:
+        """Store the files as uploads of the source; return the uploads, in the same order.
 
-        Raises QuotaExceeded, Conflict or StorageFull, with nothing stored.
+        If QuotaExceeded, Conflict or StorageFull is raised, nothing is stored.
         """
         uploads: list[Upload] = []
         async with self.uow.begin(tenant, CONTEXT) as tx:
             for file in files:
-                new = pending(
+                new = new_upload(
                     tx, source, {"filename": file.filename, "content_type": _CONTENT_TYPE, "bytes": file.size}
                 )
-                await stage(tx, new)
+                await store_upload(tx, new)
                 uploads.append(new)
         try:
-            with self.workspaces.folder() as folder:
-                for at, (file, upload) in enumerate(zip(files, uploads, strict=True)):
-                    path = folder / str(at)
-                    await asyncio.to_thread(_write, path, file.content or b"")
+            with self.workspaces.create_folder() as folder:
+                for index, (file, upload) in enumerate(zip(files, uploads, strict=True)):
+                    path = folder / str(index)
+                    await asyncio.to_thread(_write_file, path, file.content or b"")
                     await self.objects.put_file(upload.key, path)
         except BaseException as error:
-            await self.drop(tenant, uploads)
+            await self.delete_unused(tenant, uploads)
             if is_storage_full(error):
-                LOG.warning("no space in the work folder for the files of a message: %s", error)
+                LOG.warning("files of a message not stored, work folder full: %s", error)
                 raise StorageFull from error
             raise
         return uploads
 
-    async def drop(self, tenant: Tenant, uploads: Sequence[Upload]) -> None:
-        """Remove uploads that no run reads, and free their storage.
-
-        An upload that has a run stays: a commit may have succeeded although its confirmation was lost.
-        """
+    async def delete_unused(self, tenant: Tenant, uploads: Sequence[Upload]) -> None:
+        """Delete the uploads that have no run, and free their storage."""
         if not uploads:
             return
         async with self.uow.begin(tenant, CONTEXT) as tx:
             for upload in uploads:
+                # An upload may have a run in spite of an error: a commit can succeed although the reply is lost.
                 stored = await tx.store(Upload).get(upload.id, lock=True)
                 if stored is not None and stored.status == UploadStatus.PENDING:
                     await tx.store(Upload).remove(upload.id)
                     await tx[StorageLedger].free(upload.key)
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write_file(path: Path, content: bytes) -> None:
     path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Replies to senders of messages, and refusals."""
+"""Decisions about messages, and the replies to their senders."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,8 @@ from domain.kernel.enums import StoredEnum
 from domain.mail.model import MessageReason
 
 
-class Answer(StoredEnum):
-    """Whether a message was accepted, is refused for good, or may be sent again later."""
+class MailDisposition(StoredEnum):
+    """Decisions about a message: accepted, refused permanently, or to be sent again later."""
 
     TAKEN = "taken"
     REFUSED = "refused"
@@ -15,30 +15,38 @@ class Answer(StoredEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Reply to a message, and its reason. No text reveals more than the sender may know."""
+class MessageVerdict:
+    """The decision about a message, with the reply to the sending server.
 
-    answer: Answer
+    Attributes:
+        disposition: Whether the message is accepted, refused, or to be sent again later.
+        reason: The reason of the disposition, or None.
+        reply_text: The text of the reply, which the sender may read.
+    """
+
+    disposition: MailDisposition
     reason: MessageReason | None
-    text: str
+    reply_text: str
 
 
-UNKNOWN = Verdict(Answer.REFUSED, None, "No such address here.")
-"""The address was rotated, or its source deleted, during the transmission."""
+UNKNOWN_ADDRESS = MessageVerdict(MailDisposition.REFUSED, None, "This address does not exist.")
+"""Reply if the address was replaced, or its source deleted, while the message was transmitted."""
 
 
-class Refused(Exception):
-    """A message is refused; the text says why, to its sender and to the source's owner."""
+class MessageRefused(Exception):
+    """The message is refused. The text is the reason, for the sender and the members of the organisation."""
 
-    def __init__(self, reason: MessageReason, text: str, answer: Answer = Answer.REFUSED) -> None:
+    def __init__(
+        self, reason: MessageReason, text: str, disposition: MailDisposition = MailDisposition.REFUSED
+    ) -> None:
         super().__init__(text)
-        self.reason, self.answer = reason, answer
+        self.reason, self.disposition = reason, disposition
 
     @property
-    def verdict(self) -> Verdict:
-        """The reply to the sender."""
-        return Verdict(self.answer, self.reason, str(self))
+    def verdict(self) -> MessageVerdict:
+        """The decision to refuse the message, with the reply to its sender."""
+        return MessageVerdict(self.disposition, self.reason, str(self))
 
 
 class AddressGone(Exception):
-    """The address no longer accepts mail."""
+    """The inbound address no longer accepts mail: it was replaced, or its source was deleted."""

@@ -1,1 +1,1 @@
-"""Use cases of matching: the stage after each run, pairs and merges, and the judge."""
+"""Use cases of matching: the matching job, decisions about pairs and merges, and the judge."""

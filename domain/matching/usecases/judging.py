@@ -1,8 +1,8 @@
-"""The judge: its settings, the data that it is shown, and the job that asks a model about open pairs within the budget of the day.
+"""The judge: its settings, the data for the model, and the job that judges open pairs within a daily budget.
 
-The most that a question can cost is reserved before it is asked, and corrected once it is answered: a process that dies in between leaves
-a count of the day that is too high and never too low. A judgement, its outcome and the fence of the job are one transaction, so that no
-pair is judged twice in effect.
+The maximum cost of a request is reserved before the request is sent, and corrected after the answer. If the process
+dies in between, the recorded cost of the day is too high, but never too low. A judgement, its outcome and the update of
+the job are stored in one transaction, so every judgement takes effect once.
 """
 
 import asyncio
@@ -14,331 +14,411 @@ from typing import Any, Protocol
 
 from msgspec import ValidationError
 
-from domain.audit.model import Act
+from domain.audit.model import AuditAct
 from domain.audit.ports import AuditLog
 from domain.catalogue.model import Product, Variant
 from domain.catalogue.ports import CatalogueStore
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.draining import LEASE
+from domain.jobs.usecases.lane_processing import LEASE
 from domain.kernel.errors import Conflict, ModelUnpriced, PreconditionFailed, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Filter, PageRequest
-from domain.kernel.resource import changed, differing
-from domain.matching.features import going_price
-from domain.matching.judging import (
+from domain.kernel.resource import select_differing, with_changes
+from domain.matching.features import find_lowest_price
+from domain.matching.judge_answers import (
+    ANSWER_SCHEMA,
     INSTRUCTIONS,
-    JUDGE,
-    SCHEMA,
-    WAITING,
-    answer_of,
-    data_of,
-    delay,
-    judging,
-    kept,
-    midnight,
-    outcome_of,
-    shown,
-    void,
+    JUDGING_JOB,
+    WAITING_REASON,
+    build_model_data,
+    build_visible_texts,
+    compute_judging_delay,
+    create_judging_job,
+    decide_outcome,
+    find_fault,
+    find_start_of_day,
+    parse_answer,
+    sanitise_model_text,
 )
 from domain.matching.model import (
-    SETTINGS,
-    SETTINGS_AUDITED,
+    AUDITED_SETTINGS_FIELDS,
+    JUDGE_SETTINGS_ID,
     DecidedBy,
     Judgement,
+    JudgementOutcome,
     JudgeSettings,
     JudgeSettingsChange,
     MatchPair,
-    Outcome,
 )
 from domain.matching.ports import PairStore
-from domain.matching.usecases.merging import products_of
+from domain.matching.usecases.merging import find_products_of_variants
 from domain.usage.meters import AI_TOKENS
 from domain.usage.model import ModelUse
 from domain.usage.ports import UsageMeters
-from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, Models, ModelsClosed, ModelUsage
+from ports.language_models import (
+    LanguageModels,
+    ModelAccessRefused,
+    ModelOutput,
+    ModelPrompt,
+    ModelRefused,
+    ModelUnavailable,
+    ModelUsage,
+)
 from ports.unit_of_work import Tx, UnitOfWork
 
-MOST_BUDGET = 10**12
-LEAST_SURE = 0.5
-"""Minimum confidence of an answer that may have an effect on its own."""
-NOBODY = "No model is configured on this service. The operator can set one with JOINERY_MODELS."
-_UNPRICED = "The model has no price on this service; null chooses the service's own model."
+MAX_BUDGET_MICROS = 10**12
+"""Maximum daily budget in millionths of a dollar."""
+MIN_CONFIDENCE = 0.5
+"""Minimum confidence at which an answer may merge or dismiss a pair automatically."""
+NO_MODEL_MESSAGE = "No language model is configured on this service. The operator can set one with JOINERY_MODELS."
+_UNPRICED = "The operator has not set a price for this language model. Use null for the default model."
 
 
-async def settings_of(tx: Tx) -> JudgeSettings:
-    """Return the tenant's settings; the defaults until somebody sets them."""
-    return await tx.store(JudgeSettings).get(SETTINGS) or JudgeSettings()
+async def load_judge_settings(tx: Tx) -> JudgeSettings:
+    """Return the judge settings of the tenant, or the defaults if none are stored."""
+    return await tx.store(JudgeSettings).get(JUDGE_SETTINGS_ID) or JudgeSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettingsService:
-    """One row a tenant. `offers` answers whether a model (None: the service's own) has a price; it is None without models."""
+    """Use cases of the judge settings, of which each tenant has one row.
 
-    offers: Callable[[str | None], bool] | None
+    Attributes:
+        has_price: Returns whether a model has a price (None means the default model). The attribute is None if no
+            model is configured.
+    """
 
-    async def update(self, tx: Tx, asked: JudgeSettingsChange, expected: int | None = None) -> JudgeSettings:
-        """Change them; `expected` is the version they must be at, or None for any. What is open is judged from then on.
+    has_price: Callable[[str | None], bool] | None
 
-        Raises PreconditionFailed; ModelUnpriced; Unprocessable for switching it on where no model is configured.
+    async def update(self, tx: Tx, change: JudgeSettingsChange, expected_version: int | None = None) -> JudgeSettings:
+        """Change the settings; if the judge is enabled afterwards, queue a job for the open pairs.
+
+        Args:
+            tx: The transaction.
+            change: The changes.
+            expected_version: The version that the settings must have, or None for any version.
+
+        Raises:
+            PreconditionFailed: The settings have another version.
+            ModelUnpriced: The model has no price.
+            Unprocessable: The judge was enabled without a configured model.
         """
         store = tx.store(JudgeSettings)
-        stored = await store.get(SETTINGS, lock=True)
+        stored = await store.get(JUDGE_SETTINGS_ID, lock=True)
         before = stored or JudgeSettings()
-        if expected not in (None, before.version):
-            raise PreconditionFailed(f"The settings are at version {before.version} by now; read them again.")
-        changes = differing(before, asked)
+        if expected_version not in (None, before.version):
+            raise PreconditionFailed(
+                f"The settings have changed and are now at version {before.version}. Read them again."
+            )
+        changes = select_differing(before, change)
         if not changes:
             return before
-        after = changed(before, tx.now, created_at=before.created_at or tx.now, **changes)
-        if changes.get("enabled") and self.offers is None:
-            raise Unprocessable.of("enabled", "invalid_value", NOBODY)
-        # other changes need no model, so that judging can always be switched off
+        after = with_changes(before, tx.now, created_at=before.created_at or tx.now, **changes)
+        if changes.get("enabled") and self.has_price is None:
+            raise Unprocessable.for_field("enabled", "invalid_value", NO_MODEL_MESSAGE)
+        # other changes need no model, so judging can always be disabled
         needs_model = changes.get("enabled") or changes.get("model") is not None
-        if needs_model and (self.offers is None or not self.offers(after.model)):
-            raise ModelUnpriced.of("model", "invalid_value", _UNPRICED if self.offers else NOBODY)
+        if needs_model and (self.has_price is None or not self.has_price(after.model)):
+            raise ModelUnpriced.for_field("model", "invalid_value", _UNPRICED if self.has_price else NO_MODEL_MESSAGE)
         await (store.save(after) if stored else store.add(after))
-        await tx[AuditLog].add(SETTINGS_AUDITED.updated(before, after))
+        await tx[AuditLog].add(AUDITED_SETTINGS_FIELDS.describe_update(before, after))
         if after.enabled:
-            await tx[JobStore].add(judging(tx.tenant, f"settings:{after.version}"))
+            await tx[JobStore].add(create_judging_job(tx.tenant, f"settings:{after.version}"))
         return after
 
-    async def undo(self, tx: Tx, act: Act) -> None:
-        """Restore the settings before the act. Raises what updating raises."""
-        for _, change in act.changes("judge_settings"):
-            asked: Any = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
-            await self.update(tx, asked)
+    async def undo_change(self, tx: Tx, act: AuditAct) -> None:
+        """Restore the settings to their state before the act. Raises the errors of `update`."""
+        for _, change in act.list_changes("judge_settings"):
+            settings: Any = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
+            await self.update(tx, settings)
 
 
-async def judged_items(tx: Tx, variants: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the data that variants are judged by (`shown`), by id; those that are gone are left out."""
-    products = await products_of(tx, variants)
-    tied = (await tx[CatalogueStore].tied(products, products)).products if products else {}
-    found = ((product, variant) for product in tied.values() for variant in product.variants)
-    return {variant.id: _data(product, variant) for product, variant in found if variant.id in variants}
+async def load_judged_items(tx: Tx, variants: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the data of the variants for the model, by ID; deleted variants are omitted."""
+    products = await find_products_of_variants(tx, variants)
+    products_by_id = (await tx[CatalogueStore].load_cluster(products, products)).products if products else {}
+    product_variants = ((product, variant) for product in products_by_id.values() for variant in product.variants)
+    return {
+        variant.id: _build_item_data(product, variant)
+        for product, variant in product_variants
+        if variant.id in variants
+    }
 
 
-def _data(product: Product, variant: Variant) -> Mapping[str, Any]:
+def _build_item_data(product: Product, variant: Variant) -> Mapping[str, Any]:
+    """Return the data of a variant and its product for the model, with both titles and the lowest price."""
     titles = {"title": product.data.get("title"), "variant_title": variant.data.get("title")}
-    price = going_price((offer.id, offer.data) for offer in variant.offers if offer.withdrawn_at is None)
+    price = find_lowest_price((offer.id, offer.data) for offer in variant.offers if offer.withdrawn_at is None)
     money = {"currency": price.currency, "price": price.amount} if None not in price else {}
     return {**product.data, **variant.data, **titles, **money}
 
 
-Items = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
-"""The data of variants, by their ids; what is gone is left out."""
+VariantDataLoader = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
+"""Function that loads the data of variants by ID; deleted variants are omitted."""
 _LOG = logging.getLogger("joinery.matching")
-_PATIENCE = 120.0
+_RESPONSE_SECONDS = 120.0
 """Time limit of a model's response in seconds."""
-_TURN = 20
-"""Number of questions of one attempt before other jobs of the lane run."""
-_MOST_PASSED = 50
-"""Maximum number of skipped pairs; with more, judging ends until the next trigger."""
+_MAX_REQUESTS = 20
+"""Maximum number of requests of one attempt, so that other jobs of the organisation can run."""
+_MAX_POSTPONED = 50
+"""Maximum number of postponed pairs; with more, judging ends until the next trigger."""
 _DAY = timedelta(days=1)
 
 
-class Decisions(Protocol):
-    """What merges and dismisses, in the transaction that it is given."""
+class PairDecisions(Protocol):
+    """Port for merging and dismissing pairs within the given transaction."""
 
-    async def merge(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None, /) -> MatchPair:
-        """Merge the pair's items. Raises Conflict if it is not open."""
+    async def merge_pair(self, tx: Tx, pair_id: str, decider: DecidedBy, reason: str | None, /) -> MatchPair:
+        """Merge the items of the pair. Raises Conflict if the pair is not open."""
         ...
 
-    async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None, /) -> MatchPair:
-        """Dismiss the pair. Raises Conflict if it is not open."""
+    async def dismiss_pair(self, tx: Tx, pair_id: str, decider: DecidedBy, reason: str | None, /) -> MatchPair:
+        """Dismiss the pair. Raises Conflict if the pair is not open."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _UseFilter(Filter):
+    """The condition of a list of model uses; None means any task."""
+
     task: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
-    """A pair with its data, and the reserved cost of its question."""
+class _PreparedRequest:
+    """A request to the model about a pair.
+
+    Attributes:
+        items: The data of the pair's variants by ID.
+        use: The reserved cost of the request.
+    """
 
     pair: MatchPair
     items: Mapping[str, Mapping[str, Any]]
-    question: ModelQuestion
+    request: ModelPrompt
     use: ModelUse
 
 
 @dataclass(slots=True)
-class _Turn:
-    """One attempt of the job: preceding failures, and the pairs skipped for now."""
+class _Attempt:
+    """The state of one attempt of the job.
+
+    Attributes:
+        failures: The number of preceding consecutive failures.
+        postponed: The IDs of pairs that are judged after all others, because requests about them failed.
+        day: The start of the day to which `spent_micros` belongs, or None before the first request.
+        spent_micros: The cost of the day in millionths of a dollar, including the reserved cost of the current request.
+    """
 
     job: ClaimedJob
-    tries: int
-    passed: list[str]
+    failures: int
+    postponed: list[str]
     day: datetime | None = None
-    spent: int = 0
-    """Micro-dollars of that day, with what is reserved for the question in hand."""
+    spent_micros: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
-    """The handler of `matching.judge` jobs. No connection is held while waiting for the model."""
+class JudgeJob:
+    """Handler of `matching.judge` jobs. No database connection is held while waiting for the model.
+
+    Attributes:
+        models: The language models, or None if none is configured.
+        decisions: Merges and dismisses pairs.
+        load_items: Loads the data of variants.
+        response_seconds: The time limit for the response of the model in seconds.
+    """
 
     uow: UnitOfWork
-    models: Models | None
-    decisions: Decisions
-    items: Items = judged_items
-    patience: float = _PATIENCE
+    models: LanguageModels | None
+    decisions: PairDecisions
+    load_items: VariantDataLoader = load_judged_items
+    response_seconds: float = _RESPONSE_SECONDS
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Carry out one job."""
-        turn = _Turn(job, int(job.args.get("tries", 0)), [*map(str, job.args.get("passed", ()))])
-        for _ in range(_TURN):
-            case = await self._next(turn)
-            if case is None or not await self._judged(turn, case):
+        """Judge up to 20 open pairs; after 20 pairs, queue a further job for the rest."""
+        attempt = _Attempt(job, int(job.args.get("tries", 0)), [*map(str, job.args.get("passed", ()))])
+        for _ in range(_MAX_REQUESTS):
+            prepared = await self._prepare_next_request(attempt)
+            if prepared is None or not await self._judge_pair(attempt, prepared):
                 return
-        async with self.uow.begin(job.tenant, job.context("judge")) as tx:
-            await _again(tx, turn, job.id, None)
+        async with self.uow.begin(job.tenant, job.create_context("judge")) as tx:
+            await _queue_next_job(tx, attempt, job.id, None)
 
-    async def _next(self, turn: _Turn) -> _Case | None:
-        """Return the next pair to ask about, with its cost reserved; None once the job has ended or is put off."""
-        job = turn.job
-        async with self.uow.begin(job.tenant, job.context("judge")) as tx:
-            settings = await settings_of(tx)
+    async def _prepare_next_request(self, attempt: _Attempt) -> _PreparedRequest | None:
+        """Return the next request with its cost reserved; None if the job was finished or postponed."""
+        job = attempt.job
+        async with self.uow.begin(job.tenant, job.create_context("judge")) as tx:
+            settings = await load_judge_settings(tx)
             budget = settings.daily_budget_micros
-            open_: Sequence[MatchPair] = ()
-            if settings.enabled and self.models is not None and self.models.offers(settings.model):
-                open_ = await tx[PairStore].unjudged(_MOST_PASSED + 1)
-            for pair in sorted(open_, key=lambda pair: pair.id in turn.passed):
-                case = await self._case(tx, pair, settings)
-                if case is None:
+            open_pairs: Sequence[MatchPair] = ()
+            if settings.enabled and self.models is not None and self.models.is_configured(settings.model):
+                open_pairs = await tx[PairStore].list_unjudged(_MAX_POSTPONED + 1)
+            for pair in sorted(open_pairs, key=lambda pair: pair.id in attempt.postponed):
+                prepared = await self._prepare_request(tx, pair, settings)
+                if prepared is None:
                     continue
-                cost = case.use.cost_micros
+                cost = prepared.use.cost_micros
                 if cost > budget:
                     break
-                today = midnight(tx.now)
-                if turn.day != today:  # nobody else judges for this tenant meanwhile
-                    turn.day, turn.spent = today, await _spent(tx)
-                if turn.spent + cost > budget:
-                    await _again(tx, turn, WAITING, today + _DAY)
+                today = find_start_of_day(tx.now)
+                if attempt.day != today:  # no other job judges for this tenant meanwhile
+                    attempt.day, attempt.spent_micros = today, await _load_spent_today(tx)
+                if attempt.spent_micros + cost > budget:
+                    await _queue_next_job(tx, attempt, WAITING_REASON, today + _DAY)
                     return None
-                await tx.store(ModelUse).add(case.use)
-                turn.spent += cost
-                await tx[JobStore].hold(job, LEASE)
-                return case
+                await tx.store(ModelUse).add(prepared.use)
+                attempt.spent_micros += cost
+                await tx[JobStore].renew_lease(job, LEASE)
+                return prepared
             await tx[JobStore].finish(job)
         return None
 
-    async def _case(self, tx: Tx, pair: MatchPair, settings: JudgeSettings) -> _Case | None:
-        """Return the question of a pair; None if an item no longer exists or the question is not admitted."""
-        items = await self.items(tx, (pair.left, pair.right))
+    async def _prepare_request(self, tx: Tx, pair: MatchPair, settings: JudgeSettings) -> _PreparedRequest | None:
+        """Return the request about a pair; None if an item no longer exists or the models refuse the request."""
+        items = await self.load_items(tx, (pair.left, pair.right))
         if self.models is None or pair.left not in items or pair.right not in items:
             return None
-        data = data_of(pair, shown(items[pair.left]), shown(items[pair.right]))
-        question = ModelQuestion(JUDGE, INSTRUCTIONS, data, SCHEMA, settings.model)
+        data = build_model_data(pair, build_visible_texts(items[pair.left]), build_visible_texts(items[pair.right]))
+        request = ModelPrompt(JUDGING_JOB, INSTRUCTIONS, data, ANSWER_SCHEMA, settings.model)
         try:
-            most = self.models.most(question)
+            max_usage = self.models.estimate_max_usage(request)
         except ModelRefused as refusal:
-            _LOG.warning("a pair cannot be asked about", extra={"pair": pair.id, "reason": str(refusal)})
+            _LOG.warning("model request about a pair refused", extra={"pair": pair.id, "reason": str(refusal)})
             return None
-        use = ModelUse(id=new_id("use"), task=JUDGE, subject=pair.id, created_at=tx.now, **asdict(most))
-        return _Case(pair, items, question, use)
+        use = ModelUse(id=new_id("use"), task=JUDGING_JOB, subject=pair.id, created_at=tx.now, **asdict(max_usage))
+        return _PreparedRequest(pair, items, request, use)
 
-    async def _judged(self, turn: _Turn, case: _Case) -> bool:
-        """Ask the model and store the outcome; return False once the job has ended or is postponed."""
+    async def _judge_pair(self, attempt: _Attempt, prepared: _PreparedRequest) -> bool:
+        """Send the request to the model and store the judgement; return False if the job was finished or postponed."""
         assert self.models is not None
         try:
-            async with asyncio.timeout(self.patience):
-                answer = await self.models.ask(case.question)
-        except (ModelsClosed, ModelLater, TimeoutError) as failure:
-            await self._put_off(turn, case, failure)
+            async with asyncio.timeout(self.response_seconds):
+                answer = await self.models.generate(prepared.request)
+        except (ModelAccessRefused, ModelUnavailable, TimeoutError) as failure:
+            await self._postpone(attempt, prepared, failure)
             return False
         except ModelRefused as refusal:
-            usage, note = refusal.usage, kept(str(refusal))
-            judgement = _judgement(case, usage, Outcome.REFUSED, note=note)
+            usage, note = refusal.usage, sanitise_model_text(str(refusal))
+            judgement = _create_judgement(prepared, usage, JudgementOutcome.REFUSED, note=note)
         else:
-            usage, judgement = answer.usage, _heard(case, answer)
-        job, before = turn.job, case.pair
-        async with self.uow.begin(job.tenant, job.context("judge")) as tx:
-            await tx[CatalogueStore].take_turn(merging=True)  # before all other locks, as everywhere
-            await _correct(tx, turn, case.use, usage)
-            now = await tx[PairStore].get(before.id, lock=True)
-            # only for the pair that was asked about
-            if now == before and await self.items(tx, (before.left, before.right)) == case.items:
-                await self._decide(tx, before, judgement)
-            await tx[JobStore].hold(job, LEASE)
-        turn.tries = 0
+            usage, judgement = answer.usage, _build_judgement(prepared, answer)
+        job, before = attempt.job, prepared.pair
+        async with self.uow.begin(job.tenant, job.create_context("judge")) as tx:
+            await tx[CatalogueStore].lock_for_writing(merging=True)  # before all other locks, as everywhere
+            await _record_actual_cost(tx, attempt, prepared.use, usage)
+            current = await tx[PairStore].get(before.id, lock=True)
+            # only if the pair has not changed since the request
+            if current == before and await self.load_items(tx, (before.left, before.right)) == prepared.items:
+                await self._apply_judgement(tx, before, judgement)
+            await tx[JobStore].renew_lease(job, LEASE)
+        attempt.failures = 0
         return True
 
-    async def _decide(self, tx: Tx, pair: MatchPair, judgement: Judgement) -> None:
-        """Merge, dismiss or keep the pair by the current settings; a decision stores the judgement as its reason."""
+    async def _apply_judgement(self, tx: Tx, pair: MatchPair, judgement: Judgement) -> None:
+        """Merge or dismiss the pair, or leave it open, by the current settings, and store the judgement."""
         outcome = judgement.outcome
-        if outcome == Outcome.LEFT_OPEN:
-            outcome = outcome_of(judgement.choice, judgement.confidence or 0.0, pair, await settings_of(tx))
-        decide = {Outcome.MERGED: self.decisions.merge, Outcome.DISMISSED: self.decisions.dismiss}.get(outcome)
+        if outcome == JudgementOutcome.LEFT_OPEN:
+            outcome = decide_outcome(judgement.choice, judgement.confidence or 0.0, pair, await load_judge_settings(tx))
+        decide = {
+            JudgementOutcome.MERGED: self.decisions.merge_pair,
+            JudgementOutcome.DISMISSED: self.decisions.dismiss_pair,
+        }.get(outcome)
         if decide is not None:
             try:
                 async with tx.savepoint():
                     await decide(tx, pair.id, DecidedBy.JUDGE, judgement.note)
             except Conflict as refusal:
-                outcome, judgement = Outcome.LEFT_OPEN, replace(judgement, note=kept(str(refusal)))
+                outcome, judgement = (
+                    JudgementOutcome.LEFT_OPEN,
+                    replace(judgement, note=sanitise_model_text(str(refusal))),
+                )
         decided = await tx[PairStore].get(pair.id, lock=True)
         if decided is not None:
             judgement = replace(judgement, outcome=outcome, judged_at=tx.now)
-            await tx[PairStore].save(changed(decided, tx.now, judgement=judgement))
+            await tx[PairStore].save(with_changes(decided, tx.now, judgement=judgement))
 
-    async def _put_off(self, turn: _Turn, case: _Case, failure: ModelsClosed | ModelLater | TimeoutError) -> None:
-        """Postpone the question, up to a limit; then the next trigger starts again."""
-        turn.tries += 1
-        turn.passed = [*(id for id in turn.passed if id != case.pair.id), case.pair.id][-_MOST_PASSED:]
-        wait = delay(turn.tries)
-        reason = str(failure) or "it said nothing"
-        _LOG.info("a model is asked later", extra={"pair": case.pair.id, "reason": reason})
-        async with self.uow.begin(turn.job.tenant, turn.job.context("judge")) as tx:
-            if not isinstance(failure, TimeoutError):  # the cost of which is unknown, so that all stays reserved
-                await _correct(tx, turn, case.use, failure.usage)
+    async def _postpone(
+        self,
+        attempt: _Attempt,
+        prepared: _PreparedRequest,
+        failure: ModelAccessRefused | ModelUnavailable | TimeoutError,
+    ) -> None:
+        """Queue a job that repeats the request later; after too many failures, finish the job without another one."""
+        attempt.failures += 1
+        attempt.postponed = [*(id for id in attempt.postponed if id != prepared.pair.id), prepared.pair.id][
+            -_MAX_POSTPONED:
+        ]
+        wait = compute_judging_delay(attempt.failures)
+        reason = str(failure) or "no response"
+        _LOG.info("model request about a pair postponed", extra={"pair": prepared.pair.id, "reason": reason})
+        async with self.uow.begin(attempt.job.tenant, attempt.job.create_context("judge")) as tx:
+            if not isinstance(failure, TimeoutError):  # the cost is unknown, so the full amount stays reserved
+                await _record_actual_cost(tx, attempt, prepared.use, failure.usage)
             if wait is None:
-                await tx[JobStore].finish(turn.job)
+                await tx[JobStore].finish(attempt.job)
             else:
-                after = failure.after if isinstance(failure, ModelLater) else None
-                await _again(tx, turn, WAITING, tx.now + max(wait, min(after or wait, _DAY)))
+                after = failure.retry_after if isinstance(failure, ModelUnavailable) else None
+                await _queue_next_job(tx, attempt, WAITING_REASON, tx.now + max(wait, min(after or wait, _DAY)))
 
 
-async def _again(tx: Tx, turn: _Turn, reason: str, run_at: datetime | None) -> None:
-    """Continue in a new job with the state of this one; a job that already waits serves this one as well."""
-    await tx[JobStore].finish(turn.job)
-    await tx[JobStore].add(judging(turn.job.tenant, reason, turn.tries, turn.passed, run_at))
+async def _queue_next_job(tx: Tx, attempt: _Attempt, reason: str, run_at: datetime | None) -> None:
+    """Finish the job and queue a new one that continues with the state of the attempt.
+
+    Args:
+        tx: The transaction.
+        attempt: The attempt.
+        reason: The reason of the new job; nothing is queued if a job with this reason is already open.
+        run_at: The earliest start, or None for now.
+    """
+    await tx[JobStore].finish(attempt.job)
+    await tx[JobStore].add(create_judging_job(attempt.job.tenant, reason, attempt.failures, attempt.postponed, run_at))
 
 
-def _heard(case: _Case, answer: ModelAnswer) -> Judgement:
-    """Return the judgement of an answer; of an answer with invalid quotes only the choice."""
+def _build_judgement(prepared: _PreparedRequest, answer: ModelOutput) -> Judgement:
+    """Return the judgement for an answer; an invalid answer gets the outcome `failed` and no reasons."""
     try:
-        said = answer_of(answer.value)
+        parsed = parse_answer(answer.value)
     except ValidationError as fault:
-        return _judgement(case, answer.usage, Outcome.FAILED, note=f"The answer is of another shape: {fault}.")
-    made = _judgement(case, answer.usage, Outcome.LEFT_OPEN, choice=said.choice, confidence=said.confidence)
-    subject, candidate = (shown(case.items[id]) for id in (case.pair.left, case.pair.right))
-    if why := void(said, subject, candidate):
-        return replace(made, outcome=Outcome.FAILED, note=why)
-    return replace(made, reasons=said.reasons, note=said.note or None)
+        return _create_judgement(
+            prepared,
+            answer.usage,
+            JudgementOutcome.FAILED,
+            note=f"The model's answer has an invalid structure: {fault}.",
+        )
+    judgement = _create_judgement(
+        prepared, answer.usage, JudgementOutcome.LEFT_OPEN, choice=parsed.choice, confidence=parsed.confidence
+    )
+    subject, candidate = (build_visible_texts(prepared.items[id]) for id in (prepared.pair.left, prepared.pair.right))
+    if fault_text := find_fault(parsed, subject, candidate):
+        return replace(judgement, outcome=JudgementOutcome.FAILED, note=fault_text)
+    return replace(judgement, reasons=parsed.reasons, note=parsed.note or None)
 
 
-def _judgement(case: _Case, usage: ModelUsage | None, outcome: Outcome, **said: Any) -> Judgement:
-    model = usage.model if usage else case.use.model
-    return Judgement(new_id("jud"), model, outcome, case.use.created_at, **said)
+def _create_judgement(
+    prepared: _PreparedRequest, usage: ModelUsage | None, outcome: JudgementOutcome, **fields: Any
+) -> Judgement:
+    """Return a new judgement of a pair with the given outcome and further fields."""
+    model = usage.model if usage else prepared.use.model
+    return Judgement(new_id("jud"), model, outcome, prepared.use.created_at, **fields)
 
 
-async def _correct(tx: Tx, turn: _Turn, reserved: ModelUse, usage: ModelUsage | None) -> None:
-    """Replace the reserved cost by the actual cost."""
-    turn.spent += (usage.cost_micros if usage else 0) - reserved.cost_micros
+async def _record_actual_cost(tx: Tx, attempt: _Attempt, reserved: ModelUse, usage: ModelUsage | None) -> None:
+    """Replace the reserved cost of a request by its actual cost; without usage, delete the reserved cost."""
+    attempt.spent_micros += (usage.cost_micros if usage else 0) - reserved.cost_micros
     if usage is None:
         await tx.store(ModelUse).remove(reserved.id)
     else:
         await tx.store(ModelUse).save(replace(reserved, **asdict(usage)))
-        await tx[UsageMeters].count(AI_TOKENS, usage.input_tokens + usage.output_tokens, reserved.id)
+        await tx[UsageMeters].add_usage(AI_TOKENS, usage.input_tokens + usage.output_tokens, reserved.id)
 
 
-async def _spent(tx: Tx) -> int:
-    """Micro-dollars that judging took of the tenant since the day began; ids rise with time, so the newest come first."""
-    since, total, key = midnight(tx.now), 0, None
+async def _load_spent_today(tx: Tx) -> int:
+    """Return the cost of the tenant's judgements since the start of the day (UTC) in millionths of a dollar."""
+    # IDs rise with time, so reading stops at the first page with an older entry
+    since, total, key = find_start_of_day(tx.now), 0, None
     while True:
-        page = await tx.store(ModelUse).page(PageRequest(100, key), _UseFilter(JUDGE))
+        page = await tx.store(ModelUse).page(PageRequest(100, key), _UseFilter(JUDGING_JOB))
         today = [use.cost_micros for use in page.items if use.created_at >= since]
         total += sum(today)
         if not page.has_more or len(today) < len(page.items):

@@ -1,4 +1,4 @@
-"""Matching after each run: index changed variants, then match them with the items of all other sources."""
+"""The matching job after a run: it indexes changed variants, then matches them with the items of all other sources."""
 
 import asyncio
 import logging
@@ -10,267 +10,338 @@ from typing import Any, Protocol, TypeVar
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.draining import LEASE
-from domain.matching.candidates import BatchMatcher, BatchResult, CandidateCache, Steps, Wanted
-from domain.matching.features import MatchFeatures, StoredVariant, features_of, read_features
-from domain.matching.index import ALL, Item, KeyChange, MatchModel, Queued, changes, lookup_keys
+from domain.jobs.usecases.lane_processing import LEASE
+from domain.matching.candidates import BatchMatcher, BatchResult, CandidateCache, IndexRequest, IndexSteps
+from domain.matching.features import MatchFeatures, StoredVariant, compute_features, compute_features_from_texts
+from domain.matching.index import (
+    ALL_ITEMS_KEY,
+    IndexedItem,
+    KeyChange,
+    MatchModel,
+    QueuedVariant,
+    build_lookup_keys,
+    compute_key_changes,
+)
 from domain.matching.model import ScoredPair
 from domain.matching.ports import MatchIndexStore
-from domain.matching.scoring import SAMPLE, SHIPPED, Weights
+from domain.matching.scoring import DEFAULT_WEIGHTS, SAMPLE_SIZE, Weights
 from ports.unit_of_work import Tx, UnitOfWork
 
 R = TypeVar("R")
 _LOG = logging.getLogger("joinery.matching")
-READ = 1_000
-"""Number of variants indexed in one transaction."""
-MATCHED = 500
-"""Number of variants matched in one transaction."""
-_AHEAD = 2
-"""Number of batches in progress at a time."""
-_TWO = 2
+INDEX_BATCH_SIZE = 1_000
+"""Maximum number of variants that are indexed in one transaction."""
+MATCH_BATCH_SIZE = 500
+"""Maximum number of variants that are matched in one transaction."""
+_MAX_BATCHES = 2
+"""Maximum number of batches that are matched at the same time."""
+_MIN_SOURCES = 2
 """Minimum number of sources for matching."""
-_GROWN = 2
-"""Growth of the number of items after which weights are learned again."""
+_GROWTH_FACTOR = 2
+"""Growth factor of the number of items at which weights are learned again."""
 
 
-class Offers(Protocol):
-    """Consumer of scored pairs."""
+class MatchPairWriter(Protocol):
+    """Port that stores scored pairs."""
 
-    async def offer(self, tx: Tx, matched: Sequence[str], scored: Sequence[ScoredPair]) -> None:
-        """Store the scores of these variants: `scored` has all their pairs of at least OFFERED_AT."""
+    async def store_scores(self, tx: Tx, matched_variants: Sequence[str], scored_pairs: Sequence[ScoredPair]) -> None:
+        """Store the scores of the pairs of variants that were matched.
+
+        Args:
+            tx: The transaction.
+            matched_variants: The IDs of the matched variants.
+            scored_pairs: All pairs of these variants with a probability of at least MIN_STORED_PROBABILITY.
+        """
         ...
 
 
-class _More(Exception):
-    """Variants were queued before the job could end."""
+class _VariantsQueued(Exception):
+    """Signal that further variants were queued before the job could finish."""
 
 
-class Numbers:
-    """A set of items' numbers, a byte each."""
+class NumberSet:
+    """A set of item numbers, with one byte for each possible number."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._bytes = bytearray()
 
     def add(self, number: int) -> None:
-        """Add a number."""
-        if number >= len(self._held):
-            self._held.extend(bytes(number + 1 - len(self._held)))
-        self._held[number] = 1
+        """Add a number to the set."""
+        if number >= len(self._bytes):
+            self._bytes.extend(bytes(number + 1 - len(self._bytes)))
+        self._bytes[number] = 1
 
     def __contains__(self, number: object) -> bool:
-        """Return whether the number was put in."""
-        return isinstance(number, int) and number < len(self._held) and self._held[number] == 1
+        """Return whether the set contains the number."""
+        return isinstance(number, int) and number < len(self._bytes) and self._bytes[number] == 1
 
 
 @dataclass(frozen=True, slots=True)
-class MatchingStage:
-    """The handler of `matching.match` jobs. Every batch is a transaction, fenced by the job's attempt; done twice it does no harm.
+class MatchingJob:
+    """Handler of `matching.match` jobs.
 
-    Everything queued is read before anything is matched, so that what came together is weighed together.
+    All queued variants are indexed before any is matched, so that the items of one run are scored together. Each batch
+    is a transaction that the job's lease fences and that can be repeated.
+
+    Attributes:
+        pair_writer: Stores scored pairs.
+        lease: The time for which a transaction extends the job's lease.
+        index_batch_size: The maximum number of variants that are indexed in one transaction.
+        match_batch_size: The maximum number of variants that are matched in one transaction.
     """
 
     uow: UnitOfWork
-    offers: Offers
+    pair_writer: MatchPairWriter
     lease: timedelta = LEASE
-    read: int = READ
-    matched: int = MATCHED
+    index_batch_size: int = INDEX_BATCH_SIZE
+    match_batch_size: int = MATCH_BATCH_SIZE
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Carry out one job: until the queue is empty."""
-        work = _Work(self, job)
+        """Index and match variants until the queue is empty."""
+        work = _MatchingAttempt(self, job)
         while True:
-            await work.read_all()
+            await work.index_all()
             await work.match_all()
-            if await work.finished():
+            if await work.try_finish():
                 return
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """Variants of the queue as items, what they change of the keys, and those that are there no more."""
+class _IndexBatch:
+    """A batch of queued variants to index.
 
-    items: Sequence[Item]
+    Attributes:
+        items: The variants as index entries.
+        changes: The changes of key listings, by key and source.
+        deleted: The queued variants that no longer exist.
+        last_id: The ID of the last variant of the batch.
+    """
+
+    items: Sequence[IndexedItem]
     changes: Mapping[tuple[str, str], KeyChange]
-    gone: Sequence[Queued]
-    last: str
+    deleted: Sequence[QueuedVariant]
+    last_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Matched:
-    """A batch and what came of it; its cache may be looked through again."""
+class _MatchedBatch:
+    """A batch of matched variants with the result and the cache that was used for matching."""
 
-    batch: Sequence[Queued]
-    linked: BatchResult
+    batch: Sequence[QueuedVariant]
+    result: BatchResult
     cache: CandidateCache
 
 
-class _Work:
-    """One attempt. Computations run in threads to keep the event loop free."""
+class _MatchingAttempt:
+    """One attempt of a matching job. Computations run in threads to keep the event loop free."""
 
-    def __init__(self, stage: MatchingStage, job: ClaimedJob) -> None:
+    def __init__(self, stage: MatchingJob, job: ClaimedJob) -> None:
         self._stage, self._job = stage, job
-        self._context = job.context()
-        self._fresh = Numbers()
-        self._next = 1
-        self._alone: bool | None = None
+        self._context = job.create_context()
+        self._indexed_again = NumberSet()
+        self._next_number = 1
+        self._has_one_source: bool | None = None
 
-    async def read_all(self) -> None:
-        """Index all queued variants; the next batch is read while one is written."""
-        async with self._stage.uow.read(self._job.tenant) as tx:
-            self._next = (await tx[MatchIndexStore].numbers(0)).start
-        ahead = asyncio.ensure_future(self._read(""))
+    async def index_all(self) -> None:
+        """Index all queued variants; while one batch is written, the next one is read."""
+        async with self._stage.uow.begin_reading(self._job.tenant) as tx:
+            self._next_number = (await tx[MatchIndexStore].find_free_numbers(0)).start
+        next_batch = asyncio.ensure_future(self._read_batch(""))
         try:
-            while (batch := await ahead) is not None:
-                ahead = asyncio.ensure_future(self._read(batch.last))
-                await self._index(batch)
+            while (batch := await next_batch) is not None:
+                next_batch = asyncio.ensure_future(self._read_batch(batch.last_id))
+                await self._store_index_batch(batch)
         finally:
-            await _ended([ahead])
+            await _cancel_tasks([next_batch])
 
-    async def _read(self, after: str) -> "_Read | None":
-        async with self._stage.uow.read(self._job.tenant) as tx:
-            queued = await tx[MatchIndexStore].stale(after, self._stage.read)
+    async def _read_batch(self, after_id: str) -> "_IndexBatch | None":
+        """Return the next batch of variants to index, with IDs greater than `after_id`; None at the end."""
+        async with self._stage.uow.begin_reading(self._job.tenant) as tx:
+            queued = await tx[MatchIndexStore].list_unindexed(after_id, self._stage.index_batch_size)
             if not queued:
                 return None
             ids = [one.variant for one in queued]
-            stored = await tx[MatchIndexStore].stored(ids)
-            before = await tx[MatchIndexStore].of_variants(ids)
+            stored = await tx[MatchIndexStore].load_variants(ids)
+            before = await tx[MatchIndexStore].find_items_of_variants(ids)
         stamps, numbers = {one.variant: one.stamp for one in queued}, {item.variant: item.number for item in before}
         for one in stored:
             if one.variant not in numbers:
-                numbers[one.variant], self._next = self._next, self._next + 1
-        items = await asyncio.to_thread(_items, stored, stamps, numbers)
-        changed = await asyncio.to_thread(changes, before, items)
-        return _Read(items, changed, [one for one in queued if one.variant not in numbers], ids[-1])
+                numbers[one.variant], self._next_number = self._next_number, self._next_number + 1
+        items = await asyncio.to_thread(_build_items, stored, stamps, numbers)
+        changed = await asyncio.to_thread(compute_key_changes, before, items)
+        return _IndexBatch(items, changed, [one for one in queued if one.variant not in numbers], ids[-1])
 
-    async def _index(self, batch: "_Read") -> None:
+    async def _store_index_batch(self, batch: "_IndexBatch") -> None:
+        """Write a batch to the index, and remove deleted variants from the queue."""
         async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
-            await tx[MatchIndexStore].index(batch.items, batch.changes)
-            await tx[MatchIndexStore].matched(batch.gone)
-            await tx[JobStore].hold(self._job, self._stage.lease)
+            await tx[MatchIndexStore].store_items(batch.items, batch.changes)
+            await tx[MatchIndexStore].dequeue(batch.deleted)
+            await tx[JobStore].renew_lease(self._job, self._stage.lease)
         for item in batch.items:
-            self._fresh.add(item.number)
+            self._indexed_again.add(item.number)
 
     async def match_all(self) -> None:
-        """Match all queued, indexed variants; batches are computed while others are read or written."""
+        """Match all indexed variants in the queue; batches are computed while others are read or written."""
         weights: Weights | None = None
         after: str | None = ""
-        self._alone = None
-        free, ahead = [CandidateCache() for _ in range(_AHEAD)], deque[asyncio.Task[_Matched]]()
+        self._has_one_source = None
+        free_caches, running = [CandidateCache() for _ in range(_MAX_BATCHES)], deque[asyncio.Task[_MatchedBatch]]()
         try:
             while True:
-                while free and after is not None:
-                    batch, items = await self._waiting(after)
+                while free_caches and after is not None:
+                    batch, items = await self._load_waiting(after)
                     after = batch[-1].variant if batch else None
                     if batch:
-                        weights = weights or (SHIPPED if self._alone else await self._weights(free[0]))
-                        ahead.append(asyncio.create_task(self._match(batch, items, weights, free.pop())))
-                if not ahead:
+                        weights = weights or (
+                            DEFAULT_WEIGHTS if self._has_one_source else await self._load_weights(free_caches[0])
+                        )
+                        running.append(asyncio.create_task(self._match_batch(batch, items, weights, free_caches.pop())))
+                if not running:
                     return
-                matched = await ahead.popleft()
-                free.append(matched.cache)
-                await self._keep(matched)
+                matched = await running.popleft()
+                free_caches.append(matched.cache)
+                await self._store_matches(matched)
         finally:
-            await _ended(ahead)
+            await _cancel_tasks(running)
 
-    async def _waiting(self, after: str) -> tuple[Sequence[Queued], Sequence[Item]]:
-        """Return the next batch; its items too, unless there is no other source to match with."""
-        async with self._stage.uow.read(self._job.tenant) as tx:
-            if self._alone is None:
-                self._alone = len((await tx[MatchIndexStore].listed([ALL])).get(ALL, ())) < _TWO
-            batch = await tx[MatchIndexStore].waiting(after, self._stage.read if self._alone else self._stage.matched)
-            return batch, () if self._alone else await tx[MatchIndexStore].of_variants([one.variant for one in batch])
+    async def _load_waiting(self, after_id: str) -> tuple[Sequence[QueuedVariant], Sequence[IndexedItem]]:
+        """Return the next batch of indexed variants to match, with IDs greater than `after_id`, and their index entries.
 
-    async def _match(
-        self, batch: Sequence[Queued], items: Sequence[Item], weights: Weights, cache: CandidateCache
-    ) -> "_Matched":
-        moved = {one.variant for one in batch if not one.again}
-        linked = await self._carried(BatchMatcher(cache, weights, self._fresh).linked(items, moved), cache)
+        If the tenant has only one source, the index entries are not loaded.
+        """
+        async with self._stage.uow.begin_reading(self._job.tenant) as tx:
+            if self._has_one_source is None:
+                self._has_one_source = (
+                    len((await tx[MatchIndexStore].find_listings([ALL_ITEMS_KEY])).get(ALL_ITEMS_KEY, ()))
+                    < _MIN_SOURCES
+                )
+            batch = await tx[MatchIndexStore].list_matchable(
+                after_id, self._stage.index_batch_size if self._has_one_source else self._stage.match_batch_size
+            )
+            return batch, () if self._has_one_source else await tx[MatchIndexStore].find_items_of_variants(
+                [one.variant for one in batch]
+            )
+
+    async def _match_batch(
+        self, batch: Sequence[QueuedVariant], items: Sequence[IndexedItem], weights: Weights, cache: CandidateCache
+    ) -> "_MatchedBatch":
+        """Match a batch of items and return the batch with its result."""
+        changed = {one.variant for one in batch if not one.only_competitors_changed}
+        result = await self._run_steps(
+            BatchMatcher(cache, weights, self._indexed_again).match_batch(items, changed), cache
+        )
         cache.evict()
-        return _Matched(batch, linked, cache)
+        return _MatchedBatch(batch, result, cache)
 
-    async def _keep(self, matched: "_Matched") -> None:
+    async def _store_matches(self, matched: "_MatchedBatch") -> None:
+        """Store the pairs of a matched batch and remove its variants from the queue."""
         async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
-            await self._stage.offers.offer(tx, [one.variant for one in matched.batch], matched.linked.pairs)
-            if matched.linked.disturbed:
-                await tx[MatchIndexStore].requeue(matched.linked.disturbed)
-            await tx[MatchIndexStore].matched(matched.batch)
-            await tx[JobStore].hold(self._job, self._stage.lease)
+            await self._stage.pair_writer.store_scores(tx, [one.variant for one in matched.batch], matched.result.pairs)
+            if matched.result.variants_to_recheck:
+                await tx[MatchIndexStore].requeue(matched.result.variants_to_recheck)
+            await tx[MatchIndexStore].dequeue(matched.batch)
+            await tx[JobStore].renew_lease(self._job, self._stage.lease)
 
-    async def _weights(self, cache: CandidateCache) -> Weights:
-        """Return the tenant's own, learnt anew when it has grown; those that are shipped as long as there is too little."""
-        async with self._stage.uow.read(self._job.tenant) as tx:
-            model = await tx[MatchIndexStore].model()
-            whole = (await tx[MatchIndexStore].numbers(0)).start - 1
-            if model is not None and whole < _GROWN * model.items:
+    async def _load_weights(self, cache: CandidateCache) -> Weights:
+        """Return the tenant's weights, or the default weights if there is too little data.
+
+        The weights are learned again if the number of items has doubled.
+        """
+        async with self._stage.uow.begin_reading(self._job.tenant) as tx:
+            model = await tx[MatchIndexStore].find_model()
+            item_count = (await tx[MatchIndexStore].find_free_numbers(0)).start - 1
+            if model is not None and item_count < _GROWTH_FACTOR * model.item_count:
                 return model.weights
-            sample = await tx[MatchIndexStore].numbered(range(1, whole + 1, max(1, whole // SAMPLE)))
-        before = model.weights if model else SHIPPED
+            sample = await tx[MatchIndexStore].find_items_by_number(
+                range(1, item_count + 1, max(1, item_count // SAMPLE_SIZE))
+            )
+        current = model.weights if model else DEFAULT_WEIGHTS
         chosen = sorted(sample, key=lambda item: item.number)
-        learnt = await self._carried(BatchMatcher(cache, SHIPPED).learnt(chosen, SHIPPED), cache)
-        if learnt is None:
-            return before
+        learned = await self._run_steps(
+            BatchMatcher(cache, DEFAULT_WEIGHTS).learn_weights(chosen, DEFAULT_WEIGHTS), cache
+        )
+        if learned is None:
+            return current
         async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
-            await tx[MatchIndexStore].keep_model(MatchModel(whole, learnt, tx.now))
-            await tx[JobStore].hold(self._job, self._stage.lease)
-        return learnt
+            await tx[MatchIndexStore].store_model(MatchModel(item_count, learned, tx.now))
+            await tx[JobStore].renew_lease(self._job, self._stage.lease)
+        return learned
 
-    async def _carried(self, steps: Steps[R], cache: CandidateCache) -> R:
-        """Return what a linking comes to, given what it wants of the index."""
+    async def _run_steps(self, steps: IndexSteps[R], cache: CandidateCache) -> R:
+        """Run a computation to its result; load the data that it requests from the match index."""
         while True:
-            wanted, result = await asyncio.to_thread(_step, steps)
-            if wanted is None:
+            request, result = await asyncio.to_thread(_get_next_request, steps)
+            if request is None:
                 return result[0]
-            async with self._stage.uow.read(self._job.tenant) as tx:
-                listed = await tx[MatchIndexStore].listed(list(wanted.keys)) if wanted.keys else {}
-                items = await tx[MatchIndexStore].numbered(list(wanted.numbers)) if wanted.numbers else ()
-            cache.add(wanted.keys, listed, items)
+            async with self._stage.uow.begin_reading(self._job.tenant) as tx:
+                listed = await tx[MatchIndexStore].find_listings(list(request.keys)) if request.keys else {}
+                items = await tx[MatchIndexStore].find_items_by_number(list(request.numbers)) if request.numbers else ()
+            cache.add(request.keys, listed, items)
 
-    async def finished(self) -> bool:
-        """End the job unless something was queued meanwhile: whoever queues from here on finds no open job, and adds one."""
+    async def try_finish(self) -> bool:
+        """Finish the job and return True, or return False if further variants were queued meanwhile.
+
+        Variants that are queued later add a new job.
+        """
         try:
             async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
                 await tx[JobStore].finish(self._job)
-                _refuse(more=not await tx[MatchIndexStore].idle())
-        except _More:
+                _require_empty_queue(is_empty=await tx[MatchIndexStore].is_queue_empty())
+        except _VariantsQueued:
             return False
         return True
 
 
-async def _ended(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancel the tasks and wait for them."""
+async def _cancel_tasks(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Cancel the tasks and wait until they have ended."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _refuse(*, more: bool) -> None:
-    if more:
-        raise _More
+def _require_empty_queue(*, is_empty: bool) -> None:
+    """Raise _VariantsQueued unless the queue is empty."""
+    if not is_empty:
+        raise _VariantsQueued
 
 
-def _items(stored: Sequence[StoredVariant], stamps: dict[str, int], numbers: dict[str, int]) -> list[Item]:
+def _build_items(
+    stored: Sequence[StoredVariant], stamp_by_variant: dict[str, int], number_by_variant: dict[str, int]
+) -> list[IndexedItem]:
+    """Return the index entries of stored variants, with their version stamps and numbers."""
     return [
-        Item(one.variant, one.product, one.source, stamps[one.variant], _facts(one), numbers[one.variant])
+        IndexedItem(
+            one.variant,
+            one.product,
+            one.source,
+            stamp_by_variant[one.variant],
+            _compute_features(one),
+            number_by_variant[one.variant],
+        )
         for one in stored
     ]
 
 
-def _facts(stored: StoredVariant) -> MatchFeatures:
-    """Return the facts of a variant; none at all where they cannot be made, for one variant must not hold up the others."""
+def _compute_features(stored: StoredVariant) -> MatchFeatures:
+    """Return the features of a variant.
+
+    If they cannot be computed, empty features are returned, so that one variant does not block the others.
+    """
     try:
-        made = features_of(stored)
-        lookup_keys(made)
+        features = compute_features(stored)
+        build_lookup_keys(features)
     except Exception as error:
         _LOG.warning(
-            "a variant cannot be read for matching",
+            "features of a variant not computed",
             extra={"variant": stored.variant, "error": type(error).__name__},
         )
-        return read_features(stored.variant, {})
-    return made
+        return compute_features_from_texts(stored.variant, {})
+    return features
 
 
-def _step(steps: Steps[R]) -> tuple[Wanted | None, list[R]]:
-    """Return the next question, or the end with its answer; StopIteration itself cannot leave a thread."""
+def _get_next_request(steps: IndexSteps[R]) -> tuple[IndexRequest | None, list[R]]:
+    """Resume a computation; return its next request and an empty list, or None and a list with its result."""
+    # StopIteration cannot leave a thread, so the end is a return value
     try:
         return next(steps), []
     except StopIteration as end:

@@ -1,6 +1,7 @@
-"""Merging pairs and undoing merges: rows, events, pairs and what readers see, in one transaction.
+"""Use cases of merges: merge pairs, dismiss pairs and undo merges.
 
-Also what follows for merged products when a decision is undone by the audit log, or when a source's rights have changed.
+Rows, events, pairs and merged views change in one transaction. This module also updates merged products when a decision
+is undone or when the precedence of a source changes.
 """
 
 import asyncio
@@ -9,25 +10,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from domain.audit.model import Act, Change
+from domain.audit.model import AuditAct, Change
 from domain.audit.ports import AuditLog
-from domain.catalogue.laying import Cause, Laid, Laying
-from domain.catalogue.overlay import Precedence, TiedProducts, shown
+from domain.catalogue.merged_statements import ProductCluster, SourcePrecedence, compute_view
+from domain.catalogue.merged_view import MergedView, MergedViewBuilder, ViewChangeCause
 from domain.catalogue.ports import CatalogueStore
-from domain.catalogue.usecases.writing import aside
+from domain.catalogue.usecases.writer import run_in_thread_if_large
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.draining import LEASE
+from domain.jobs.usecases.lane_processing import LEASE
 from domain.kernel.errors import Conflict
-from domain.kernel.resource import changed, existing, load
+from domain.kernel.resource import convert_json_values, require_found, with_changes
 from domain.kernel.tenancy import AuditContext
-from domain.matching.merge_plan import CannotMerge, MergePlan, StillNeeded
+from domain.matching.merge_plan import CannotMerge, MergePlan, MergeStillNeeded
 from domain.matching.model import (
-    MERGE_AUDITED,
-    OFFERED_AT,
-    PAIR_AUDITED,
+    AUDITED_MERGE_FIELDS,
+    AUDITED_PAIR_FIELDS,
+    MIN_STORED_PROBABILITY,
     DecidedBy,
     MatchPair,
     Merge,
@@ -42,298 +43,396 @@ from ports.unit_of_work import Tx, UnitOfWork
 AGENT = "agent"
 
 
-def decided_by(context: AuditContext) -> DecidedBy:
-    """Return who decides what is asked for: a person, whatever they ask with, or an agent."""
+def find_decider_kind(context: AuditContext) -> DecidedBy:
+    """Return the kind of actor that decides in a request: an agent, or else a person, whatever credential is used."""
     return DecidedBy.AGENT if context.actor.kind == AGENT else DecidedBy.PERSON
 
 
 @dataclass(frozen=True, slots=True)
-class Merging:
-    """Merging of pairs and undoing of merges."""
+class MergeService:
+    """Use cases to merge and dismiss pairs and to undo merges."""
 
-    async def merge(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
-        """Merge the pair. Raises NotFound; Conflict if it is not open or its items cannot be merged."""
-        await tx[CatalogueStore].take_turn(merging=True)
-        pair = await _open(tx, pair_id)
-        merges, plan = await self.merge_all(tx, [pair], by, reason)
-        if isinstance(made := merges[pair.id], CannotMerge):
-            raise Conflict(str(made))
-        await change_pair(tx, pair, status=PairStatus.MERGED, merge=made.id)
-        await supersede(tx, plan, await tx[PairStore].open_of(plan.members(pair.left)))
-        return existing(await tx[PairStore].get(pair_id))
+    async def merge_pair(self, tx: Tx, pair_id: str, decider: DecidedBy, reason: str | None = None) -> MatchPair:
+        """Merge the items of a pair.
 
-    async def merge_all(
+        Raises NotFound; Conflict if the pair is not open or its items cannot be merged.
+        """
+        await tx[CatalogueStore].lock_for_writing(merging=True)
+        pair = await _load_open_pair(tx, pair_id)
+        merges, plan = await self.merge_pairs(tx, [pair], decider, reason)
+        if isinstance(result := merges[pair.id], CannotMerge):
+            raise Conflict(str(result))
+        await change_pair(tx, pair, status=PairStatus.MERGED, merge=result.id)
+        await supersede_unmergeable(tx, plan, await tx[PairStore].lock_open_pairs(plan.list_members(pair.left)))
+        return require_found(await tx[PairStore].get(pair_id))
+
+    async def merge_pairs(
         self,
         tx: Tx,
         pairs: Sequence[MatchPair],
-        by: DecidedBy,
+        decider: DecidedBy,
         reason: str | None = None,
-        new: Iterable[MatchPair] = (),
-        beside: Sequence[str] = (),
+        unstored_pairs: Iterable[MatchPair] = (),
+        further_variants: Sequence[str] = (),
     ) -> tuple[Mapping[str, Merge | CannotMerge], MergePlan]:
-        """Merge the variants of pairs, in this order; the pairs themselves are left to the caller. `new` are not stored yet.
+        """Merge the variants of several pairs, in this order. The caller must store the new status of the pairs.
 
-        Answers the merge of each pair, or why there is none, and what is merged by now, also of what is tied to the variants
-        `beside`. Needs `take_turn(merging=True)`.
+        Args:
+            tx: The transaction, with `lock_for_writing(merging=True)`.
+            pairs: The pairs to merge.
+            decider: The kind of actor that decided.
+            reason: The reason to record.
+            unstored_pairs: Pairs that are not stored yet, but that the merges must respect like stored pairs.
+            further_variants: IDs of further variants whose products, with all products merged with them, the plan must contain.
+
+        Returns:
+            The merge of each pair, or the error that prevents it, by the ID of the pair; and the plan.
         """
-        ends = {id for pair in pairs for id in (pair.left, pair.right)}
-        homes = await tx[CatalogueStore].homes(sorted({*ends, *beside}))
-        products = sorted({homes[id][0] for id in ends if id in homes})
-        plan = await _plan(tx, sorted({product for product, _ in homes.values()}) if products else (), products)
-        plan.know(await tx[PairStore].of_variants([*plan.tied.owners()]))
-        plan.know(new)
-        made = await aside(plan.tied.size, lambda: _joined(plan, pairs, by, reason))
-        if plan.made:
-            await lay(tx, plan)
-        return made, plan
+        variants = {id for pair in pairs for id in (pair.left, pair.right)}
+        product_and_source_by_variant = await tx[CatalogueStore].find_source_products(
+            sorted({*variants, *further_variants})
+        )
+        products = sorted(
+            {product_and_source_by_variant[id][0] for id in variants if id in product_and_source_by_variant}
+        )
+        plan = await _load_plan(
+            tx, sorted({product for product, _ in product_and_source_by_variant.values()}) if products else (), products
+        )
+        plan.add_pairs(await tx[PairStore].find_pairs_of_variants([*plan.cluster.map_products_by_variant()]))
+        plan.add_pairs(unstored_pairs)
+        results = await run_in_thread_if_large(plan.cluster.size, lambda: _merge_pairs(plan, pairs, decider, reason))
+        if plan.new_merges:
+            await save_plan(tx, plan)
+        return results, plan
 
-    async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
-        """Dismiss the pair. Raises NotFound; Conflict if it is not open."""
-        return await change_pair(tx, await _open(tx, pair_id), status=PairStatus.DISMISSED)
+    async def dismiss_pair(self, tx: Tx, pair_id: str, decider: DecidedBy, reason: str | None = None) -> MatchPair:
+        """Dismiss a pair. Raises NotFound; Conflict if the pair is not open."""
+        return await change_pair(tx, await _load_open_pair(tx, pair_id), status=PairStatus.DISMISSED)
 
-    async def reopen(self, tx: Tx, pair_id: str) -> MatchPair:
-        """Undo a dismissal; a pair that can no longer be merged is superseded. Raises NotFound; Conflict if it is not dismissed."""
-        await tx[CatalogueStore].take_turn()
-        pair = existing(await tx[PairStore].get(pair_id, lock=True))
+    async def reopen_pair(self, tx: Tx, pair_id: str) -> MatchPair:
+        """Undo the dismissal of a pair; a pair that can no longer be merged becomes superseded.
+
+        Raises NotFound; Conflict if the pair is not dismissed.
+        """
+        await tx[CatalogueStore].lock_for_writing()
+        pair = require_found(await tx[PairStore].get(pair_id, lock=True))
         if pair.status != PairStatus.DISMISSED:
-            raise Conflict(f"The pair is {pair.status}; only a dismissed one can be opened again.")
-        [apart] = await apart_of(tx, await planned(tx, (pair.left, pair.right)), [pair])
-        status = PairStatus.OPEN if apart else PairStatus.SUPERSEDED
+            raise Conflict(f"The pair is {pair.status}. Only a dismissed pair can be reopened.")
+        [is_mergeable] = await check_mergeable(tx, await load_plan(tx, (pair.left, pair.right)), [pair])
+        status = PairStatus.OPEN if is_mergeable else PairStatus.SUPERSEDED
         return await change_pair(tx, pair, status=status, held=True)
 
-    async def undo(self, tx: Tx, merge_id: str) -> Merge:
+    async def undo_merge(self, tx: Tx, merge_id: str) -> Merge:
         """Undo a merge. Raises NotFound; Conflict if it is already undone or a later merge depends on it."""
-        await tx[CatalogueStore].take_turn(merging=True)
-        merge = existing(await tx[MergeStore].get(merge_id, lock=True))
+        await tx[CatalogueStore].lock_for_writing(merging=True)
+        merge = require_found(await tx[MergeStore].get(merge_id, lock=True))
         if merge.status != MergeStatus.APPLIED:
             raise Conflict("The merge is already undone.")
-        products = await _ends_of(tx, merge)
-        plan = await _plan(tx, products, products)
+        products = await _find_products_of_merge(tx, merge)
+        plan = await _load_plan(tx, products, products)
         try:
-            await aside(plan.tied.size, lambda: plan.undo(plan.applied[merge.merged]))
-        except StillNeeded as why:
-            raise Conflict(str(why)) from why
-        await lay(tx, plan)
-        await _reopen(tx, plan)
-        return existing(await tx[MergeStore].get(merge_id))
+            await run_in_thread_if_large(plan.cluster.size, lambda: plan.undo_merge(plan.applied[merge.merged]))
+        except MergeStillNeeded as error:
+            raise Conflict(str(error)) from error
+        await save_plan(tx, plan)
+        await _reopen_pairs(tx, plan)
+        return require_found(await tx[MergeStore].get(merge_id))
 
-    async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
-        """Update merges of products after their sources changed the variants. Needs `take_turn(merging=True)`."""
-        plan = await planned(tx, variants)
-        if not plan.tied.merged:
+    async def undo_unsupported_merges(self, tx: Tx, variants: Sequence[str]) -> None:
+        """Undo merges of products that no longer share variants because a source has moved variants to another product.
+
+        Args:
+            tx: The transaction, with `lock_for_writing(merging=True)`.
+            variants: The IDs of variants; the merges of their products, direct and indirect, are examined.
+        """
+        plan = await load_plan(tx, variants)
+        if not plan.cluster.survivor_by_id:
             return
-        await aside(plan.tied.size, plan.settle)
-        if plan.made or plan.undone:
-            await lay(tx, plan)
+        await run_in_thread_if_large(plan.cluster.size, plan.undo_unsupported_merges)
+        if plan.new_merges or plan.undone:
+            await save_plan(tx, plan)
 
 
-async def _open(tx: Tx, id: str) -> MatchPair:
-    pair = existing(await tx[PairStore].get(id, lock=True))
+async def _load_open_pair(tx: Tx, id: str) -> MatchPair:
+    """Lock a pair and return it. Raises NotFound; Conflict if the pair is not open."""
+    pair = require_found(await tx[PairStore].get(id, lock=True))
     if pair.status != PairStatus.OPEN:
-        raise Conflict(f"The pair is {pair.status}; only an open one can be decided.")
+        raise Conflict(f"The pair is {pair.status}. Only an open pair can be decided.")
     return pair
 
 
 async def change_pair(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
-    """Store the pair with changed fields, and audit the change."""
-    after = changed(pair, tx.now, **changes)
+    """Store a pair with changed fields, record the change in the audit log, and return the changed pair."""
+    after = with_changes(pair, tx.now, **changes)
     await tx[PairStore].save(after)
-    await tx[AuditLog].add(PAIR_AUDITED.updated(pair, after))
+    await tx[AuditLog].add(AUDITED_PAIR_FIELDS.describe_update(pair, after))
     return after
 
 
-async def products_of(tx: Tx, variants: Sequence[str]) -> list[str]:
-    """Return the products of variants, as their sources have them, by id."""
-    homes = await tx[CatalogueStore].homes(variants)
+async def find_products_of_variants(tx: Tx, variants: Sequence[str]) -> list[str]:
+    """Return the IDs of the products to which the sources assign the variants, in ascending order."""
+    homes = await tx[CatalogueStore].find_source_products(variants)
     return sorted({product for product, _ in homes.values()})
 
 
-async def _ends_of(tx: Tx, merge: Merge) -> list[str]:
-    """Return the products that a merge ties together, as their sources have them."""
+async def _find_products_of_merge(tx: Tx, merge: Merge) -> list[str]:
+    """Return the IDs of the two products that a merge connects, as their sources assign the variants."""
     if merge.kind == MergeKind.PRODUCT:
         return [merge.survivor, merge.merged]
-    return await products_of(tx, [merge.survivor, merge.merged])
+    return await find_products_of_variants(tx, [merge.survivor, merge.merged])
 
 
-def _joined(
-    plan: MergePlan, pairs: Iterable[MatchPair], by: DecidedBy, reason: str | None
+def _merge_pairs(
+    plan: MergePlan, pairs: Iterable[MatchPair], decider: DecidedBy, reason: str | None
 ) -> dict[str, Merge | CannotMerge]:
-    made: dict[str, Merge | CannotMerge] = {}
+    """Merge pairs in the plan; return the merge of each pair, or the error that prevents it, by the ID of the pair."""
+    results: dict[str, Merge | CannotMerge] = {}
     for pair in pairs:
         try:
-            made[pair.id] = plan.join(pair, by, reason)
-        except CannotMerge as why:
-            made[pair.id] = why
-    return made
+            results[pair.id] = plan.merge_pair(pair, decider, reason)
+        except CannotMerge as error:
+            results[pair.id] = error
+    return results
 
 
-async def lay(tx: Tx, plan: MergePlan) -> None:
-    """Store what was planned: merges with their audit entries, what readers see, and the events.
+async def save_plan(tx: Tx, plan: MergePlan) -> None:
+    """Store the changes of a plan: merges, audit entries, merged views and events.
 
-    What readers see is worked out while the store takes in the merges.
+    The merged views are computed while the merges are stored.
     """
-    reckoned = asyncio.ensure_future(aside(plan.tied.size, lambda: _relaid(plan)))
+    computation = asyncio.ensure_future(run_in_thread_if_large(plan.cluster.size, lambda: _build_views(plan)))
     try:
-        await _kept(tx, plan)
+        await _store_merges(tx, plan)
     finally:
-        await asyncio.wait([reckoned])
-    laid, events = reckoned.result()
-    await tx[CatalogueStore].lay(laid, plan.now)
+        await asyncio.wait([computation])
+    merged_view, events = computation.result()
+    await tx[CatalogueStore].save_merged_view(merged_view, plan.now)
     await tx[EventLog].append(events)
 
 
-async def _kept(tx: Tx, plan: MergePlan) -> None:
-    for after in (*plan.kept, *plan.undone, *plan.again):
-        was = existing(await tx[MergeStore].get(after.id))
+async def _store_merges(tx: Tx, plan: MergePlan) -> None:
+    """Store the new and changed merges of a plan with their audit entries."""
+    for after in (*plan.changed_merges, *plan.undone, *plan.reapplied):
+        before = require_found(await tx[MergeStore].get(after.id))
         await tx[MergeStore].save(after)
-        await tx[AuditLog].add(MERGE_AUDITED.updated(was, after))
-    await tx[MergeStore].add_all(plan.made)
-    await tx[AuditLog].add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
+        await tx[AuditLog].add(AUDITED_MERGE_FIELDS.describe_update(before, after))
+    await tx[MergeStore].add_all(plan.new_merges)
+    await tx[AuditLog].add_all([AUDITED_MERGE_FIELDS.describe_creation(merge) for merge in plan.new_merges])
 
 
-def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
-    """Return what readers see from now on of what was touched, and the events of it."""
-    was, now = plan.touched()
-    ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made, *plan.again)}
-    laying = Laying(shown(was), now, Cause(None, plan.now, merging=True), ids, was.roots())
-    return laying.laid(), laying.events
+def _build_views(plan: MergePlan) -> tuple[MergedView, Sequence[Event]]:
+    """Return the new merged views of the products that a plan affects, and the events of the changes."""
+    cluster_before, cluster_after = plan.find_affected_groups()
+    ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.new_merges, *plan.reapplied)}
+    builder = MergedViewBuilder(
+        compute_view(cluster_before),
+        cluster_after,
+        ViewChangeCause(None, plan.now, is_merge=True),
+        ids,
+        cluster_before.map_representatives(),
+    )
+    return builder.build(), builder.events
 
 
-async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
-    """Return a plan with the active merges of these variants' families and no changes."""
-    return await _plan(tx, await products_of(tx, variants))
+async def load_plan(tx: Tx, variants: Sequence[str]) -> MergePlan:
+    """Load the products of the variants, with all products merged with them; return a plan without changes."""
+    return await _load_plan(tx, await find_products_of_variants(tx, variants))
 
 
-async def _plan(tx: Tx, products: Sequence[str], also: Sequence[str] = ()) -> MergePlan:
-    tied = await tx[CatalogueStore].tied(products, also) if products else TiedProducts()
-    ids = [*tied.products, *tied.owners()]
-    return MergePlan(tied, await tx[MergeStore].applied(ids) if ids else (), tx.now)
+async def _load_plan(tx: Tx, products: Sequence[str], further_products: Sequence[str] = ()) -> MergePlan:
+    """Load the products with all products merged with them, and the applied merges; return a plan without changes.
+
+    Args:
+        tx: The transaction.
+        products: The IDs of products; unmerged ones are omitted.
+        further_products: The IDs of products to load even if they are not merged.
+    """
+    cluster = await tx[CatalogueStore].load_cluster(products, further_products) if products else ProductCluster()
+    ids = [*cluster.products, *cluster.map_products_by_variant()]
+    return MergePlan(cluster, await tx[MergeStore].find_applied_merges(ids) if ids else (), tx.now)
 
 
-async def supersede(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
-    """Supersede open pairs that cannot be merged: already merged, or with items of one source on both sides."""
-    for pair, apart in zip(pairs, await apart_of(tx, plan, pairs), strict=True):
-        if not apart:
+async def supersede_unmergeable(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
+    """Mark the open pairs that can no longer be merged as superseded."""
+    for pair, is_mergeable in zip(pairs, await check_mergeable(tx, plan, pairs), strict=True):
+        if not is_mergeable:
             await change_pair(tx, pair, status=PairStatus.SUPERSEDED)
 
 
-async def apart_of(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bool]:
-    """Return for each pair whether it could be merged; variants unknown to the plan count as unmerged."""
+async def check_mergeable(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bool]:
+    """Return for each pair whether it can be merged: no source may have variants on both sides.
+
+    Variants that the plan does not contain count as unmerged.
+    """
     ids = {id for pair in pairs for id in (pair.left, pair.right)}
-    sources = {id: plan.sources(id) for id in ids if plan.knows(id)}
+    sources = {id: plan.collect_sources(id) for id in ids if plan.contains_variant(id)}
     unknown = sorted(ids.difference(sources))
     if unknown:
-        sources |= {id: {source} for id, (_, source) in (await tx[CatalogueStore].homes(unknown)).items()}
+        sources |= {
+            id: {source} for id, (_, source) in (await tx[CatalogueStore].find_source_products(unknown)).items()
+        }
     nothing = set[str]()
     found = [(sources.get(pair.left, nothing), sources.get(pair.right, nothing)) for pair in pairs]
     return [bool(left and right) and left.isdisjoint(right) for left, right in found]
 
 
-async def _reopen(tx: Tx, plan: MergePlan) -> None:
-    """Reopen the pairs of undone merges: merged ones wait for a person, others become open as before."""
+async def _reopen_pairs(tx: Tx, plan: MergePlan) -> None:
+    """Reopen pairs after merges were undone.
+
+    The pairs of these merges become open and held, so that only a person may decide them. Superseded pairs that can be
+    merged again become open.
+    """
     undone = {merge.id for merge in plan.undone}
-    waiting = []
-    for pair in await tx[PairStore].of_variants([*plan.tied.owners()], lock=True):
+    superseded = []
+    for pair in await tx[PairStore].find_pairs_of_variants([*plan.cluster.map_products_by_variant()], lock=True):
         if pair.merge in undone:
             await change_pair(tx, pair, status=PairStatus.OPEN, merge=None, held=True)
-        elif pair.status == PairStatus.SUPERSEDED and pair.probability >= OFFERED_AT:
-            waiting.append(pair)
-    for pair, apart in zip(waiting, await apart_of(tx, plan, waiting), strict=True):
-        if apart:
+        elif pair.status == PairStatus.SUPERSEDED and pair.probability >= MIN_STORED_PROBABILITY:
+            superseded.append(pair)
+    for pair, is_mergeable in zip(superseded, await check_mergeable(tx, plan, superseded), strict=True):
+        if is_mergeable:
             await change_pair(tx, pair, status=PairStatus.OPEN)
 
 
 _APPLIED = MergeStatus.APPLIED
 
 
-async def take_back_decisions(tx: Tx, act: Act) -> None:
-    """Undo the decisions of an act: merges that were created are undone, undone merges are applied again, and pairs are restored.
+async def undo_decisions(tx: Tx, act: AuditAct) -> None:
+    """Undo the decisions of an audit act.
 
-    Raises NotFound; Conflict where another merge rests on one that would go, or what was one cannot be any more.
+    Merges that the act made are undone, merges that it undid are applied again, and its pairs return to their earlier
+    state.
+
+    Raises NotFound; Conflict if another merge depends on one to be undone, or if a merge can no longer be applied.
     """
-    await tx[CatalogueStore].take_turn(merging=True)
-    merges = {change.id: change for _, change in act.changes("merge")}
-    pairs = {change.id: change for _, change in act.changes("match_pair")}
+    await tx[CatalogueStore].lock_for_writing(merging=True)
+    merges = {change.id: change for _, change in act.list_changes("merge")}
+    pairs = {change.id: change for _, change in act.list_changes("match_pair")}
     if merges:
-        await _put_back_merges(tx, merges, pairs)
+        await _restore_merges(tx, merges, pairs)
     for id, change in pairs.items():
-        await _put_back_pair(tx, id, change, act.entries[0].created_at)
+        await _restore_pair(tx, id, change, act.entries[0].created_at)
 
 
-async def _put_back_merges(tx: Tx, changes: Mapping[str, Change], pairs: Mapping[str, Change]) -> None:
-    merges = [existing(await tx[MergeStore].get(id, lock=True)) for id in changes]
-    products = sorted({product for merge in merges for product in await _ends_of(tx, merge)})
-    plan = await _plan(tx, products, products)
-    tied = plan.tied
-    known = await tx[PairStore].of_variants([*tied.owners()])
-    plan.know(known)
-    apart = [pair for pair in known if pair.status == PairStatus.DISMISSED and pair.id not in pairs]
-    apart = [pair for pair in apart if tied.root(pair.left) != tied.root(pair.right)]
-    going = [merge for merge in merges if changes[merge.id].after.get("status") == _APPLIED]
-    coming = [merge for merge in merges if changes[merge.id].before.get("status") == _APPLIED]
-    if moved := next((merge for merge in going if merge.status != _APPLIED), None):
-        raise Conflict(f"The merge {moved.id} is undone by now.")
-    if moved := next((merge for merge in coming if merge.status == _APPLIED), None):
-        raise Conflict(f"The merge {moved.id} counts by now.")
+async def _restore_merges(tx: Tx, changes: Mapping[str, Change], pair_changes: Mapping[str, Change]) -> None:
+    """Reverse the changes of merges in an audit act. Raises Conflict if later changes prevent this.
+
+    Args:
+        tx: The transaction.
+        changes: The changes of merges by ID.
+        pair_changes: The changes of pairs in the same act by ID.
+    """
+    merges = [require_found(await tx[MergeStore].get(id, lock=True)) for id in changes]
+    products = sorted({product for merge in merges for product in await _find_products_of_merge(tx, merge)})
+    plan = await _load_plan(tx, products, products)
+    cluster = plan.cluster
+    known_pairs = await tx[PairStore].find_pairs_of_variants([*cluster.map_products_by_variant()])
+    plan.add_pairs(known_pairs)
+    separate_pairs = [
+        pair for pair in known_pairs if pair.status == PairStatus.DISMISSED and pair.id not in pair_changes
+    ]
+    separate_pairs = [
+        pair
+        for pair in separate_pairs
+        if cluster.find_representative(pair.left) != cluster.find_representative(pair.right)
+    ]
+    undone = [merge for merge in merges if changes[merge.id].after.get("status") == _APPLIED]
+    reapplied = [merge for merge in merges if changes[merge.id].before.get("status") == _APPLIED]
+    if moved := next((merge for merge in undone if merge.status != _APPLIED), None):
+        raise Conflict(f"The merge {moved.id} is already undone.")
+    if moved := next((merge for merge in reapplied if merge.status == _APPLIED), None):
+        raise Conflict(f"The merge {moved.id} is already applied.")
     rests_on = {id: one.before["rests_on"] for id, one in changes.items() if not {"status"} & one.after.keys()}
     try:
-        plan.put_back(going, coming, rests_on)
-    except (StillNeeded, CannotMerge) as why:
+        plan.switch_merges(undone, reapplied, rests_on)
+    except (MergeStillNeeded, CannotMerge) as why:
         raise Conflict(str(why)) from why
-    if one := next((pair for pair in apart if tied.root(pair.left) == tied.root(pair.right)), None):
-        raise Conflict(f"The pair {one.id}, which this would make one as well, was dismissed: reopen it first.")
-    await lay(tx, plan)
+    if one := next(
+        (
+            pair
+            for pair in separate_pairs
+            if cluster.find_representative(pair.left) == cluster.find_representative(pair.right)
+        ),
+        None,
+    ):
+        raise Conflict(f"Undoing this would merge the dismissed pair {one.id}. Reopen that pair first.")
+    await save_plan(tx, plan)
 
 
-async def _put_back_pair(tx: Tx, id: str, change: Change, since: datetime) -> None:
-    pair = existing(await tx[PairStore].get(id, lock=True))
+async def _restore_pair(tx: Tx, id: str, change: Change, changed_at: datetime) -> None:
+    """Restore the values that a pair had before a change.
+
+    Args:
+        tx: The transaction.
+        id: The ID of the pair.
+        change: The change to reverse.
+        changed_at: The time of the change.
+    """
+    pair = require_found(await tx[PairStore].get(id, lock=True))
     values: dict[str, Any] = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
     reopened = pair.status == PairStatus.DISMISSED and values.get("status") == PairStatus.OPEN
-    if reopened and await _is_overtaken(tx, pair, since):
+    if reopened and await _has_become_unmergeable(tx, pair, changed_at):
         values["status"] = PairStatus.SUPERSEDED
-    await change_pair(tx, pair, **load(MatchPair, values))
+    await change_pair(tx, pair, **convert_json_values(MatchPair, values))
 
 
-async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
-    """Return whether later merges prevent merging the pair."""
-    plan = await planned(tx, (pair.left, pair.right))
-    [apart] = await apart_of(tx, plan, [pair])
-    return not apart and any(merge.created_at > since for merge in plan.applied.values())
+async def _has_become_unmergeable(tx: Tx, pair: MatchPair, changed_at: datetime) -> bool:
+    """Return whether merges that were made after `changed_at` prevent merging the pair."""
+    plan = await load_plan(tx, (pair.left, pair.right))
+    [is_mergeable] = await check_mergeable(tx, plan, [pair])
+    return not is_mergeable and any(merge.created_at > changed_at for merge in plan.applied.values())
 
 
-AT_ONCE = 200
-"""Products whose families are shown anew in one transaction."""
+UPDATE_BATCH_SIZE = 200
+"""Maximum number of products that are updated, with all products merged with them, in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
-    """The handler of `matching.rank` jobs; repeating one changes nothing."""
+class PrecedenceUpdateJob:
+    """Handler of `matching.rank` jobs, which update merged products after the precedence of a source changed.
+
+    Repeating a job changes nothing.
+    """
 
     uow: UnitOfWork
     lease: timedelta = LEASE
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Carry out one job."""
+        """Update all merged products that contain a product of the source, in batches."""
         after: str | None = ""
         while after is not None and not lost.is_set():
-            async with self.uow.begin(job.tenant, job.context()) as tx:
-                after = await self._some(tx, job, after)
+            async with self.uow.begin(job.tenant, job.create_context()) as tx:
+                after = await self._update_batch(tx, job, after)
 
-    async def _some(self, tx: Tx, job: ClaimedJob, after: str) -> str | None:
-        """Process a batch of products after an ID; return the last ID, or None at the end."""
-        await tx[CatalogueStore].take_turn(merging=True)
+    async def _update_batch(self, tx: Tx, job: ClaimedJob, after_id: str) -> str | None:
+        """Update the next batch of merged products; return the last ID of the batch, or None at the end.
+
+        Args:
+            tx: The transaction.
+            job: The job.
+            after_id: The last ID of the previous batch, or an empty string.
+        """
+        await tx[CatalogueStore].lock_for_writing(merging=True)
         source = str(job.args["source"])
-        ids = await tx[CatalogueStore].tied_of(source, after, AT_ONCE)
-        now = await tx[SourceStore].get(source)
-        if not ids or now is None:
+        ids = await tx[CatalogueStore].list_merged_products(source, after_id, UPDATE_BATCH_SIZE)
+        current_source = await tx[SourceStore].get(source)
+        if not ids or current_source is None:
             await tx[JobStore].finish(job)
             return None
-        tied = await tx[CatalogueStore].tied(ids)
-        was = Precedence.by(first_party=bool(job.args["first_party"]), licence_basis=str(job.args["licence_basis"]))
-        laying = Laying(shown(replace(tied, words={**tied.words, source: was})), tied, Cause(None, tx.now))
-        laid = laying.laid()
-        if laying.events:
-            await tx[CatalogueStore].lay(laid, tx.now)
-            await tx[EventLog].append(laying.events)
-        await tx[JobStore].hold(job, self.lease)
+        cluster = await tx[CatalogueStore].load_cluster(ids)
+        previous_precedence = SourcePrecedence.from_settings(
+            first_party=bool(job.args["first_party"]), licence_basis=str(job.args["licence_basis"])
+        )
+        builder = MergedViewBuilder(
+            compute_view(
+                replace(cluster, precedence_by_source={**cluster.precedence_by_source, source: previous_precedence})
+            ),
+            cluster,
+            ViewChangeCause(None, tx.now),
+        )
+        merged_view = builder.build()
+        if builder.events:
+            await tx[CatalogueStore].save_merged_view(merged_view, tx.now)
+            await tx[EventLog].append(builder.events)
+        await tx[JobStore].renew_lease(job, self.lease)
         return ids[-1]

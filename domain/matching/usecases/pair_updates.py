@@ -1,4 +1,4 @@
-"""Pairs of changed variants: offered, merged by rules, or superseded."""
+"""Updates of pairs after matching: new pairs, merges by rules, and superseded pairs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -8,108 +8,169 @@ from domain.audit.ports import AuditLog
 from domain.catalogue.ports import CatalogueStore
 from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
-from domain.kernel.resource import changed
-from domain.matching.judging import judging
-from domain.matching.merge_plan import FAMILY, CannotMerge, MergePlan, TooMany
-from domain.matching.model import OFFERED_AT, PAIR_AUDITED, DecidedBy, MatchPair, Merge, PairStatus, ScoredPair, key_of
+from domain.kernel.resource import with_changes
+from domain.matching.judge_answers import create_judging_job
+from domain.matching.merge_plan import GROUP_SIZE_CONFLICT, CannotMerge, ClusterTooLarge, MergePlan
+from domain.matching.model import (
+    AUDITED_PAIR_FIELDS,
+    MIN_STORED_PROBABILITY,
+    DecidedBy,
+    MatchPair,
+    Merge,
+    PairStatus,
+    ScoredPair,
+    build_pair_key,
+)
 from domain.matching.ports import PairStore
-from domain.matching.scoring import LEAST, probability
-from domain.matching.usecases.judging import settings_of
-from domain.matching.usecases.merging import Merging, planned, supersede
+from domain.matching.scoring import MIN_ODDS, convert_to_probability
+from domain.matching.usecases.judging import load_judge_settings
+from domain.matching.usecases.merging import MergeService, load_plan, supersede_unmergeable
 from ports.unit_of_work import Tx
 
-WAITING = (PairStatus.OPEN, PairStatus.SUPERSEDED)
+UNDECIDED_STATUSES = (PairStatus.OPEN, PairStatus.SUPERSEDED)
+"""Statuses of pairs without a decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairUpdater:
-    """Update of pairs after matching."""
+    """Use case that updates pairs after their variants were matched."""
 
-    merging: Merging = field(default_factory=Merging)
+    merge_service: MergeService = field(default_factory=MergeService)
 
-    async def offer(self, tx: Tx, matched: Sequence[str], scored: Sequence[ScoredPair]) -> None:
-        """Bring the pairs of the variants that were matched to what was scored; merge what needs nobody's word.
+    async def store_scores(self, tx: Tx, matched_variants: Sequence[str], scored_pairs: Sequence[ScoredPair]) -> None:
+        """Store the new scores of the pairs of matched variants, and merge the pairs that need no review.
 
-        What somebody dismissed or merged stays. Sources are kept from writing only where something is merged, or is to be.
+        Dismissed and merged pairs stay unchanged. The lock for merging is acquired only if merges exist or will be
+        made.
+
+        Args:
+            tx: The transaction.
+            matched_variants: The IDs of the matched variants.
+            scored_pairs: All pairs of these variants with a probability of at least MIN_STORED_PROBABILITY.
         """
-        merged = await tx[CatalogueStore].merge_count()
-        await tx[CatalogueStore].take_turn(merging=bool(merged) or any(one.is_certain for one in scored))
+        merged = await tx[CatalogueStore].get_merge_revision()
+        await tx[CatalogueStore].lock_for_writing(merging=bool(merged) or any(one.is_certain for one in scored_pairs))
         if merged:
-            await self.merging.settle(tx, matched)
-        sought = {*matched, *(id for one in scored for id in (one.left, one.right))}
-        known = {(pair.left, pair.right): pair for pair in await tx[PairStore].of_variants(sorted(sought), lock=True)}
+            await self.merge_service.undo_unsupported_merges(tx, matched_variants)
+        variants = {*matched_variants, *(id for one in scored_pairs for id in (one.left, one.right))}
+        stored_pairs = {
+            (pair.left, pair.right): pair
+            for pair in await tx[PairStore].find_pairs_of_variants(sorted(variants), lock=True)
+        }
         new: dict[str, MatchPair] = {}
         open_: list[MatchPair] = []
-        for one in scored:
-            pair = known.pop(key_of(one.left, one.right), None)
+        for one in scored_pairs:
+            pair = stored_pairs.pop(build_pair_key(one.left, one.right), None)
             if pair is None:
                 id, now = new_id("mpr"), tx.now
                 pair = MatchPair(id=id, status=PairStatus.OPEN, created_at=now, updated_at=now, **vars(one))
                 new[pair.id] = pair
-            elif pair.status in WAITING:
-                pair = await _renewed(tx, pair, one)
+            elif pair.status in UNDECIDED_STATUSES:
+                pair = await _update_score(tx, pair, one)
             open_ += [pair] if pair.status == PairStatus.OPEN else []
-        await _let_go(tx, set(matched), known.values())
-        plan = await self._merge(tx, open_, new)
+        await _supersede_unscored(tx, set(matched_variants), stored_pairs.values())
+        plan = await self._merge_certain_pairs(tx, open_, new)
         await tx[PairStore].add_all([*new.values()])
-        await _supersede(tx, open_, plan)
-        if open_ and (await settings_of(tx)).enabled:
-            await tx[JobStore].add(judging(tx.tenant, open_[0].id))
+        await _supersede_unmergeable(tx, open_, plan)
+        if open_ and (await load_judge_settings(tx)).enabled:
+            await tx[JobStore].add(create_judging_job(tx.tenant, open_[0].id))
 
-    async def _merge(self, tx: Tx, pairs: Sequence[MatchPair], new: dict[str, MatchPair]) -> MergePlan | None:
-        """Merge what needs nobody's word, likeliest first; new pairs are not stored yet. Answers what is merged by now."""
+    async def _merge_certain_pairs(
+        self, tx: Tx, pairs: Sequence[MatchPair], new: dict[str, MatchPair]
+    ) -> MergePlan | None:
+        """Merge the pairs that rules may merge, most probable first; return the plan, or None without such pairs.
+
+        Args:
+            tx: The transaction.
+            pairs: The open pairs.
+            new: The pairs among `pairs` that are not stored yet, by ID; merged ones are replaced.
+        """
         certain = sorted(
-            (pair for pair in pairs if pair.merges_by_rules), key=lambda pair: (-pair.probability, pair.id)
+            (pair for pair in pairs if pair.can_merge_by_rules), key=lambda pair: (-pair.probability, pair.id)
         )
         if not certain:
             return None
-        fresh, ends = [*new.values()], sorted({id for pair in pairs for id in (pair.left, pair.right)})
-        merges, plan = await self.merging.merge_all(tx, certain, DecidedBy.RULES, new=fresh, beside=ends)
+        fresh, variants = [*new.values()], sorted({id for pair in pairs for id in (pair.left, pair.right)})
+        merges, plan = await self.merge_service.merge_pairs(
+            tx, certain, DecidedBy.RULES, unstored_pairs=fresh, further_variants=variants
+        )
         for pair in certain:
-            after = _decided(pair, merges[pair.id], tx.now)
+            after = _apply_merge_result(pair, merges[pair.id], tx.now)
             if pair.id in new:
                 new[pair.id] = after
             elif after != pair:
-                await _save(tx, pair, after)
+                await _save_pair(tx, pair, after)
         return plan
 
 
-def _decided(pair: MatchPair, came: Merge | CannotMerge, now: datetime) -> MatchPair:
-    """Return the pair as it stands after rules had their say; where too much would be tied together a person is asked."""
-    if isinstance(came, Merge):
-        return changed(pair, now, status=PairStatus.MERGED, merge=came.id)
-    return changed(pair, now, conflicts=(*pair.conflicts, FAMILY)) if isinstance(came, TooMany) else pair
+def _apply_merge_result(pair: MatchPair, result: Merge | CannotMerge, now: datetime) -> MatchPair:
+    """Return the pair after rules have tried to merge it.
+
+    If the merge group would become too large, the pair gets a conflict, so that a person must decide.
+
+    Args:
+        pair: The pair.
+        result: The merge, or the error that prevents it.
+        now: The current time.
+    """
+    if isinstance(result, Merge):
+        return with_changes(pair, now, status=PairStatus.MERGED, merge=result.id)
+    return (
+        with_changes(pair, now, conflicts=(*pair.conflicts, GROUP_SIZE_CONFLICT))
+        if isinstance(result, ClusterTooLarge)
+        else pair
+    )
 
 
-async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None:
-    """Supersede undecided pairs of matched variants that were not scored again."""
+async def _supersede_unscored(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None:
+    """Mark the undecided pairs of matched variants that have no new score as superseded.
+
+    Args:
+        tx: The transaction.
+        matched: The IDs of the matched variants.
+        pairs: The stored pairs for which matching returned no score.
+    """
     for pair in pairs:
-        if pair.status in WAITING and pair.evidence and not matched.isdisjoint((pair.left, pair.right)):
-            nothing = {"probability": probability(LEAST), "prior": LEAST, "evidence": (), "conflicts": ()}
-            await _save(tx, pair, changed(pair, tx.now, status=PairStatus.SUPERSEDED, **nothing))
+        if pair.status in UNDECIDED_STATUSES and pair.evidence and not matched.isdisjoint((pair.left, pair.right)):
+            nothing = {
+                "probability": convert_to_probability(MIN_ODDS),
+                "prior": MIN_ODDS,
+                "evidence": (),
+                "conflicts": (),
+            }
+            await _save_pair(tx, pair, with_changes(pair, tx.now, status=PairStatus.SUPERSEDED, **nothing))
 
 
-async def _supersede(tx: Tx, pairs: Sequence[MatchPair], plan: MergePlan | None) -> None:
-    """Supersede open pairs that merges now forbid: these, and others of the same variants."""
-    if not pairs or not await tx[CatalogueStore].merge_count():
+async def _supersede_unmergeable(tx: Tx, pairs: Sequence[MatchPair], plan: MergePlan | None) -> None:
+    """Mark open pairs that can no longer be merged as superseded.
+
+    All open pairs of the variants of `pairs`, and of the variants merged with these, are checked.
+
+    Args:
+        tx: The transaction.
+        pairs: The open pairs after matching.
+        plan: The plan with the merges by rules; None if rules had no pair to merge.
+    """
+    if not pairs or not await tx[CatalogueStore].get_merge_revision():
         return
     if plan is None:
-        plan = await planned(tx, sorted({id for pair in pairs for id in (pair.left, pair.right)}))
-    near = sorted({id for pair in pairs for end in (pair.left, pair.right) for id in plan.members(end)})
-    await supersede(tx, plan, await tx[PairStore].open_of(near))
+        plan = await load_plan(tx, sorted({id for pair in pairs for id in (pair.left, pair.right)}))
+    group_members = sorted({id for pair in pairs for end in (pair.left, pair.right) for id in plan.list_members(end)})
+    await supersede_unmergeable(tx, plan, await tx[PairStore].lock_open_pairs(group_members))
 
 
-async def _renewed(tx: Tx, pair: MatchPair, one: ScoredPair) -> MatchPair:
-    """Return the pair as it is scored now; one that nothing stood against but its score is open again."""
-    again = pair.status == PairStatus.SUPERSEDED and pair.probability < OFFERED_AT
-    facts = tuple(name for name in pair.conflicts if name != FAMILY)
-    judgement = pair.judgement if (pair.evidence, facts) == (one.evidence, one.conflicts) else None
-    status = PairStatus.OPEN if again else pair.status
-    return await _save(tx, pair, changed(pair, tx.now, judgement=judgement, status=status, **vars(one)))
+async def _update_score(tx: Tx, pair: MatchPair, scored: ScoredPair) -> MatchPair:
+    """Store the new score of a pair; reopen the pair if it was superseded only because of a low score."""
+    is_probable_again = pair.status == PairStatus.SUPERSEDED and pair.probability < MIN_STORED_PROBABILITY
+    conflicts = tuple(name for name in pair.conflicts if name != GROUP_SIZE_CONFLICT)
+    judgement = pair.judgement if (pair.evidence, conflicts) == (scored.evidence, scored.conflicts) else None
+    status = PairStatus.OPEN if is_probable_again else pair.status
+    return await _save_pair(tx, pair, with_changes(pair, tx.now, judgement=judgement, status=status, **vars(scored)))
 
 
-async def _save(tx: Tx, before: MatchPair, after: MatchPair) -> MatchPair:
+async def _save_pair(tx: Tx, before: MatchPair, after: MatchPair) -> MatchPair:
+    """Store a changed pair; record the change in the audit log if the status changed."""
     await tx[PairStore].save(after)
     if before.status != after.status:
-        await tx[AuditLog].add(PAIR_AUDITED.updated(before, after))
+        await tx[AuditLog].add(AUDITED_PAIR_FIELDS.describe_update(before, after))
     return after

@@ -1,5 +1,5 @@
 """Use cases of images: reading and fetching."""
 
-from domain.media.usecases.service import MediaService, StoredImage
+from domain.media.usecases.service import ImageWithLinks, MediaService
 
-__all__ = ["MediaService", "StoredImage"]
+__all__ = ["ImageWithLinks", "MediaService"]

@@ -1,4 +1,7 @@
-"""Fetching of one host's images: few at a time, verified, stored once by content, retried, and reported if given up."""
+"""Fetching of one host's images.
+
+Failed fetches are repeated later, and reported as a problem after the last attempt.
+"""
 
 import asyncio
 import logging
@@ -12,73 +15,79 @@ from time import monotonic
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.draining import LEASE
+from domain.jobs.usecases.lane_processing import LEASE
 from domain.kernel import retention
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext
-from domain.media.model import DELAYS, NO_ROOM_FOR, Address, Image, Rendition, delay
+from domain.media.model import QUOTA_RETRY_DELAY, RETRY_DELAYS, Image, ImageUrl, Rendition, compute_retry_delay
 from domain.media.ports import ConvertedImage, ImageConverter, ImageFetcher, ImageRefused, ImageUnreachable, MediaStore
-from domain.media.usecases.showing import show
+from domain.media.usecases.document_refresh import rebuild_pending_documents
 from domain.runs.ports import RunStore
-from domain.storage.model import StoredKind, StoredObject, image_key
+from domain.storage.model import StoredKind, StoredObject, build_image_key
 from domain.storage.ports import StorageLedger
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import Tx, UnitOfWork
 from ports.workspaces import Workspaces
 
 _LOG = logging.getLogger("joinery.media")
-AT_ONCE = 2
+MAX_CONCURRENT_REQUESTS = 2
 """Maximum number of concurrent requests to one host."""
-PRESSED_FOR = timedelta(minutes=10)
-"""Waiting time for a host that throttles requests (429, 503)."""
-_TURN = 60.0
-"""Seconds after which a job yields to other jobs of its organisation."""
+THROTTLED_PAUSE = timedelta(minutes=10)
+"""Pause after a host has throttled requests (429, 503)."""
+_MAX_JOB_SECONDS = 60.0
+"""Seconds after which a job ends, so that other jobs of the organisation can run; the rest is fetched later."""
 _PAGE = 20
 _LONGEST_HOST = 200
 _MAX_PROBLEMS = 1000
-"""Maximum number of problems that a run lists individually."""
+"""Maximum number of problems that a run lists; further problems are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class MediaFetching:
-    """The handler of `media.fetch` jobs; it can be taken over at any point, because storage is reserved before writing."""
+class ImageFetchJob:
+    """Handler of `media.fetch` jobs, each of which fetches the due images of one host."""
 
     uow: UnitOfWork
-    objects: Objects
+    objects: ObjectStore
     fetcher: ImageFetcher
     converter: ImageConverter
     workspaces: Workspaces
     lease: timedelta = LEASE
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Carry out one job."""
-        context = job.context()
-        until, turn, going_on = monotonic() + _TURN, asyncio.Lock(), True
-        while going_on and monotonic() < until:
-            async with self.uow.read(job.tenant) as tx:
-                due = await tx[MediaStore].due(str(job.args["host"]), _PAGE)
-            for first in range(0, len(due), AT_ONCE):
-                if going_on:
-                    these = due[first : first + AT_ONCE]
-                    going_on = await _run_all([_Fetch(self, job, context, address, turn) for address in these])
-            going_on = going_on and bool(due)
-            await show(self.uow, job, context, self.lease)
-        await self._end(job, context)
+        """Fetch the due images of the job's host; `lost` is set if the worker has lost the job."""
+        context = job.create_context()
+        until, transaction_lock, is_host_available = monotonic() + _MAX_JOB_SECONDS, asyncio.Lock(), True
+        while is_host_available and monotonic() < until:
+            async with self.uow.begin_reading(job.tenant) as tx:
+                due = await tx[MediaStore].list_due(str(job.args["host"]), _PAGE)
+            for first in range(0, len(due), MAX_CONCURRENT_REQUESTS):
+                if is_host_available:
+                    fetches = [
+                        _Fetch(self, job, context, image_url, transaction_lock)
+                        for image_url in due[first : first + MAX_CONCURRENT_REQUESTS]
+                    ]
+                    is_host_available = await _run_all(fetches)
+            is_host_available = is_host_available and bool(due)
+            await rebuild_pending_documents(self.uow, job, context, self.lease)
+        await self._finish_or_reschedule(job, context)
 
-    async def _end(self, job: ClaimedJob, context: AuditContext) -> None:
+    async def _finish_or_reschedule(self, job: ClaimedJob, context: AuditContext) -> None:
         async with self.uow.begin(job.tenant, context) as tx:
-            again = await tx[MediaStore].next_due(str(job.args["host"]))
-            if await tx[MediaStore].unshown():
+            again = await tx[MediaStore].find_next_due(str(job.args["host"]))
+            if await tx[MediaStore].has_pending_documents():
                 again = min(again or tx.now, tx.now + timedelta(seconds=2))
             if again is None:
                 await tx[JobStore].finish(job)
             else:
-                await tx[JobStore].put_off(job, max(again, tx.now))
+                await tx[JobStore].reschedule(job, max(again, tx.now))
 
 
 async def _run_all(fetches: Sequence["_Fetch"]) -> bool:
-    """Run all fetches and return whether the host may be asked again; the first exception cancels the others and is raised."""
+    """Carry out the fetches concurrently; return whether more images may be fetched from the host.
+
+    The first exception cancels the other fetches and is raised.
+    """
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(fetch.carry_out()) for fetch in fetches]
@@ -89,130 +98,160 @@ async def _run_all(fetches: Sequence["_Fetch"]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """The fetch of one address. Its transactions are fenced by the job's attempt and serialised by `turn` to avoid deadlocks."""
+    """The fetch of one image.
 
-    of: MediaFetching
+    Attributes:
+        handler: The handler that executes the job.
+        transaction_lock: Lock that allows one transaction of the job at a time, which prevents deadlocks.
+    """
+
+    handler: ImageFetchJob
     job: ClaimedJob
     context: AuditContext
-    address: Address
-    turn: asyncio.Lock
+    image_url: ImageUrl
+    transaction_lock: asyncio.Lock
 
     async def carry_out(self) -> bool:
-        """Fetch the address, record the outcome and return whether the host may be asked again."""
-        with self.of.workspaces.folder() as folder:
+        """Fetch the image and record the outcome; return whether more images may be fetched from the host."""
+        with self.handler.workspaces.create_folder() as folder:
             try:
-                return await self._fetched(folder)
+                return await self._fetch_and_store(folder)
             except ImageUnreachable as failure:
-                if failure.absent is not None:
-                    await self._origin_failed(failure.absent, str(failure))
+                if failure.unreachable_origin is not None:
+                    await self._record_origin_failure(failure.unreachable_origin, str(failure))
                 else:
-                    await self._failed(str(failure), refused=failure.refused, pressed=failure.pressed)
-                return not failure.pressed and failure.absent is None
+                    await self._record_failure(
+                        str(failure), refused=failure.is_forbidden, is_throttled=failure.is_throttled
+                    )
+                return not failure.is_throttled and failure.unreachable_origin is None
             except ImageRefused as failure:
-                await self._failed(str(failure))
+                await self._record_failure(str(failure))
                 return True
 
     @asynccontextmanager
-    async def _recording(self) -> AsyncIterator[Tx]:
-        async with self.turn, self.of.uow.begin(self.job.tenant, self.context) as tx:
+    async def _fenced_transaction(self) -> AsyncIterator[Tx]:
+        async with self.transaction_lock, self.handler.uow.begin(self.job.tenant, self.context) as tx:
             yield tx
-            await tx[JobStore].hold(self.job, self.of.lease)
+            await tx[JobStore].renew_lease(self.job, self.handler.lease)
 
-    async def _fetched(self, folder: Path) -> bool:
-        at, known = self.address, self.address.image is not None
-        got = await self.of.fetcher.fetch(
-            at.url, folder / "fetched", at.etag if known else None, at.last_modified if known else None
+    async def _fetch_and_store(self, folder: Path) -> bool:
+        image_url, is_stored = self.image_url, self.image_url.image is not None
+        fetched = await self.handler.fetcher.fetch(
+            image_url.url,
+            folder / "fetched",
+            image_url.etag if is_stored else None,
+            image_url.last_modified if is_stored else None,
         )
-        if got is None:
-            async with self._recording() as tx:
-                await tx[MediaStore].unchanged(at.address)
+        if fetched is None:
+            async with self._fenced_transaction() as tx:
+                await tx[MediaStore].record_unchanged(image_url.url_digest)
             return True
-        converted = await self.of.converter.convert(got.path, folder / "stored.webp")
-        at = replace(at, etag=got.etag, last_modified=got.last_modified)
-        keys, room = await self._reserve_storage(at, converted)
+        converted = await self.handler.converter.convert(fetched.path, folder / "stored.webp")
+        image_url = replace(image_url, etag=fetched.etag, last_modified=fetched.last_modified)
+        keys, has_room = await self._reserve_storage(image_url, converted)
         if keys:
-            for key, made in zip(keys, converted.files, strict=True):
-                await self.of.objects.put_file(key, made.path)
-            await self._record_stored(at, keys, converted)
-        return room
+            for key, file in zip(keys, converted.files, strict=True):
+                await self.handler.objects.put_file(key, file.path)
+            await self._record_stored(image_url, keys, converted)
+        return has_room
 
-    async def _reserve_storage(self, at: Address, converted: ConvertedImage) -> tuple[Sequence[str], bool]:
-        """Reserve storage for an image; return the keys to write (none for a known image), and whether the plan has room."""
-        async with self._recording() as tx:
-            there = await tx[MediaStore].by_content(converted.content)
-            if there is not None:
-                await _found(tx, at, there.id)
+    async def _reserve_storage(self, image_url: ImageUrl, converted: ConvertedImage) -> tuple[Sequence[str], bool]:
+        """Reserve storage for the converted files, unless an equal image is stored.
+
+        Returns the keys to which the caller must write the files, and whether the storage quota suffices.
+        """
+        async with self._fenced_transaction() as tx:
+            stored = await tx[MediaStore].lock_by_content(converted.content)
+            if stored is not None:
+                await _record_image(tx, image_url, stored.id)
                 return (), True
             keys: list[str] = []
-            for made in converted.files:
-                smaller = "" if made is converted.file else f"-{max(made.width, made.height)}"
-                key = image_key(tx.tenant, converted.content + smaller, secrets.token_hex(8))
-                wanted = StoredObject(key, StoredKind.IMAGE, made.bytes, tx.now + retention.ORPHANS)
-                if await tx[StorageLedger].keep(wanted) is None:
-                    _LOG.info("no room for images", extra={"org": tx.tenant.org, "host": at.host})
-                    await _free(tx, keys)
-                    await tx[MediaStore].postpone(at.host, tx.now + NO_ROOM_FOR)
+            for file in converted.files:
+                suffix = "" if file is converted.file else f"-{max(file.width, file.height)}"
+                key = build_image_key(tx.tenant, converted.content + suffix, secrets.token_hex(8))
+                reservation = StoredObject(key, StoredKind.IMAGE, file.bytes, tx.now + retention.ORPHANS)
+                if await tx[StorageLedger].add_entry(reservation) is None:
+                    _LOG.info(
+                        "images not stored: storage quota exhausted",
+                        extra={"org": tx.tenant.org, "host": image_url.host},
+                    )
+                    await _free_objects(tx, keys)
+                    await tx[MediaStore].postpone(image_url.host, tx.now + QUOTA_RETRY_DELAY)
                     return (), False
                 keys.append(key)
         return keys, True
 
-    async def _record_stored(self, at: Address, keys: Sequence[str], converted: ConvertedImage) -> None:
-        """Record the written objects, or free them if the address is no longer needed or another job stored the image first."""
+    async def _record_stored(self, image_url: ImageUrl, keys: Sequence[str], converted: ConvertedImage) -> None:
+        """Record the image, whose files were written to `keys`.
+
+        The files are deleted instead if no product contains the URL any more, or if another job stored the image first.
+        """
         pairs = zip(keys[1:], converted.renditions, strict=True)
-        renditions = tuple(Rendition(key, one.bytes, one.width, one.height) for key, one in pairs)
-        own = converted.file
-        async with self._recording() as tx:
+        renditions = tuple(Rendition(key, file.bytes, file.width, file.height) for key, file in pairs)
+        largest = converted.file
+        async with self._fenced_transaction() as tx:
             image = Image(
-                new_id("img"), converted.content, keys[0], own.bytes, own.width, own.height, tx.now, renditions
+                new_id("img"),
+                converted.content,
+                keys[0],
+                largest.bytes,
+                largest.width,
+                largest.height,
+                tx.now,
+                renditions,
             )
             if (
-                await tx[MediaStore].knows(at.address)
-                and await _settle_objects(tx, keys)
+                await tx[MediaStore].lock_image_url(image_url.url_digest)
+                and await _confirm_objects(tx, keys)
                 and await tx[MediaStore].add(image)
             ):
-                await _found(tx, at, image.id)
+                await _record_image(tx, image_url, image.id)
             else:
-                await _free(tx, keys)
-                if there := await tx[MediaStore].by_content(converted.content):
-                    await _found(tx, at, there.id)
+                await _free_objects(tx, keys)
+                if stored := await tx[MediaStore].lock_by_content(converted.content):
+                    await _record_image(tx, image_url, stored.id)
 
-    async def _failed(self, reason: str, *, refused: bool = False, pressed: bool = False) -> None:
-        at, tries = self.address, self.address.tries + 1
-        wait = None if refused else delay(tries)
-        async with self._recording() as tx:
-            if pressed:
-                await tx[MediaStore].postpone(at.host, tx.now + PRESSED_FOR)
-            again = None if wait is None else tx.now + max(wait, PRESSED_FOR if pressed else wait)
-            await tx[MediaStore].failed(at.address, tries, reason, again)
+    async def _record_failure(self, reason: str, *, refused: bool = False, is_throttled: bool = False) -> None:
+        image_url, tries = self.image_url, self.image_url.tries + 1
+        wait = None if refused else compute_retry_delay(tries)
+        async with self._fenced_transaction() as tx:
+            if is_throttled:
+                await tx[MediaStore].postpone(image_url.host, tx.now + THROTTLED_PAUSE)
+            next_attempt = None if wait is None else tx.now + max(wait, THROTTLED_PAUSE if is_throttled else wait)
+            await tx[MediaStore].record_failure(image_url.url_digest, tries, reason, next_attempt)
             if wait is None:
-                await _report_problem(tx, at, reason, ProblemKind.UNSAFE_URL if refused else ProblemKind.UNREADABLE)
+                await _report_problem(
+                    tx, image_url, reason, ProblemKind.UNSAFE_URL if refused else ProblemKind.UNREADABLE
+                )
 
-    async def _origin_failed(self, origin: str, reason: str) -> None:
-        """Record a failure for all addresses of an unreachable origin."""
-        async with self._recording() as tx:
-            given_up = await tx[MediaStore].origin_failed(self.address.host, origin, reason, DELAYS)
-            for run, count in given_up.items():
-                told = f"{count} images at {origin[:_LONGEST_HOST]} were given up: {reason}"
-                await _add_problem(tx, run, told, ProblemKind.UNREADABLE, count)
+    async def _record_origin_failure(self, origin: str, reason: str) -> None:
+        """Record a failed fetch for all due images of an unreachable origin (scheme, host and port)."""
+        async with self._fenced_transaction() as tx:
+            failed_counts = await tx[MediaStore].record_origin_failure(
+                self.image_url.host, origin, reason, RETRY_DELAYS
+            )
+            for run, count in failed_counts.items():
+                message = f"{count} images at {origin[:_LONGEST_HOST]} could not be fetched: {reason}"
+                await _add_problem(tx, run, message, ProblemKind.UNREADABLE, count)
 
 
-async def _found(tx: Tx, at: Address, image: str) -> None:
-    await _free(tx, await tx[MediaStore].found(at, image))
+async def _record_image(tx: Tx, image_url: ImageUrl, image: str) -> None:
+    await _free_objects(tx, await tx[MediaStore].record_image(image_url, image))
 
 
-async def _free(tx: Tx, keys: Iterable[str]) -> None:
+async def _free_objects(tx: Tx, keys: Iterable[str]) -> None:
     for key in keys:
         await tx[StorageLedger].free(key)
 
 
-async def _settle_objects(tx: Tx, keys: Sequence[str]) -> bool:
-    """Record that the objects are written; return whether all of them still exist."""
-    return all([await tx[StorageLedger].settle(key) for key in keys])
+async def _confirm_objects(tx: Tx, keys: Sequence[str]) -> bool:
+    """Record in the storage ledger that the objects were written; return False if a reservation no longer exists."""
+    return all([await tx[StorageLedger].remove_age_limit(key) for key in keys])
 
 
-async def _report_problem(tx: Tx, at: Address, reason: str, kind: ProblemKind) -> None:
-    """Add a problem to the run that named the address."""
-    await _add_problem(tx, at.run, f"The image at {at.url[:300]} was given up: {reason}", kind)
+async def _report_problem(tx: Tx, image_url: ImageUrl, reason: str, kind: ProblemKind) -> None:
+    """Add a problem to the run whose feed contains the image URL."""
+    await _add_problem(tx, image_url.run, f"The image at {image_url.url[:300]} could not be fetched: {reason}", kind)
 
 
 async def _add_problem(tx: Tx, id: str, detail: str, kind: ProblemKind, count: int = 1) -> None:

@@ -4,36 +4,43 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from domain.kernel.links import link_expiry
-from domain.kernel.resource import existing
+from domain.kernel.resource import require_found
 from domain.media.model import LINK_LIFETIME, Image
 from domain.media.ports import MediaStore
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class StoredImage:
-    """An image with its download link and the link's expiry; `smaller` are the links of its renditions, in their order."""
+class ImageWithLinks:
+    """A stored image with download links.
+
+    Attributes:
+        image: The image.
+        url: Download link of the image.
+        expires_at: When the links expire.
+        rendition_urls: Download links of `image.renditions`, in the same order.
+    """
 
     image: Image
     url: str
     expires_at: datetime
-    smaller: tuple[str, ...] = ()
+    rendition_urls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MediaService:
-    """Read access to images; jobs fetch them."""
+    """Read access to stored images."""
 
-    objects: Objects
+    objects: ObjectStore
 
-    async def get(self, tx: Tx, id: str) -> StoredImage:
-        """Return a stored image that a product of the tenant names. Raises NotFound."""
-        image = existing(await tx[MediaStore].image(id))
+    async def get(self, tx: Tx, id: str) -> ImageWithLinks:
+        """Return the image with that ID if a product of the tenant contains it. Raises NotFound."""
+        image = require_found(await tx[MediaStore].get_image(id))
         expires_at = link_expiry(tx.now, LINK_LIFETIME)
         names = [f"{image.id}.webp", *(f"{image.id}-{one.width}x{one.height}.webp" for one in image.renditions)]
         links = [
             await self.objects.sign_get(key, filename=name, expires_at=expires_at)
             for key, name in zip(image.keys, names, strict=True)
         ]
-        return StoredImage(image, links[0], expires_at, tuple(links[1:]))
+        return ImageWithLinks(image, links[0], expires_at, tuple(links[1:]))

@@ -1,4 +1,4 @@
-"""Identification of apps: created by an organisation, self-registered, or described by a document at a URL."""
+"""Look-up of apps by client ID, dynamic client registration, and apps that a metadata document describes."""
 
 import json
 import re
@@ -8,137 +8,161 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from domain.access.usecases import secret_with
+from domain.access.usecases import generate_secret
 from domain.kernel.ids import new_id
-from domain.oauth.asking import Metadata
 from domain.oauth.errors import OAuthError
-from domain.oauth.model import SECRET_PREFIX, App, AppKind, Origin
-from domain.oauth.ports import GrantRules, TokenDigest, TokenStore
-from domain.probes.facts import Response
-from domain.probes.ports import Unreachable, Web
+from domain.oauth.model import SECRET_PREFIX, App, AppKind, AppOrigin
+from domain.oauth.ports import OAuthProtocol, TokenHasher, TokenStore
+from domain.oauth.requests import ClientMetadata
+from domain.probes.facts import ProbeResponse
+from domain.probes.ports import Unreachable, WebClient
 from ports.clock import Clock
-from ports.limits import Budget, Limits
+from ports.limits import RateLimitBucket, RateLimits
 
-LONGEST_ID = 500
-DOCUMENT_BYTES = 10 * 1024
-DOCUMENT_SECONDS = 5.0
-FRESH_LEAST = timedelta(minutes=1)
-FRESH_MOST = timedelta(hours=24)
-FRESH_UNSAID = timedelta(minutes=10)
+MAX_CLIENT_ID_CHARS = 500
+"""Maximum number of characters of a client ID."""
+MAX_DOCUMENT_BYTES = 10 * 1024
+"""Maximum size of a metadata document."""
+MAX_DOCUMENT_SECONDS = 5.0
+"""Maximum duration of the download of a metadata document."""
+MIN_CACHE_TIME = timedelta(minutes=1)
+"""Minimum time for which a metadata document is cached."""
+MAX_CACHE_TIME = timedelta(hours=24)
+"""Maximum time for which a metadata document is cached."""
+DEFAULT_CACHE_TIME = timedelta(minutes=10)
+"""Time for which a metadata document without a `max-age` is cached."""
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 _URL = re.compile(r"https://[a-z0-9.-]+\.[a-z0-9-]+(?::\d{1,5})?/[!$&-;=?-Z_a-z~%]*")
 _ID = re.compile(r"[!-~]+")
-"""RFC 6749 appendix A.1, without the space, which no id here contains."""
-REGISTRATIONS = (10, 10 / 3600)
-"""Burst and rate per second of one address."""
-FETCHES = (10, 1 / 6)
+"""Pattern of a client ID (RFC 6749 appendix A.1), without spaces."""
+REGISTRATION_RATE = (10, 10 / 3600)
+"""Burst, and rate per second, of registrations from one network address."""
+FETCH_RATE = (10, 1 / 6)
+"""Burst, and rate per second, of fetches of metadata documents for one network address."""
 
 
-async def spend(limits: Limits, key: str, burst: int, rate: float) -> None:
-    """Take one of `burst` tokens, refilled at `rate` a second. Raises OAuthError with the time until the next one."""
-    take = await limits.take(Budget(f"oauth:{key}", burst, rate))
+async def check_rate_limit(limits: RateLimits, key: str, burst: int, rate: float) -> None:
+    """Count a request against a rate limit of `burst` requests at once and `rate` per second.
+
+    Raises OAuthError, with the time to wait, if the limit is exceeded.
+    """
+    take = await limits.take_token(RateLimitBucket(f"oauth:{key}", burst, rate))
     if not take.allowed:
         raise OAuthError(
             "temporarily_unavailable",
-            "Asked too often; try again after the seconds that Retry-After names.",
+            "Too many requests. Wait for the number of seconds in the Retry-After header.",
             status=429,
-            retry_after=max(1, round(take.next_in + 0.5)),
+            retry_after=max(1, round(take.seconds_to_next + 0.5)),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Clients:
-    """Look-up and registration of apps."""
+class ClientRegistry:
+    """Use cases of the look-up and dynamic registration of apps (RFC 7591)."""
 
     store: TokenStore
-    rules: GrantRules
-    web: Web
-    limits: Limits
+    rules: OAuthProtocol
+    web: WebClient
+    limits: RateLimits
     clock: Clock
-    digest: TokenDigest
+    hash_token: TokenHasher
 
-    async def find(self, client_id: str | None, address: str) -> App | None:
-        """Return the app, after fetching its document if needed. Raises OAuthError for an invalid document."""
-        if not client_id or len(client_id) > LONGEST_ID or not _ID.fullmatch(client_id):
+    async def find_app(self, client_id: str | None, ip_address: str) -> App | None:
+        """Return the app with the client ID, or None.
+
+        If the client ID is a URL, the metadata document at the URL is fetched unless a copy is cached.
+        `ip_address` is the caller's IP address. Raises OAuthError.
+        """
+        if not client_id or len(client_id) > MAX_CLIENT_ID_CHARS or not _ID.fullmatch(client_id):
             return None
-        app = await self.store.app(client_id)
+        app = await self.store.find_app(client_id)
         if not client_id.startswith("https://"):
             return app
         if app is not None and app.fresh_until is not None and app.fresh_until > self.clock.now():
             return app
-        return await self._fetched(client_id, app, address)
+        return await self._fetch_app(client_id, app, ip_address)
 
-    async def register(self, metadata: Mapping[str, Any], address: str) -> dict[str, Any]:
-        """Register an app (RFC 7591); return the response, including the secret. Raises OAuthError."""
-        await spend(self.limits, f"register:{address}", *REGISTRATIONS)
-        found, now = self.rules.registered(metadata), self.clock.now()
-        id, secret = new_id("app"), secret_with(SECRET_PREFIX) if found.confidential else None
-        app = _app(id, id, Origin.REGISTERED, found, now)
-        digest = self.digest(secret) if secret else None
-        await self.store.keep_app(replace(app, digest=digest, last4=secret[-4:] if secret else None))
-        body = dict(found.said) | {"client_id": id, "client_id_issued_at": int(now.timestamp())}
+    async def register(self, metadata: Mapping[str, Any], ip_address: str) -> dict[str, Any]:
+        """Register an app by its metadata (RFC 7591); return the response, which contains any client secret.
+
+        `ip_address` is the caller's IP address. Raises OAuthError.
+        """
+        await check_rate_limit(self.limits, f"register:{ip_address}", *REGISTRATION_RATE)
+        found, now = self.rules.validate_metadata(metadata), self.clock.now()
+        id, secret = new_id("app"), generate_secret(SECRET_PREFIX) if found.confidential else None
+        app = _create_app(id, id, AppOrigin.REGISTERED, found, now)
+        digest = self.hash_token(secret) if secret else None
+        await self.store.save_app(replace(app, digest=digest, last4=secret[-4:] if secret else None))
+        body = dict(found.response) | {"client_id": id, "client_id_issued_at": int(now.timestamp())}
         return body | ({"client_secret": secret, "client_secret_expires_at": 0} if secret else {})
 
-    async def _fetched(self, url: str, known: App | None, address: str) -> App:
-        if not is_document(url):
-            raise OAuthError("invalid_client", "client_id is no https URL with a path that an app could have.")
-        await spend(self.limits, f"document:{address}", *FETCHES)
-        await spend(self.limits, f"document-of:{urlsplit(url).hostname}", 30, 1.0)
+    async def _fetch_app(self, url: str, stored_app: App | None, address: str) -> App:
+        if not is_document_url(url):
+            raise OAuthError("invalid_client", "client_id is not an https URL with a valid path.")
+        await check_rate_limit(self.limits, f"document:{address}", *FETCH_RATE)
+        await check_rate_limit(self.limits, f"document-of:{urlsplit(url).hostname}", 30, 1.0)
         try:
-            answer = await self.web.get(url, accept="application/json", most=DOCUMENT_BYTES, seconds=DOCUMENT_SECONDS)
+            answer = await self.web.get(
+                url, accept="application/json", max_bytes=MAX_DOCUMENT_BYTES, seconds=MAX_DOCUMENT_SECONDS
+            )
         except Unreachable:
             raise OAuthError("invalid_client", "The document at client_id could not be fetched.") from None
-        found, now = self.rules.described(url, _object(answer)), self.clock.now()
-        made = _app(
-            known.id if known else new_id("app"), url, Origin.DOCUMENT, found, known.created_at if known else now
+        found, now = self.rules.validate_document(url, _parse_document(answer)), self.clock.now()
+        made = _create_app(
+            stored_app.id if stored_app else new_id("app"),
+            url,
+            AppOrigin.DOCUMENT,
+            found,
+            stored_app.created_at if stored_app else now,
         )
-        fresh = now + freshness(answer.headers)
-        return await self.store.keep_app(replace(made, updated_at=now, fresh_until=fresh))
+        fresh = now + parse_cache_time(answer.headers)
+        return await self.store.save_app(replace(made, updated_at=now, fresh_until=fresh))
 
 
-def is_document(url: str) -> bool:
-    """Return whether the URL may be a `client_id`: https, a public-looking host, a path, and only one spelling."""
+def is_document_url(url: str) -> bool:
+    """Return whether the URL may be a `client_id`: https, a host name with a dot, and a path without `.` and `..`."""
     if not _URL.fullmatch(url):
         return False
     path = urlsplit(url).path
     return path != "/" and not any(part in (".", "..") for part in path.split("/"))
 
 
-def freshness(headers: Mapping[str, str]) -> timedelta:
-    """Return how long a document is fresh by its Cache-Control: at least a minute, at most a day."""
-    metadata = headers.get("cache-control", "")
-    if "no-store" in metadata.lower() or "no-cache" in metadata.lower():
-        return FRESH_LEAST
-    age = _MAX_AGE.search(metadata)
-    return min(max(timedelta(seconds=int(age[1])), FRESH_LEAST), FRESH_MOST) if age else FRESH_UNSAID
+def parse_cache_time(headers: Mapping[str, str]) -> timedelta:
+    """Return for how long a document with these response headers is cached: from `MIN_CACHE_TIME` to `MAX_CACHE_TIME`."""
+    cache_control = headers.get("cache-control", "")
+    if "no-store" in cache_control.lower() or "no-cache" in cache_control.lower():
+        return MIN_CACHE_TIME
+    age = _MAX_AGE.search(cache_control)
+    return min(max(timedelta(seconds=int(age[1])), MIN_CACHE_TIME), MAX_CACHE_TIME) if age else DEFAULT_CACHE_TIME
 
 
-def _object(answer: Response) -> Mapping[str, Any]:
-    """Return the JSON object of the response. Raises OAuthError."""
+def _parse_document(answer: ProbeResponse) -> Mapping[str, Any]:
+    """Return the metadata document in the response, a JSON object. Raises OAuthError."""
     kind = answer.media_type
-    if answer.status != 200 or not answer.whole or not (kind == "application/json" or kind.endswith("+json")):
+    if answer.status != 200 or not answer.is_complete or not (kind == "application/json" or kind.endswith("+json")):
         raise OAuthError(
-            "invalid_client", f"The document at client_id is answered 200, as JSON, of at most {DOCUMENT_BYTES} bytes."
+            "invalid_client",
+            f"The document at client_id must be returned with status 200, as JSON of at most {MAX_DOCUMENT_BYTES} bytes.",
         )
     try:
         document = json.loads(answer.body)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise OAuthError("invalid_client", "The document at client_id is no JSON object.")
+        raise OAuthError("invalid_client", "The document at client_id is not a JSON object.")
     return document
 
 
-def _app(id: str, client_id: str, origin: Origin, found: Metadata, created_at: datetime) -> App:
+def _create_app(id: str, client_id: str, origin: AppOrigin, metadata: ClientMetadata, created_at: datetime) -> App:
     return App(
         id=id,
         client_id=client_id,
-        kind=AppKind.WEB if found.confidential else AppKind.NATIVE,
+        kind=AppKind.WEB if metadata.confidential else AppKind.NATIVE,
         origin=origin,
-        name=found.name,
-        redirect_uris=found.redirect_uris,
-        scopes=found.scopes,
+        name=metadata.name,
+        redirect_uris=metadata.redirect_uris,
+        scopes=metadata.scopes,
         created_at=created_at,
         updated_at=created_at,
-        home=found.home,
+        home=metadata.home,
     )

@@ -1,7 +1,7 @@
 """Issuing, revocation and introspection of tokens.
 
-All rows that a request names are read first, then the rules judge plain values, then the result is stored in one
-transaction that succeeds only if nothing has changed since.
+For each request, the rows that it refers to are read first. Then OAuthProtocol validates the request without access to
+the store. Then the result is stored in one transaction, which fails if the rows have changed meanwhile.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,132 +10,151 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from domain.kernel.ids import new_id
-from domain.oauth.asking import Call, Granted, Known
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import (
-    ABSOLUTE,
-    ACCESS_SECONDS,
+    ACCESS_TOKEN_SECONDS,
     AUTHORIZATION_CODE,
     CLIENT_CREDENTIALS,
     DEVICE_CODE,
-    IDLE,
-    UNUSED,
+    MAX_FAMILY_LIFETIME,
+    REFRESH_TOKEN_LIFETIME,
+    UNUSED_APP_LIFETIME,
     App,
-    Consent,
-    Family,
-    HeldToken,
+    ConsentReference,
     Token,
+    TokenFamily,
     TokenKind,
+    TokenWithFamily,
 )
-from domain.oauth.ports import GrantRules, TokenDigest, TokenStore
-from domain.oauth.usecases.clients import Clients, spend
+from domain.oauth.ports import OAuthProtocol, TokenHasher, TokenStore
+from domain.oauth.requests import OAuthRequest, ReferencedRows, TokenGrant
+from domain.oauth.usecases.clients import ClientRegistry, check_rate_limit
 from ports.clock import Clock
-from ports.limits import Limits
+from ports.limits import RateLimits
 
 REVOKED = "revoked"
 REUSE = "reuse"
-REQUESTS = (100, 20.0)
-"""Burst and rate per second of one address."""
+REQUEST_RATE = (100, 20.0)
+"""Burst, and rate per second, of token requests from one network address."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenService:
-    """The token, revocation and introspection endpoints. `digest` hashes tokens for storage."""
+    """Use cases of the token, revocation and introspection endpoints. `hash_token` computes the keyed hash of a token."""
 
     store: TokenStore
-    clients: Clients
-    rules: GrantRules
-    limits: Limits
+    clients: ClientRegistry
+    rules: OAuthProtocol
+    limits: RateLimits
     clock: Clock
-    digest: TokenDigest
+    hash_token: TokenHasher
 
-    async def token(self, call: Call, address: str) -> Mapping[str, Any]:
-        """Return the response to a token request (RFC 6749 §5.1). Raises OAuthError."""
-        await spend(self.limits, f"token:{address}", *REQUESTS)
+    async def issue_tokens(self, oauth_request: OAuthRequest, address: str) -> Mapping[str, Any]:
+        """Issue tokens for a token request; return the response (RFC 6749 §5.1).
+
+        `address` is the caller's IP address. Raises OAuthError.
+        """
+        await check_rate_limit(self.limits, f"token:{address}", *REQUEST_RATE)
         for _ in range(2):
-            known = await self._known(call, address)
-            if known.device is not None and known.app is not None and known.device.app == known.app.id:
-                await self.store.save_poll(known.device.polled(known.now))
+            rows = await self._load_stored_rows(oauth_request, address)
+            if rows.device is not None and rows.app is not None and rows.device.app == rows.app.id:
+                await self.store.save_poll(rows.device.with_poll(rows.now))
             try:
-                granted = self.rules.token(call, known)
+                granted = self.rules.grant_tokens(oauth_request, rows)
             except OAuthError:
-                await self._end_if_reused(known)
+                await self._revoke_if_reused(rows)
                 raise
-            if await self._store(granted, known):
+            if await self._store_tokens(granted, rows):
                 if not granted.app.verified:
-                    await self.store.used(granted.app, known.now)
-                return granted.answer
-        await self._end_if_reused(await self._known(call, address))
+                    await self.store.record_sign_in(granted.app, rows.now)
+                return granted.response_fields
+        await self._revoke_if_reused(await self._load_stored_rows(oauth_request, address))
         raise OAuthError("invalid_grant", "The code or token was already used.")
 
-    async def revoke(self, call: Call, address: str) -> None:
-        """Revoke the presented token; a refresh token ends its whole sign-in (RFC 7009). Raises OAuthError."""
-        await spend(self.limits, f"token:{address}", *REQUESTS)
-        known = await self._known(call, address)
-        self.rules.presented(call, known, "revocation")
-        held = known.token
-        if held is None or known.app is None or held.family.app != known.app.id:
+    async def revoke(self, oauth_request: OAuthRequest, address: str) -> None:
+        """Revoke the token in the request or, for a refresh token, its whole token family (RFC 7009).
+
+        Raises OAuthError.
+        """
+        await check_rate_limit(self.limits, f"token:{address}", *REQUEST_RATE)
+        rows = await self._load_stored_rows(oauth_request, address)
+        self.rules.answer_revocation_or_introspection(oauth_request, rows, "revocation")
+        held = rows.token
+        if held is None or rows.app is None or held.family.app != rows.app.id:
             return
         if held.token.kind is TokenKind.REFRESH:
-            await self.store.end(held.family.id, REVOKED, known.now)
+            await self.store.revoke_family(held.family.id, REVOKED, rows.now)
         else:
-            await self.store.end_token(held.token.digest, known.now)
+            await self.store.revoke_token(held.token.digest, rows.now)
 
-    async def introspect(self, call: Call, address: str) -> Mapping[str, Any]:
-        """Return the state of the presented token to the app that owns it (RFC 7662). Raises OAuthError."""
-        await spend(self.limits, f"token:{address}", *REQUESTS)
-        return self.rules.presented(call, await self._known(call, address), "introspection")
+    async def introspect(self, oauth_request: OAuthRequest, address: str) -> Mapping[str, Any]:
+        """Return the state of the token in the request, if the calling app owns the token (RFC 7662).
 
-    async def _known(self, call: Call, address: str) -> Known:
-        app = await self.clients.find(self.rules.claimed(call), address)
-        code, refresh, device = (
-            call.get("code"),
-            call.get("refresh_token") or call.get("token"),
-            call.get("device_code"),
+        Raises OAuthError.
+        """
+        await check_rate_limit(self.limits, f"token:{address}", *REQUEST_RATE)
+        return self.rules.answer_revocation_or_introspection(
+            oauth_request, await self._load_stored_rows(oauth_request, address), "introspection"
         )
-        return Known(
+
+    async def _load_stored_rows(self, oauth_request: OAuthRequest, address: str) -> ReferencedRows:
+        app = await self.clients.find_app(self.rules.get_client_id(oauth_request), address)
+        code, refresh, device = (
+            oauth_request.get("code"),
+            oauth_request.get("refresh_token") or oauth_request.get("token"),
+            oauth_request.get("device_code"),
+        )
+        return ReferencedRows(
             now=self.clock.now(),
             app=app,
-            code=await self.store.code(self.digest(code)) if code else None,
-            token=await self.store.token(self.digest(refresh)) if refresh else None,
-            device=await self.store.device(self.digest(device)) if device else None,
+            code=await self.store.find_code(self.hash_token(code)) if code else None,
+            token=await self.store.find_token(self.hash_token(refresh)) if refresh else None,
+            device=await self.store.find_device(self.hash_token(device)) if device else None,
         )
 
-    async def _end_if_reused(self, known: Known) -> None:
-        """End the family of a code or refresh token that is presented after its use (RFC 9700 §4.14)."""
-        app, code, held = known.app, known.code, known.token
+    async def _revoke_if_reused(self, rows: ReferencedRows) -> None:
+        """Revoke the token family of a code or refresh token that was used before (RFC 9700 §4.14)."""
+        app, code, held = rows.app, rows.code, rows.token
         if app is None:
             return
         if code is not None and code.used_at is not None and code.app == app.id:
-            await self.store.end(code.family, REUSE, known.now)
-        if held is not None and held.token.kind is TokenKind.REFRESH and held.is_reuse(known.now):
-            await self.store.end(held.family.id, REUSE, known.now)
+            await self.store.revoke_family(code.family, REUSE, rows.now)
+        if held is not None and held.token.kind is TokenKind.REFRESH and held.is_reuse(rows.now):
+            await self.store.revoke_family(held.family.id, REUSE, rows.now)
 
-    async def _store(self, granted: Granted, known: Known) -> bool:
-        """Store the granted tokens; return False if the code or token has changed since it was read."""
-        now, app = known.now, granted.app
-        if granted.by == CLIENT_CREDENTIALS:
-            family = Family(new_id("fam"), app.id, app.org or "", None, None, now, now + _seconds(ACCESS_SECONDS))
-            await self.store.issue(family, self._tokens(granted, family, now, None))
+    async def _store_tokens(self, granted: TokenGrant, rows: ReferencedRows) -> bool:
+        """Store the granted tokens; return False if the code or refresh token has changed since it was read."""
+        now, app = rows.now, granted.app
+        if granted.grant_type == CLIENT_CREDENTIALS:
+            family = TokenFamily(
+                new_id("fam"), app.id, app.org or "", None, None, now, now + _to_timedelta(ACCESS_TOKEN_SECONDS)
+            )
+            await self.store.add_family(family, self._create_tokens(granted, family, now, None))
             return True
-        if granted.by == AUTHORIZATION_CODE and known.code is not None:
-            family = _family(known.code.family, app, known.code.consent, now, ABSOLUTE)
-            return await self.store.redeem(known.code, family, self._tokens(granted, family, now, None))
-        if granted.by == DEVICE_CODE and known.device is not None and known.device.consent is not None:
-            family = _family(known.device.family, app, known.device.consent, now, 2 * ABSOLUTE)
-            tokens = self._tokens(granted, family, now, None)
-            return await self.store.take(known.device, family, tokens, now)
-        if known.token is None:
+        if granted.grant_type == AUTHORIZATION_CODE and rows.code is not None:
+            family = _create_family(rows.code.family, app, rows.code.consent, now, MAX_FAMILY_LIFETIME)
+            return await self.store.redeem_code(rows.code, family, self._create_tokens(granted, family, now, None))
+        if granted.grant_type == DEVICE_CODE and rows.device is not None and rows.device.consent is not None:
+            family = _create_family(rows.device.family, app, rows.device.consent, now, 2 * MAX_FAMILY_LIFETIME)
+            tokens = self._create_tokens(granted, family, now, None)
+            return await self.store.redeem_device(rows.device, family, tokens, now)
+        if rows.token is None:
             raise OAuthError("unsupported_grant_type")
-        tokens = self._tokens(granted, known.token.family, now, known.token)
-        return await self.store.rotate(known.token, tokens, now)
+        tokens = self._create_tokens(granted, rows.token.family, now, rows.token)
+        return await self.store.redeem_refresh_token(rows.token, tokens, now)
 
-    def _tokens(self, granted: Granted, family: Family, now: datetime, parent: HeldToken | None) -> Sequence[Token]:
-        """Return the access token and the refresh token, which keeps all granted scopes even if fewer were requested."""
+    def _create_tokens(
+        self, granted: TokenGrant, family: TokenFamily, now: datetime, parent: TokenWithFamily | None
+    ) -> Sequence[Token]:
+        """Return the new access token and, if one is granted, the new refresh token.
+
+        `parent` is the refresh token in the request. The new refresh token has all its scopes; the access token may
+        have fewer.
+        """
         digest = parent.token.digest if parent else None
-        ends = now + _seconds(ACCESS_SECONDS)
+        ends = now + _to_timedelta(ACCESS_TOKEN_SECONDS)
         access = Token(
-            self.digest(granted.access),
+            self.hash_token(granted.access_token),
             family.id,
             TokenKind.ACCESS,
             granted.scopes,
@@ -144,24 +163,26 @@ class TokenService:
             ends,
             digest,
         )
-        if granted.refresh is None:
+        if granted.refresh_token is None:
             return (access,)
         scopes = parent.token.scopes if parent else granted.scopes
         audience = parent.token.audience if parent else granted.audience
-        idle = min(now + IDLE, family.expires_at)
-        kept = Token(self.digest(granted.refresh), family.id, TokenKind.REFRESH, scopes, audience, now, idle, digest)
-        return access, kept
+        idle = min(now + REFRESH_TOKEN_LIFETIME, family.expires_at)
+        refresh = Token(
+            self.hash_token(granted.refresh_token), family.id, TokenKind.REFRESH, scopes, audience, now, idle, digest
+        )
+        return access, refresh
 
 
-def _family(id: str, app: App, consent: Consent, now: datetime, lasting: timedelta) -> Family:
-    return Family(id, app.id, consent.org, consent.user, consent.grant, now, now + lasting)
+def _create_family(id: str, app: App, consent: ConsentReference, now: datetime, lifetime: timedelta) -> TokenFamily:
+    return TokenFamily(id, app.id, consent.org, consent.user, consent.grant, now, now + lifetime)
 
 
-def _seconds(count: int) -> timedelta:
-    return timedelta(seconds=count)
+def _to_timedelta(seconds: int) -> timedelta:
+    return timedelta(seconds=seconds)
 
 
-async def purge(store: TokenStore, clock: Clock) -> int:
-    """Delete expired codes, tokens, sign-ins, devices and unused registered apps; return the number of rows."""
+async def delete_expired(store: TokenStore, clock: Clock) -> int:
+    """Delete expired codes, tokens and device requests, and unused dynamically registered apps; return the number of rows."""
     now = clock.now()
-    return await store.purge(now, now - UNUSED)
+    return await store.delete_expired(now, now - UNUSED_APP_LIFETIME)

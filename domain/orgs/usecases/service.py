@@ -1,4 +1,4 @@
-"""Reading an organisation, the organisations of a person, and the plans on offer."""
+"""Reading an organisation, the organisations of a user, and the available plans."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,39 +15,48 @@ class OrgService:
     def __init__(self, memberships: Memberships) -> None:
         self._memberships = memberships
 
-    async def own(self, tx: Tx) -> Organisation:
+    async def get_organisation(self, tx: Tx) -> Organisation:
         """Return the caller's organisation."""
-        return await tx[OrgStore].own()
+        return await tx[OrgStore].get_organisation()
 
-    async def of_caller(self, user: str | None, own: Organisation, page_request: PageRequest) -> Page[Organisation]:
-        """Return a page of the user's organisations; for a key or an app, the one it belongs to."""
+    async def list_for_caller(
+        self, user: str | None, organisation: Organisation, page_request: PageRequest
+    ) -> Page[Organisation]:
+        """Return a page of the user's organisations.
+
+        For an API key or app (`user` None), only the organisation `organisation`.
+        """
         if user is not None:
-            return await self._memberships.of_user(user, page_request)
+            return await self._memberships.list_organisations(user, page_request)
         before = page_request.key is not None and (
-            own.id < page_request.key if page_request.backwards else own.id > page_request.key
+            organisation.id < page_request.key if page_request.backwards else organisation.id > page_request.key
         )
-        return Page((own,) if page_request.key is None or before else (), has_more=False, next_key=None)
+        return Page((organisation,) if page_request.key is None or before else (), has_more=False, next_key=None)
 
     async def plans(self, tx: Tx) -> Sequence[Plan]:
-        """Return every plan on offer, cheapest first."""
+        """Return all available plans, cheapest first."""
         return await tx[OrgStore].plans()
 
 
-def acting(tx: Tx) -> str:
-    """Return the person who acts in the transaction. Raises PermissionDenied for keys, apps and the service."""
+def require_person(tx: Tx) -> str:
+    """Return the ID of the user who acts in the transaction.
+
+    Raise PermissionDenied for API keys, apps and the service.
+    """
     actor = tx.context.actor
     if actor.kind != "user":
-        raise PermissionDenied("Only people signed in to the console can do this, not keys or apps.")
+        raise PermissionDenied("Only people signed in to the console can do this. Keys and apps cannot.")
     return actor.id
 
 
-async def confirm_role(tx: Tx, roles: Collection[str], told: str) -> None:
-    """Refuse a person without one of these roles, and lock the role until the transaction's end; operators pass.
+async def require_role(tx: Tx, roles: Collection[str], refusal: str) -> None:
+    """Raise PermissionDenied, with the text `refusal`, if the acting user's current role is not one of `roles`.
 
-    The role known from the session may be outdated. Raises PermissionDenied.
+    The role is locked until the transaction ends. Actors other than users, such as operators, are not checked.
     """
+    # The role in the session is not used, because it may be outdated.
     if tx.context.actor.kind != "user":
         return
-    member = (await tx[OrgStore].hold_members((acting(tx),))).get(acting(tx))
+    member = (await tx[OrgStore].lock_members((require_person(tx),))).get(require_person(tx))
     if member is None or member.role not in roles:
-        raise PermissionDenied(told)
+        raise PermissionDenied(refusal)

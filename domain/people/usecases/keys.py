@@ -1,4 +1,4 @@
-"""API keys of people: never more than their creator's role, with the secret shown once."""
+"""Use cases of API keys. A key never has more scopes than the role of its creator; the secret is shown once."""
 
 import ipaddress
 from collections.abc import Mapping, Sequence
@@ -14,23 +14,30 @@ from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PermissionD
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Member
 from domain.orgs.ports import OrgStore
-from domain.orgs.usecases.service import acting
+from domain.orgs.usecases.service import require_person
 from ports.unit_of_work import Tx
 
-KEY_MAKERS = frozenset({"owner", "admin", "developer"})
-"""Roles that may create keys, up to their own permissions."""
-LONGEST_NAME = 100
-MOST_NETWORKS = 20
-MOST_KEYS = 100
-"""Maximum active keys of an organisation and mode."""
-LONGEST_LIFE = 3650
-"""Maximum days until a key's expiry."""
-_MAKERS_ONLY = "Only owners, admins and developers can create API keys."
+KEY_CREATOR_ROLES = frozenset({"owner", "admin", "developer"})
+"""Roles that may create keys, with at most their own scopes."""
+MAX_NAME_CHARS = 100
+MAX_NETWORKS = 20
+MAX_ACTIVE_KEYS = 100
+"""Maximum number of active keys of an organisation in one mode."""
+MAX_LIFETIME_DAYS = 3650
+"""Maximum number of days until a key expires."""
+_CREATORS_ONLY = "Only owners, admins and developers can create API keys."
 
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """Properties of a new key. `scopes` None: all of its creator's role; `days` until expiry, None for never."""
+    """Properties of a new key.
+
+    Attributes:
+        restricted: Whether the prefix of the key marks it as restricted.
+        scopes: The scopes of the key; None for all scopes of the creator's role.
+        networks: Addresses and CIDR blocks from which the key can be used; empty for any.
+        days: Number of days until the key expires; None for never.
+    """
 
     name: str
     restricted: bool = False
@@ -41,42 +48,41 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True)
 class ListedKeys:
-    """A page of keys, and the last use of those that were used."""
+    """A page of API keys; `last_used_at` is the time of the last use by key ID, without keys that were never used."""
 
     page: Page[ApiKey]
-    used: Mapping[str, datetime]
+    last_used_at: Mapping[str, datetime]
 
 
 class KeyService:
-    """The keys of one organisation and mode."""
+    """Use cases of the API keys of one organisation in one mode."""
 
     def __init__(self, access: AccessService) -> None:
         self._access = access
 
-    async def list_keys(self, tx: Tx, page_request: PageRequest, *, ended: bool = False) -> ListedKeys:
-        """Return active and expired keys, or revoked ones, newest first."""
-        page = await tx[KeyStore].page(page_request, ended=ended)
-        return ListedKeys(page, await tx[KeyStore].used([key.id for key in page.items]))
+    async def list_keys(self, tx: Tx, page_request: PageRequest, *, revoked: bool = False) -> ListedKeys:
+        """Return a page of keys, newest first: the revoked ones if `revoked`, else all others, including expired keys."""
+        page = await tx[KeyStore].page(page_request, revoked=revoked)
+        return ListedKeys(page, await tx[KeyStore].get_last_uses([key.id for key in page.items]))
 
     async def create(self, tx: Tx, requested: NewKey) -> tuple[ApiKey, str]:
-        """Create a key; return it and its secret.
+        """Create a key; return the key and its secret. Scopes that the creator's current role lacks are omitted.
 
-        It never exceeds the scopes of its creator's present role. Raises PermissionDenied; InvalidRequest by field;
-        Conflict for a duplicate name or too many keys.
+        Raises PermissionDenied, InvalidRequest with field errors, or Conflict for a duplicate name or too many keys.
         """
-        maker = await _maker(tx)
-        wanted = ROLES[maker.role] if requested.scopes is None else requested.scopes
+        creator = await _require_creator(tx)
+        wanted = ROLES[creator.role] if requested.scopes is None else requested.scopes
         request = KeyRequest(
-            name=_name(requested.name),
+            name=_normalise_name(requested.name),
             restricted=requested.restricted,
-            scopes=_scopes(wanted, maker.role),
-            role=maker.role,
-            networks=networks_of(requested.networks),
-            expires_at=_expiry(requested.days, tx.now),
-            member=maker.user,
+            scopes=_select_scopes(wanted, creator.role),
+            role=creator.role,
+            networks=normalise_networks(requested.networks),
+            expires_at=_compute_expiry(requested.days, tx.now),
+            member=creator.user,
         )
         await _refuse_duplicate(tx, request.name)
-        key, secret = await self._access.issue_key(tx, request)
+        key, secret = await self._access.create_key(tx, request)
         after = {
             "name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4,
             "networks": list(key.networks), "expires_at": key.expires_at.isoformat() if key.expires_at else None,
@@ -85,71 +91,78 @@ class KeyService:
         return key, secret
 
     async def revoke(self, tx: Tx, id: str) -> ApiKey:
-        """Revoke a key, which takes effect within a second.
+        """Revoke a key; requests with the key are refused after at most a second.
 
-        Managers can revoke any key, others their own. Raises PermissionDenied; NotFound if it is unknown or revoked.
+        Owners and admins can revoke any key, other members only keys that they created. Raises PermissionDenied, or
+        NotFound if the key is unknown or revoked.
         """
-        maker = await _maker(tx)
+        creator = await _require_creator(tx)
         key = await tx[KeyStore].get(id)
         if key is None or key.revoked_at is not None:
-            raise NotFound("There is no such active key.")
-        if not maker.manages and key.member != maker.user:
+            raise NotFound("This key does not exist or is no longer active.")
+        if not creator.is_manager and key.member != creator.user:
             raise PermissionDenied("Only owners and admins can revoke keys of other members.")
         await tx[KeyStore].revoke(id)
         await tx[AuditLog].add(Change("api_key", id, "update", {"revoked": False}, {"revoked": True}))
         return key
 
 
-async def _maker(tx: Tx) -> Member:
-    """Return the acting person if their present role may create keys. Raises PermissionDenied."""
-    found = (await tx[OrgStore].hold_members((acting(tx),))).get(acting(tx))
-    if found is None or found.role not in KEY_MAKERS:
-        raise PermissionDenied(_MAKERS_ONLY)
+async def _require_creator(tx: Tx) -> Member:
+    """Return the caller's membership if their current role may create keys. Raises PermissionDenied."""
+    found = (await tx[OrgStore].lock_members((require_person(tx),))).get(require_person(tx))
+    if found is None or found.role not in KEY_CREATOR_ROLES:
+        raise PermissionDenied(_CREATORS_ONLY)
     return found
 
 
-def _name(text: str) -> str:
+def _normalise_name(text: str) -> str:
     name = " ".join(text.split())
     if not name:
-        raise InvalidRequest.of("name", "required", "Enter a name that says what uses the key.")
-    if len(name) > LONGEST_NAME or not name.isprintable():
-        raise InvalidRequest.of("name", "too_long", f"Use at most {LONGEST_NAME} printable characters.")
+        raise InvalidRequest.for_field(
+            "name", "required", "Enter a name for the key, such as the program that uses it."
+        )
+    if len(name) > MAX_NAME_CHARS or not name.isprintable():
+        raise InvalidRequest.for_field("name", "too_long", f"Use at most {MAX_NAME_CHARS} printable characters.")
     return name
 
 
-def _scopes(wanted: frozenset[str], role: str) -> frozenset[str]:
-    if unknown := wanted - SCOPES:
-        raise InvalidRequest.of("scopes", "invalid_value", f"Unknown scopes: {', '.join(sorted(unknown))}.")
-    if not (held := wanted & ROLES[role]):
-        raise InvalidRequest.of("scopes", "required", "Select at least one permission.")
-    return held
+def _select_scopes(requested: frozenset[str], role: str) -> frozenset[str]:
+    if unknown := requested - SCOPES:
+        raise InvalidRequest.for_field("scopes", "invalid_value", f"Unknown scopes: {', '.join(sorted(unknown))}.")
+    if not (permitted := requested & ROLES[role]):
+        raise InvalidRequest.for_field("scopes", "required", "Select at least one permission.")
+    return permitted
 
 
-def networks_of(blocks: Sequence[str]) -> tuple[str, ...]:
-    """Return addresses and CIDR blocks, normalised and without duplicates. Raises InvalidRequest."""
+def normalise_networks(blocks: Sequence[str]) -> tuple[str, ...]:
+    """Return IP addresses and CIDR blocks in canonical notation, without duplicates. Raises InvalidRequest."""
     found: dict[str, None] = {}
     for text in blocks:
         try:
             found[str(ipaddress.ip_network(text.strip(), strict=False))] = None
         except ValueError:
-            detail = "Enter addresses or blocks, one per line, such as 203.0.113.7 or 203.0.113.0/24."
-            raise InvalidRequest.of("networks", "invalid_format", detail) from None
-    if len(found) > MOST_NETWORKS:
-        raise InvalidRequest.of("networks", "too_many", f"At most {MOST_NETWORKS} blocks.")
+            detail = "Enter IP addresses or address ranges, one per line, such as 203.0.113.7 or 203.0.113.0/24."
+            raise InvalidRequest.for_field("networks", "invalid_format", detail) from None
+    if len(found) > MAX_NETWORKS:
+        raise InvalidRequest.for_field(
+            "networks", "too_many", f"Enter at most {MAX_NETWORKS} IP addresses or address ranges."
+        )
     return tuple(found)
 
 
-def _expiry(days: int | None, now: datetime) -> datetime | None:
+def _compute_expiry(days: int | None, now: datetime) -> datetime | None:
     if days is None:
         return None
-    if not 0 < days <= LONGEST_LIFE:
-        raise InvalidRequest.of("expires", "invalid_value", f"Enter 1 to {LONGEST_LIFE} days, or no expiry.")
+    if not 0 < days <= MAX_LIFETIME_DAYS:
+        raise InvalidRequest.for_field(
+            "expires", "invalid_value", f"Enter 1 to {MAX_LIFETIME_DAYS} days, or no expiry."
+        )
     return now + timedelta(days=days)
 
 
 async def _refuse_duplicate(tx: Tx, name: str) -> None:
-    keys = (await tx[KeyStore].page(PageRequest(limit=MOST_KEYS))).items
+    keys = (await tx[KeyStore].page(PageRequest(limit=MAX_ACTIVE_KEYS))).items
     if any(key.name == name and (key.expires_at is None or key.expires_at > tx.now) for key in keys):
-        raise Conflict.of("name", "duplicate", "A key with this name exists. Choose another name.")
-    if len(keys) >= MOST_KEYS:
-        raise Conflict(f"There are {MOST_KEYS} keys, the maximum in one mode. Revoke some first.")
+        raise Conflict.for_field("name", "duplicate", "A key with this name exists. Choose another name.")
+    if len(keys) >= MAX_ACTIVE_KEYS:
+        raise Conflict(f"There are {MAX_ACTIVE_KEYS} keys, the maximum in one mode. Revoke some first.")

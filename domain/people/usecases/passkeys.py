@@ -11,26 +11,29 @@ from datetime import datetime
 from domain.access.usecases import AccessService
 from domain.kernel.errors import Conflict, NotFound, PermissionDenied
 from domain.kernel.ids import new_id
-from domain.people.factors import CHALLENGE_LASTS, LONGEST_PASSKEY_NAME, MOST_PASSKEYS, Passkey
-from domain.people.model import Method, Session, User
-from domain.people.ports import Ceremonies, PasskeyRefused, Passkeys, People
-from domain.people.usecases.notices import Notices
-from domain.people.usecases.sessions import SessionService, Visitor
-from domain.people.usecases.signing_in import Entered, SignInService
-from domain.people.usecases.throttling import Throttle
+from domain.people.factors import CHALLENGE_LIFETIME, MAX_PASSKEY_NAME_CHARS, MAX_PASSKEYS, Passkey
+from domain.people.model import AuthMethod, Session, User
+from domain.people.ports import PasskeyCeremonies, PasskeyRefused, Passkeys, People
+from domain.people.usecases.notices import SecurityNotifier
+from domain.people.usecases.sessions import ClientInfo, SessionService
+from domain.people.usecases.sign_in import CompletedSignIn, SignInService
+from domain.people.usecases.throttling import AttemptLimiter
 from ports.clock import Clock
 
-_CHALLENGE = 32
+_CHALLENGE_BYTES = 32
 _LOG = logging.getLogger("joinery.people")
 
 
-class PasskeyUnknown(PermissionDenied):
-    """This passkey could not be used. Try again, or choose another way."""
+class PasskeyNotAccepted(PermissionDenied):
+    """This passkey could not be used. Try again, or choose another way.
+
+    Raised if a passkey, a challenge or the browser's response is invalid; the precise reason is only logged.
+    """
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Options for the browser as JSON, and the challenge, which it returns with its response."""
+class PasskeyChallenge:
+    """WebAuthn options for the browser as JSON, and the challenge that the browser must send back."""
 
     options: str
     challenge: str
@@ -38,133 +41,150 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class PasskeyService:
-    """Passkeys of people. A challenge can be answered once, within five minutes, by the person it was created for."""
+    """Use cases of passkeys. A challenge can be used once, within five minutes, by the user for whom it was created."""
 
     passkeys: Passkeys
-    ceremonies: Ceremonies
+    ceremonies: PasskeyCeremonies
     people: People
     sessions: SessionService
-    entry: SignInService
+    sign_in_service: SignInService
     access: AccessService
-    throttle: Throttle
-    notices: Notices
+    throttle: AttemptLimiter
+    notices: SecurityNotifier
     clock: Clock
 
     async def of_user(self, user: str) -> Sequence[Passkey]:
         """Return the user's passkeys, oldest first."""
         return await self.passkeys.of_user(user)
 
-    async def registration(self, user: User) -> Asked:
-        """Return the options to register a passkey. Raises Conflict if there are too many."""
-        known = await self.passkeys.of_user(user.id)
-        if len(known) >= MOST_PASSKEYS:
-            raise Conflict(f"An account has at most {MOST_PASSKEYS} passkeys; remove one first.")
-        challenge, text = await self._challenge(user.id)
-        return Asked(self.ceremonies.registration(user, known, challenge), text)
+    async def begin_registration(self, user: User) -> PasskeyChallenge:
+        """Create the challenge and options with which the browser registers a passkey.
 
-    async def register(self, user: User, answer: str, challenge: str, name: str, visitor: Visitor) -> Passkey:
-        """Store the registered passkey. Raises PasskeyUnknown, Conflict, RateLimited."""
-        await self.throttle.passkey(user.email)
-        challenge_bytes = await self._take_challenge(challenge, user.id)
+        Raises Conflict if the user has too many passkeys.
+        """
+        known = await self.passkeys.of_user(user.id)
+        if len(known) >= MAX_PASSKEYS:
+            raise Conflict(f"An account has at most {MAX_PASSKEYS} passkeys. Remove one first.")
+        challenge, text = await self._create_challenge(user.id)
+        return PasskeyChallenge(self.ceremonies.build_registration_options(user, known, challenge), text)
+
+    async def register(self, user: User, response: str, challenge: str, name: str, client: ClientInfo) -> Passkey:
+        """Verify the browser's registration response (`response`) and store the passkey under the name.
+
+        Raises PasskeyNotAccepted, Conflict, RateLimited.
+        """
+        await self.throttle.count_passkey_registration(user.email)
+        challenge_bytes = await self._use_challenge(challenge, user.id)
         try:
-            new = self.ceremonies.registered(answer, challenge_bytes)
+            new = self.ceremonies.verify_registration(response, challenge_bytes)
         except PasskeyRefused as error:
-            raise self._unknown(str(error)) from error
-        called = " ".join(name.split())[:LONGEST_PASSKEY_NAME] or "Passkey"
+            raise self._log_refusal(str(error)) from error
+        passkey_name = " ".join(name.split())[:MAX_PASSKEY_NAME_CHARS] or "Passkey"
         passkey = Passkey(
             new_id("pky"),
             user.id,
-            new.credential,
+            new.credential_id,
             new.public_key,
             new.sign_count,
-            called,
+            passkey_name,
             new.backed_up,
             self.clock.now(),
         )
         if not await self.passkeys.add(passkey):
             raise Conflict("This passkey is already registered.")
-        await self.notices.notify(user, "passkey_added", visitor, called)
+        await self.notices.notify(user, "passkey_added", client, passkey_name)
         return passkey
 
-    async def sign_in(self, visitor: Visitor) -> Asked:
-        """Return the options to sign in with any passkey. Raises RateLimited."""
-        await self.throttle.visitor(visitor)
-        challenge, text = await self._challenge(None)
-        return Asked(self.ceremonies.sign_in(challenge), text)
+    async def begin_sign_in(self, client: ClientInfo) -> PasskeyChallenge:
+        """Create the challenge and options with which the browser signs in by any passkey. Raises RateLimited."""
+        await self.throttle.count_passkey_or_link_attempt(client)
+        challenge, text = await self._create_challenge(None)
+        return PasskeyChallenge(self.ceremonies.build_sign_in_options(challenge), text)
 
-    async def signed_in(self, answer: str, challenge: str, visitor: Visitor, device: str) -> Entered:
-        """Sign in the owner of the responding passkey. Raises PasskeyUnknown."""
-        challenge_bytes = await self._take_challenge(challenge, None)
-        passkey = await self._verify(answer, challenge_bytes)
+    async def complete_sign_in(
+        self, response: str, challenge: str, client: ClientInfo, device_cookie: str
+    ) -> CompletedSignIn:
+        """Verify the browser's response (`response`) and sign in the owner of the passkey.
+
+        `device_cookie` is the browser's device cookie. Raises PasskeyNotAccepted.
+        """
+        challenge_bytes = await self._use_challenge(challenge, None)
+        passkey = await self._verify(response, challenge_bytes)
         user = await self.people.get(passkey.user)
         if user is None:
-            raise self._unknown("nobody has that passkey")
-        return await self.entry.enter(user, (Method.PASSKEY,), visitor, device)
+            raise self._log_refusal("unknown passkey")
+        return await self.sign_in_service.start_session(user, (AuthMethod.PASSKEY,), client, device_cookie)
 
-    async def proof(self, user: User) -> Asked:
-        """Return the options to authenticate the signed-in person again. Raises Conflict if they have no passkey."""
+    async def begin_reauthentication(self, user: User) -> PasskeyChallenge:
+        """Create the challenge and options with which a signed-in user authenticates again.
+
+        Raises Conflict if the user has no passkey.
+        """
         known = await self.passkeys.of_user(user.id)
         if not known:
             raise Conflict("You have no passkey.")
-        challenge, text = await self._challenge(user.id)
-        return Asked(self.ceremonies.sign_in(challenge, known), text)
+        challenge, text = await self._create_challenge(user.id)
+        return PasskeyChallenge(self.ceremonies.build_sign_in_options(challenge, known), text)
 
-    async def prove(self, user: User, session: Session, answer: str, challenge: str) -> Session:
-        """Authenticate the signed-in person again (sudo). Raises PasskeyUnknown, RateLimited."""
-        await self.throttle.proof(session.id)
-        challenge_bytes = await self._take_challenge(challenge, user.id)
-        if (await self._verify(answer, challenge_bytes)).user != user.id:
-            raise self._unknown("it is somebody else's")
-        return await self.sessions.confirm(session, Method.PASSKEY)
+    async def complete_reauthentication(self, user: User, session: Session, response: str, challenge: str) -> Session:
+        """Verify the browser's response (`response`) and record in the session that the user has authenticated again.
+
+        Raises PasskeyNotAccepted, RateLimited.
+        """
+        await self.throttle.count_reauthentication(session.id)
+        challenge_bytes = await self._use_challenge(challenge, user.id)
+        if (await self._verify(response, challenge_bytes)).user != user.id:
+            raise self._log_refusal("passkey of another person")
+        return await self.sessions.record_authentication(session, AuthMethod.PASSKEY)
 
     async def rename(self, user: User, id: str, name: str) -> None:
-        """Rename a passkey. Raises NotFound."""
-        called = " ".join(name.split())[:LONGEST_PASSKEY_NAME] or "Passkey"
-        if not await self.passkeys.rename(user.id, id, called):
+        """Rename a passkey of the user. Raises NotFound."""
+        passkey_name = " ".join(name.split())[:MAX_PASSKEY_NAME_CHARS] or "Passkey"
+        if not await self.passkeys.rename(user.id, id, passkey_name):
             raise NotFound
 
-    async def remove(self, user: User, id: str, visitor: Visitor) -> None:
-        """Remove a passkey. Raises NotFound."""
+    async def remove(self, user: User, id: str, client: ClientInfo) -> None:
+        """Remove a passkey of the user. Raises NotFound."""
         if not await self.passkeys.remove(user.id, id):
             raise NotFound
-        await self.notices.notify(user, "passkey_removed", visitor)
+        await self.notices.notify(user, "passkey_removed", client)
 
-    async def forget(self, before: datetime) -> int:
-        """Delete challenges that expired before then."""
-        return await self.passkeys.forget_challenges(before)
+    async def delete_challenges(self, before: datetime) -> int:
+        """Delete passkey challenges that expired before `before`; return their number."""
+        return await self.passkeys.delete_challenges(before)
 
-    async def _challenge(self, user: str | None) -> tuple[bytes, str]:
-        challenge, now = secrets.token_bytes(_CHALLENGE), self.clock.now()
-        await self.passkeys.challenge(self._digest(challenge), user, now + CHALLENGE_LASTS)
+    async def _create_challenge(self, user: str | None) -> tuple[bytes, str]:
+        challenge, now = secrets.token_bytes(_CHALLENGE_BYTES), self.clock.now()
+        await self.passkeys.add_challenge(self._hash_challenge(challenge), user, now + CHALLENGE_LIFETIME)
         return challenge, urlsafe_b64encode(challenge).decode().rstrip("=")
 
-    async def _take_challenge(self, text: str, user: str | None) -> bytes:
-        """Use the challenge and return it. Raises PasskeyUnknown."""
+    async def _use_challenge(self, text: str, user: str | None) -> bytes:
+        """Mark the challenge as used; return its decoded bytes. Raises PasskeyNotAccepted."""
         try:
             challenge = urlsafe_b64decode(text[:100].encode("ascii") + b"=" * (-len(text[:100]) % 4))
         except (ValueError, NoBase64):
             challenge = b""
-        if not await self.passkeys.take_challenge(self._digest(challenge), user, self.clock.now()):
-            raise self._unknown("its challenge is none of ours, was used, or is over")
+        if not await self.passkeys.use_challenge(self._hash_challenge(challenge), user, self.clock.now()):
+            raise self._log_refusal("unknown, used or expired challenge")
         return challenge
 
-    async def _verify(self, answer: str, challenge: bytes) -> Passkey:
-        """Verify the signature, store its count and return the passkey. Raises PasskeyUnknown."""
+    async def _verify(self, response: str, challenge: bytes) -> Passkey:
+        """Verify the signature in the browser's response, and return the passkey. Raises PasskeyNotAccepted."""
         try:
-            passkey = await self.passkeys.find(self.ceremonies.credential(answer))
+            passkey = await self.passkeys.find(self.ceremonies.parse_credential_id(response))
             if passkey is None or await self.people.get(passkey.user) is None:
-                raise self._unknown("nobody has that credential")
-            count = self.ceremonies.signed(answer, challenge, passkey)
+                raise self._log_refusal("unknown credential")
+            count = self.ceremonies.verify_signature(response, challenge, passkey)
         except PasskeyRefused as error:
-            raise self._unknown(str(error)) from error
-        if not await self.passkeys.used(passkey, count, self.clock.now()):
-            raise self._unknown("its count does not rise: somebody may have a copy")
+            raise self._log_refusal(str(error)) from error
+        if not await self.passkeys.record_signature(passkey, count, self.clock.now()):
+            raise self._log_refusal("signature count did not increase, the passkey may have been copied")
         return passkey
 
-    def _digest(self, challenge: bytes) -> bytes:
-        return self.access.digest(f"joinery challenge\n{challenge.hex()}")
+    def _hash_challenge(self, challenge: bytes) -> bytes:
+        return self.access.compute_digest(f"joinery challenge\n{challenge.hex()}")
 
     @staticmethod
-    def _unknown(reason: str) -> PasskeyUnknown:
+    def _log_refusal(reason: str) -> PasskeyNotAccepted:
         _LOG.info("passkey refused: %s", reason)
-        return PasskeyUnknown()
+        return PasskeyNotAccepted()

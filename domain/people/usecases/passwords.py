@@ -1,137 +1,154 @@
-"""Setting passwords, by signed-in people or by a mailed link."""
+"""Use cases of passwords: setting a password, when signed in or by a mailed link, and authenticating again."""
 
 from dataclasses import dataclass, replace
 
 from domain.kernel.errors import Conflict, InvalidRequest
 from domain.kernel.names import displayable_name
 from domain.outbox.usecases import OutgoingMail
-from domain.people.model import Method, Purpose, Session, User
-from domain.people.passwords import FEWEST_GUESSES, SOON, normalised, own_words, refusal, typed
-from domain.people.ports import PasswordGuesses, Passwords, People
+from domain.people.model import AuthMethod, LinkPurpose, Session, User
+from domain.people.passwords import (
+    EASY_TO_GUESS,
+    MIN_GUESSES,
+    describe_password_refusal,
+    list_personal_words,
+    normalise_entered_password,
+    normalise_password,
+)
+from domain.people.ports import GuessEstimator, PasswordHasher, People
 from domain.people.usecases.factors import FactorService
-from domain.people.usecases.notices import Notices
-from domain.people.usecases.sessions import LinkService, SessionService, Visitor
-from domain.people.usecases.signing_in import WrongPassword
-from domain.people.usecases.throttling import Throttle
+from domain.people.usecases.notices import SecurityNotifier
+from domain.people.usecases.sessions import ClientInfo, LinkService, SessionService
+from domain.people.usecases.sign_in import WrongPassword
+from domain.people.usecases.throttling import AttemptLimiter
 from ports.clock import Clock
 
 SET_PASSWORD = "/console/set-password/"  # noqa: S105  a page
-THERE = "An account with this address exists. Sign in to accept. If you have no password, request a link by mail."
+ACCOUNT_EXISTS = (
+    "An account with this address exists. Sign in to accept. If you have no password, request a link by mail."
+)
 _MAIL = (
-    "Hello {name},\n\nsomebody, hopefully you, has asked to set another password for your Joinery account. Do so here, within "
-    "an hour and once:\n\n{url}\n\nIf it was not you, there is nothing to do: without this link nobody sets anything.\n"
+    "Hello {name},\n\nwe received a request to reset the password of your Joinery account. To set a new password, "
+    "open this link within an hour:\n\n{url}\n\nThe link works once. If you did not request it, ignore this "
+    "message; your password stays unchanged.\n"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordService:
-    """Passwords of people."""
+    """Use cases of passwords; `hasher` computes and verifies their hashes."""
 
     people: People
     sessions: SessionService
     links: LinkService
     factors: FactorService
-    passwords: Passwords
-    guesses: PasswordGuesses
-    throttle: Throttle
+    hasher: PasswordHasher
+    guess_estimator: GuessEstimator
+    throttle: AttemptLimiter
     mail: OutgoingMail
-    notices: Notices
+    notices: SecurityNotifier
     clock: Clock
     base_url: str
 
-    async def has_one(self, user: str) -> bool:
-        """Return whether the person has a password."""
-        return await self.people.password(user) is not None
+    async def has_password(self, user: str) -> bool:
+        """Return whether the user has a password."""
+        return await self.people.get_password_hash(user) is not None
 
-    async def change(self, user: User, new: str, session: Session | None, visitor: Visitor) -> int:
-        """Set another password; revoke other sessions and unused links; return the number of revoked sessions.
+    async def change(self, user: User, new_password: str, session: Session | None, client: ClientInfo) -> int:
+        """Set the password `new_password`, and revoke the user's other sessions and unused links.
 
-        Raises InvalidRequest, RateLimited, Overloaded.
+        Returns the number of revoked sessions; `session` remains. Raises InvalidRequest, RateLimited, Overloaded.
         """
-        return await self._set(user, await self._hash_valid(new, user), session, visitor)
+        return await self._store_password(user, await self._validate_and_hash(new_password, user), session, client)
 
-    async def _set(self, user: User, encoded: str, session: Session | None, visitor: Visitor) -> int:
-        await self.people.set_password(user.id, encoded, self.clock.now())
-        await self.links.withdraw(user.id)
-        ended = await self.sessions.revoke_all(user.id, but=session.id if session else None)
-        await self.notices.notify(user, "password_changed", visitor)
+    async def _store_password(self, user: User, encoded: str, session: Session | None, client: ClientInfo) -> int:
+        await self.people.set_password_hash(user.id, encoded, self.clock.now())
+        await self.links.invalidate_unused(user.id)
+        ended = await self.sessions.revoke_all(user.id, kept_session=session.id if session else None)
+        await self.notices.notify(user, "password_changed", client)
         return ended
 
-    async def set_up(self, user: User, first: str) -> None:
-        """Create an account with its password atomically.
+    async def create_account(self, user: User, password: str) -> None:
+        """Create the account of a new user with a first password, atomically.
 
-        Raises InvalidRequest, RateLimited, Overloaded; Conflict if the address is taken.
+        Raises InvalidRequest, RateLimited, Overloaded, or Conflict if the email address is taken.
         """
-        encoded = await self._hash_valid(first, user)
-        if not await self.people.set_up(user, encoded, self.clock.now()):
-            raise Conflict(THERE)
+        encoded = await self._validate_and_hash(password, user)
+        if not await self.people.add_with_password(user, encoded, self.clock.now()):
+            raise Conflict(ACCOUNT_EXISTS)
 
-    async def _hash_valid(self, password: str, user: User) -> str:
-        """Return the hash of an acceptable password. Raises InvalidRequest, RateLimited, Overloaded."""
-        reason = refusal(password, user.email, user.name)
+    async def _validate_and_hash(self, password: str, user: User) -> str:
+        """Validate the user's new password, and return the hash of the password. Raises InvalidRequest, RateLimited, Overloaded."""
+        reason = describe_password_refusal(password, user.email, user.name)
         if reason is None:
-            await self.throttle.setting(user.email)
-            guesses = await self.guesses.withstands(normalised(password), own_words(user.email, user.name))
-            reason = SOON if guesses < FEWEST_GUESSES else None
+            await self.throttle.count_password_check(user.email)
+            guesses = await self.guess_estimator.estimate_guesses(
+                normalise_password(password), list_personal_words(user.email, user.name)
+            )
+            reason = EASY_TO_GUESS if guesses < MIN_GUESSES else None
         if reason is not None:
-            raise InvalidRequest.of("password", "invalid_value", reason)
-        return await self.passwords.hash(normalised(password))
+            raise InvalidRequest.for_field("password", "invalid_value", reason)
+        return await self.hasher.hash(normalise_password(password))
 
-    async def prove(self, user: User, session: Session, password: str, code: str, visitor: Visitor) -> Session:
-        """Authenticate the signed-in person again (sudo) by password or code.
+    async def reauthenticate(
+        self, user: User, session: Session, password: str, code: str, client: ClientInfo
+    ) -> Session:
+        """Authenticate a signed-in user again by `code`, or by password if `code` is empty; return the session.
 
-        Raises WrongPassword, RateLimited, Overloaded.
+        `code` is a one-time code or recovery code. Raises WrongPassword, RateLimited, Overloaded.
         """
-        await self.throttle.proof(session.id)
-        method: Method | None
+        await self.throttle.count_reauthentication(session.id)
+        method: AuthMethod | None
         if code:
-            method = await self.factors.proved(user, code)
+            method = await self.factors.verify_code(user, code)
         else:
-            encoded, text = await self.people.password(user.id), typed(password)
-            method = Method.PASSWORD if await self.passwords.verify(encoded, text) else None
+            encoded, text = await self.people.get_password_hash(user.id), normalise_entered_password(password)
+            method = AuthMethod.PASSWORD if await self.hasher.verify(encoded, text) else None
         if method is None:
-            await self.notices.notify(user, "proof_failed", visitor)
-            raise WrongPassword("This is wrong. Try again.")
-        if method is Method.RECOVERY_CODE:
-            await self.notices.notify(user, "recovery_code_used", visitor)
-        return await self.sessions.confirm(session, method)
+            await self.notices.notify(user, "proof_failed", client)
+            raise WrongPassword("The password or code is wrong. Try again.")
+        if method is AuthMethod.RECOVERY_CODE:
+            await self.notices.notify(user, "recovery_code_used", client)
+        return await self.sessions.record_authentication(session, method)
 
-    async def forgot(self, email: str, visitor: Visitor) -> None:
-        """Mail a link to set a password if the address has an account, without revealing whether it has.
+    async def mail_reset_link(self, email: str, client: ClientInfo) -> None:
+        """Mail a link for setting a new password if the email address has an account.
 
-        Raises RateLimited.
+        The caller cannot find out whether the address has an account. Raises RateLimited.
         """
-        if await self.throttle.link(email, visitor):
-            self.notices.later(self._mail_link(email, visitor))
+        if await self.throttle.count_link_request(email, client):
+            self.notices.run_in_background(self._mail_link(email, client))
 
-    async def _mail_link(self, email: str, visitor: Visitor) -> None:
+    async def _mail_link(self, email: str, client: ClientInfo) -> None:
         user = await self.people.by_email(email)
         if user is None:
             return
-        _, secret = await self.links.make(user, Purpose.SET_PASSWORD)
-        body = _MAIL.format(name=displayable_name(user.called, "there"), url=self.base_url + SET_PASSWORD + secret)
-        await self.mail.queue(user.email, "Set another password for Joinery", body, Purpose.SET_PASSWORD)
-        await self.notices.notify(user, "password_link_mailed", visitor)
+        _, secret = await self.links.create(user, LinkPurpose.SET_PASSWORD)
+        body = _MAIL.format(
+            name=displayable_name(user.display_name, "there"), url=self.base_url + SET_PASSWORD + secret
+        )
+        await self.mail.add_message(user.email, "Reset your Joinery password", body, LinkPurpose.SET_PASSWORD)
+        await self.notices.notify(user, "password_link_mailed", client)
 
-    async def of_link(self, secret: str) -> User | None:
-        """Return the person of a link to set a password, or None if it cannot be used."""
-        link = await self.links.look(secret, Purpose.SET_PASSWORD)
+    async def find_user_by_link(self, secret: str) -> User | None:
+        """Return the user who may set a password by the link with that secret; None if the link cannot be used."""
+        link = await self.links.find(secret, LinkPurpose.SET_PASSWORD)
         return await self.people.get(link.user) if link is not None else None
 
-    async def set_by_link(self, secret: str, new: str, visitor: Visitor) -> User | None:
-        """Set the password and use the link, which verifies the address; return None if it cannot be used.
+    async def set_by_link(self, secret: str, new_password: str, client: ClientInfo) -> User | None:
+        """Set the password `new_password` by a mailed link; return the user, or None if the link cannot be used.
 
-        Raises InvalidRequest, RateLimited, Overloaded, with the link unused.
+        The link is marked as used, and the user's email address as verified. After InvalidRequest, RateLimited or
+        Overloaded, the link can still be used.
         """
-        await self.throttle.visitor(visitor)
-        user = await self.of_link(secret)
+        await self.throttle.count_passkey_or_link_attempt(client)
+        user = await self.find_user_by_link(secret)
         if user is None:
             return None
-        encoded = await self._hash_valid(new, user)
-        if await self.links.use(secret, Purpose.SET_PASSWORD) is None:
+        encoded = await self._validate_and_hash(new_password, user)
+        if await self.links.use(secret, LinkPurpose.SET_PASSWORD) is None:
             return None
-        await self._set(user, encoded, None, visitor)
+        await self._store_password(user, encoded, None, client)
         if user.verified_at is None:
             user = replace(user, verified_at=self.clock.now())
-            await self.people.change(user)
+            await self.people.save(user)
         return user

@@ -1,24 +1,24 @@
-"""Sessions, checked at each request, and one-time links that begin them."""
+"""Sessions, which are checked at each request, and one-time links that start them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from domain.access.model import SESSION_PREFIX, is_secret
-from domain.access.usecases import AccessService, secret_with
+from domain.access.model import SESSION_PREFIX, is_well_formed_secret
+from domain.access.usecases import AccessService, generate_secret
 from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.orgs.model import Organisation
 from domain.orgs.ports import Memberships
 from domain.people.model import (
-    LIFETIME,
-    LINK_LASTS,
-    LONGEST_AGENT,
-    SEEN_EVERY,
-    Method,
+    LAST_USE_INTERVAL,
+    LINK_LIFETIMES,
+    MAX_USER_AGENT_CHARS,
+    SESSION_LIFETIME,
+    AuthMethod,
+    LinkPurpose,
     OneTimeLink,
-    Purpose,
     Session,
     SessionKind,
     SignedIn,
@@ -27,20 +27,24 @@ from domain.people.model import (
 from domain.people.ports import OneTimeLinks, Sessions, SignInRules
 from ports.clock import Clock
 
-PERSON_PREFIX = "svc_person_"
-TOKEN_LASTS = timedelta(hours=8)
-"""Default lifetime of an operator's token for a member."""
-MOST_ORGS = 100
-"""Maximum organisations of one person."""
+USER_TOKEN_PREFIX = "svc_person_"  # noqa: S105  a public prefix
+"""Prefix of a user's token for a script."""
+TOKEN_LIFETIME = timedelta(hours=8)
+"""Default lifetime of a user's token for a script."""
+MAX_ORGS = 100
+"""Maximum number of organisations that are read for one user."""
 
 
-class SignInElsewhere(PermissionDenied):
-    """This organisation requires another way to sign in. Use single sign-on, or the method that it accepts."""
+class SignInMethodRefused(PermissionDenied):
+    """This organisation requires another way to sign in. Use single sign-on, or the method that it accepts.
+
+    Raised if the organisation does not accept the methods by which the user has authenticated.
+    """
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
-    """Address and User-Agent of a browser."""
+class ClientInfo:
+    """IP address and User-Agent of the browser that sends a request."""
 
     address: str
     user_agent: str = ""
@@ -48,7 +52,7 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class SessionService:
-    """Sessions of people. Secrets are shown once; keyed hashes are stored."""
+    """Use cases of sessions. The secret of a session is shown once; only its keyed hash is stored."""
 
     sessions: Sessions
     memberships: Memberships
@@ -57,58 +61,64 @@ class SessionService:
     rules: SignInRules | None = None
 
     async def find(self, cookie: str) -> SignedIn | None:
-        """Return the active session with that cookie, or None, and record its use periodically."""
-        if not is_secret(cookie, (SESSION_PREFIX,)):
+        """Return the active console session of a cookie, or None; the time of its last use is stored once a minute."""
+        if not is_well_formed_secret(cookie, (SESSION_PREFIX,)):
             return None
-        found = await self.sessions.find(self.access.digest(cookie))
+        found = await self.sessions.find(self.access.compute_digest(cookie))
         now = self.clock.now()
-        if found is None or found.session.kind is not SessionKind.CONSOLE or not found.session.is_in_force(now):
+        if found is None or found.session.kind is not SessionKind.CONSOLE or not found.session.is_active(now):
             return None
-        if now >= found.session.seen_at + SEEN_EVERY:
-            await self.sessions.seen(found.session.id, now)
+        if now >= found.session.seen_at + LAST_USE_INTERVAL:
+            await self.sessions.record_use(found.session.id, now)
         return found
 
-    async def begin(
-        self, user: User, methods: Sequence[Method], visitor: Visitor, org: str | None = None
+    async def start(
+        self, user: User, methods: Sequence[AuthMethod], client: ClientInfo, org: str | None = None
     ) -> tuple[Session, str]:
-        """Begin a session and return it with its cookie.
+        """Start a console session; return the session and the value of the session cookie.
 
-        It opens `org`, or the first organisation that admits these methods. Raises SignInElsewhere if none does.
+        The session shows `org` if that organisation accepts the methods, else the user's first organisation that does.
+        Raises SignInMethodRefused if no organisation of the user accepts the methods.
         """
         org = await self._choose_org(user.id, org, methods)
         if org is not None and self.rules is not None:
-            await self.rules.note(user.id, org, methods)
-        return await self._add(user, org, tuple(methods), visitor, SessionKind.CONSOLE, LIFETIME)
+            await self.rules.record_bypass(user.id, org, methods)
+        return await self._create_session(user, org, tuple(methods), client, SessionKind.CONSOLE, SESSION_LIFETIME)
 
-    async def token(self, user: User, org: str, lasts: timedelta = TOKEN_LASTS) -> tuple[Session, str]:
-        """Create a bearer token with which a script acts as that person (`joinery token create`)."""
-        return await self._add(user, org, (Method.OPERATOR,), Visitor("operator"), SessionKind.TOKEN, lasts)
+    async def create_token(self, user: User, org: str, lifetime: timedelta = TOKEN_LIFETIME) -> tuple[Session, str]:
+        """Create a user's token for a script, a bearer token with the user's permissions (`joinery token create`).
 
-    async def look_at(self, session: Session, org: str, livemode: bool) -> Session:
-        """Switch organisation and mode.
-
-        Raises NotFound if the person is no member, SignInElsewhere if the organisation requires another method.
+        Returns the session and the bearer token. `lifetime` is the time until the token expires.
         """
-        await self.let_in(session, org)
+        return await self._create_session(
+            user, org, (AuthMethod.OPERATOR,), ClientInfo("operator"), SessionKind.TOKEN, lifetime
+        )
+
+    async def switch_view(self, session: Session, org: str, livemode: bool) -> Session:
+        """Switch the organisation and mode that the session shows; return the changed session.
+
+        Raises NotFound if the user is not a member, SignInMethodRefused if the organisation requires another method.
+        """
+        await self.check_admission(session, org)
         changed = replace(session, org=org, livemode=livemode)
         await self.sessions.save(changed)
         return changed
 
-    async def let_in(self, session: Session, org: str) -> None:
-        """Check that the session's person may act in the organisation with their methods.
+    async def check_admission(self, session: Session, org: str) -> None:
+        """Check that the session's user may open the organisation with the session's authentication methods.
 
-        Raises NotFound if they are no member, SignInElsewhere if the organisation requires another method.
+        Raises NotFound if the user is not a member, SignInMethodRefused if the organisation requires another method.
         """
-        if org not in await self._org_ids(session.user):
+        if org not in await self._list_org_ids(session.user):
             raise NotFound
         if org != session.org and self.rules is not None:
             if not await self.rules.allows(session.user, org, session.methods):
-                raise SignInElsewhere
-            await self.rules.note(session.user, org, session.methods)
+                raise SignInMethodRefused
+            await self.rules.record_bypass(session.user, org, session.methods)
 
-    async def open_to(self, session: Session) -> list[Organisation]:
-        """Return the person's organisations that admit the session's methods."""
-        found = (await self.memberships.of_user(session.user, PageRequest(limit=MOST_ORGS))).items
+    async def list_accessible_organisations(self, session: Session) -> list[Organisation]:
+        """Return the user's organisations that accept the session's authentication methods."""
+        found = (await self.memberships.list_organisations(session.user, PageRequest(limit=MAX_ORGS))).items
         if self.rules is None:
             return list(found)
         return [
@@ -117,121 +127,132 @@ class SessionService:
             if org.id == session.org or await self.rules.allows(session.user, org.id, session.methods)
         ]
 
-    async def confirm(self, session: Session, method: Method) -> Session:
-        """Record that the person has authenticated again."""
+    async def record_authentication(self, session: Session, method: AuthMethod) -> Session:
+        """Record in the session that the user has authenticated again by `method`; return the changed session."""
         methods = session.methods if method in session.methods else (*session.methods, method)
         changed = replace(session, methods=methods, confirmed_at=self.clock.now())
         await self.sessions.save(changed)
         return changed
 
-    async def renew(self, session: Session, user: User, visitor: Visitor) -> tuple[Session, str]:
-        """Replace the session by one with another secret, after renewed authentication."""
-        fresh, cookie = await self.begin(user, session.methods, visitor, session.org)
+    async def renew(self, session: Session, user: User, client: ClientInfo) -> tuple[Session, str]:
+        """Replace the session by one with a new secret, after the user has authenticated again.
+
+        Returns the new session and the value of the session cookie.
+        """
+        fresh, cookie = await self.start(user, session.methods, client, session.org)
         if fresh.org == session.org and session.org is not None and not session.livemode:
-            fresh = await self.look_at(fresh, session.org, session.livemode)
+            fresh = await self.switch_view(fresh, session.org, session.livemode)
         await self.sessions.revoke((session.id,), self.clock.now())
         return fresh, cookie
 
-    async def list_of(self, user: str) -> Sequence[Session]:
+    async def list_active(self, user: str) -> Sequence[Session]:
         """Return the user's active sessions, newest first."""
         now = self.clock.now()
-        return [session for session in await self.sessions.of_user(user) if session.is_in_force(now)]
+        return [session for session in await self.sessions.of_user(user) if session.is_active(now)]
 
     async def revoke(self, user: str, id: str) -> None:
-        """Revoke a session. Raises NotFound if that person has no such session."""
-        own = {session.id for session in await self.sessions.of_user(user)}
-        if id not in own or not await self.sessions.revoke((id,), self.clock.now()):
+        """Revoke a session of the user. Raises NotFound if the user has no unrevoked session with that ID."""
+        ids = {session.id for session in await self.sessions.of_user(user)}
+        if id not in ids or not await self.sessions.revoke((id,), self.clock.now()):
             raise NotFound
 
-    async def revoke_all(self, user: str, but: str | None = None) -> int:
-        """Revoke all of a person's sessions and tokens except `but`; return their number."""
-        ids = [session.id for session in await self.sessions.of_user(user) if session.id != but]
+    async def revoke_all(self, user: str, kept_session: str | None = None) -> int:
+        """Revoke all sessions and tokens of the user except the session with the ID `kept_session`; return their number."""
+        ids = [session.id for session in await self.sessions.of_user(user) if session.id != kept_session]
         return await self.sessions.revoke(ids, self.clock.now())
 
-    async def end_tokens(self, user: str, org: str) -> int:
-        """Revoke the person's tokens for an organisation that they have left."""
-        own = await self.sessions.of_user(user)
-        ids = [one.id for one in own if one.kind is SessionKind.TOKEN and one.org == org]
+    async def revoke_tokens(self, user: str, org: str) -> int:
+        """Revoke the user's tokens for scripts in an organisation that the user has left; return the number of tokens."""
+        sessions = await self.sessions.of_user(user)
+        ids = [session.id for session in sessions if session.kind is SessionKind.TOKEN and session.org == org]
         return await self.sessions.revoke(ids, self.clock.now()) if ids else 0
 
-    async def forget(self, before: datetime) -> int:
-        """Delete what ended before then; return the number of rows."""
-        return await self.sessions.forget(before)
+    async def delete_ended(self, before: datetime) -> int:
+        """Delete sessions and one-time links that ended before `before`; return their number."""
+        return await self.sessions.delete_ended(before)
 
-    async def _choose_org(self, user: str, org: str | None, methods: Sequence[Method]) -> str | None:
-        """Return the organisation, or the first that admits the methods if it does not. Raises SignInElsewhere."""
-        ids = await self._org_ids(user)
-        for one in sorted(ids, key=lambda id_: id_ != org):
-            if self.rules is None or await self.rules.allows(user, one, methods):
-                return one
+    async def _choose_org(self, user: str, org: str | None, methods: Sequence[AuthMethod]) -> str | None:
+        """Return `org` if that organisation accepts the methods, else the user's first organisation that does.
+
+        Returns None for a user without organisations. Raises SignInMethodRefused if no organisation accepts the
+        methods.
+        """
+        ids = await self._list_org_ids(user)
+        for org_id in sorted(ids, key=lambda id_: id_ != org):
+            if self.rules is None or await self.rules.allows(user, org_id, methods):
+                return org_id
         if ids:
-            raise SignInElsewhere
+            raise SignInMethodRefused
         return None
 
-    async def _org_ids(self, user: str) -> list[str]:
-        page = await self.memberships.of_user(user, PageRequest(limit=MOST_ORGS))
+    async def _list_org_ids(self, user: str) -> list[str]:
+        page = await self.memberships.list_organisations(user, PageRequest(limit=MAX_ORGS))
         return [organisation.id for organisation in page.items]
 
-    async def _add(
+    async def _create_session(
         self,
         user: User,
         org: str | None,
-        methods: tuple[Method, ...],
-        visitor: Visitor,
+        methods: tuple[AuthMethod, ...],
+        client: ClientInfo,
         kind: SessionKind,
-        lasts: timedelta,
+        lifetime: timedelta,
     ) -> tuple[Session, str]:
-        text = secret_with(SESSION_PREFIX if kind is SessionKind.CONSOLE else PERSON_PREFIX)
+        text = generate_secret(SESSION_PREFIX if kind is SessionKind.CONSOLE else USER_TOKEN_PREFIX)
         now = self.clock.now()
         session = Session(
             id=new_id("ses"),
             user=user.id,
             org=org,
             livemode=True,
-            digest=self.access.digest(text),
+            digest=self.access.compute_digest(text),
             kind=kind,
             methods=methods,
-            address=visitor.address,
-            user_agent=visitor.user_agent[:LONGEST_AGENT],
+            address=client.address,
+            user_agent=client.user_agent[:MAX_USER_AGENT_CHARS],
             created_at=now,
             seen_at=now,
             confirmed_at=now,
-            expires_at=now + lasts,
+            expires_at=now + lifetime,
         )
         await self.sessions.add(session)
         return session, text
 
 
 LINK_PREFIX = "svc_link_"
+"""Prefix of the secret in a one-time link."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkService:
-    """Creation and use of one-time links."""
+    """Use cases of one-time links, which sign a user in, set a password or verify an email address."""
 
     links: OneTimeLinks
     access: AccessService
     clock: Clock
 
-    async def make(self, user: User, purpose: Purpose, org: str | None = None) -> tuple[OneTimeLink, str]:
-        """Create a link and return it with its secret; earlier links for the purpose become invalid."""
-        text, now = secret_with(LINK_PREFIX), self.clock.now()
-        link = OneTimeLink(self.access.digest(text), purpose, user.id, org, now, now + LINK_LASTS[purpose])
+    async def create(self, user: User, purpose: LinkPurpose, org: str | None = None) -> tuple[OneTimeLink, str]:
+        """Create a one-time link; return the link and its secret.
+
+        The user's earlier links of that purpose become invalid.
+        """
+        text, now = generate_secret(LINK_PREFIX), self.clock.now()
+        link = OneTimeLink(self.access.compute_digest(text), purpose, user.id, org, now, now + LINK_LIFETIMES[purpose])
         await self.links.add(link)
         return link, text
 
-    async def look(self, text: str, purpose: Purpose) -> OneTimeLink | None:
-        """Return the link if it can be used."""
-        if not is_secret(text, (LINK_PREFIX,)):
+    async def find(self, secret: str, purpose: LinkPurpose) -> OneTimeLink | None:
+        """Return the link with that secret if it can still be used, or None."""
+        if not is_well_formed_secret(secret, (LINK_PREFIX,)):
             return None
-        return await self.links.find(self.access.digest(text), purpose, self.clock.now())
+        return await self.links.find(self.access.compute_digest(secret), purpose, self.clock.now())
 
-    async def withdraw(self, user: str) -> None:
-        """Invalidate the person's unused links."""
-        await self.links.withdraw(user)
+    async def invalidate_unused(self, user: str) -> None:
+        """Invalidate all one-time links of the user that were not used yet."""
+        await self.links.invalidate_unused(user)
 
-    async def use(self, text: str, purpose: Purpose) -> OneTimeLink | None:
-        """Use the link and return it; None if it cannot be used."""
-        if not is_secret(text, (LINK_PREFIX,)):
+    async def use(self, secret: str, purpose: LinkPurpose) -> OneTimeLink | None:
+        """Mark the link with that secret as used and return it; None if it cannot be used."""
+        if not is_well_formed_secret(secret, (LINK_PREFIX,)):
             return None
-        return await self.links.use(self.access.digest(text), purpose, self.clock.now())
+        return await self.links.use(self.access.compute_digest(secret), purpose, self.clock.now())

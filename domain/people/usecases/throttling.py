@@ -1,7 +1,8 @@
-"""Limits of sign-in attempts: guessing is slow, and nobody locks another person out (OWASP: device cookies).
+"""Rate limits of sign-in, which make guessing slow without locking out the account's owner (OWASP: device cookies).
 
-Attempts from browsers that never signed in to an account share one budget per account. A known browser has its own, so
-that a spent shared budget affects unknown browsers only. Each address has a budget as well.
+Browsers from which nobody has signed in to an account share one rate limit of that account. A browser from which the
+user has signed in before has a separate limit, so that attackers cannot lock the user out. Each network address has a
+limit too.
 """
 
 import hmac
@@ -14,145 +15,184 @@ from hashlib import blake2b
 
 from domain.access.usecases import AccessService
 from domain.kernel.errors import RateLimited
-from domain.people.model import email_key
-from domain.people.usecases.sessions import Visitor
-from ports.limits import Budget, Limits
+from domain.people.model import normalise_email
+from domain.people.usecases.sessions import ClientInfo
+from ports.limits import RateLimitBucket, RateLimits
 
-DEVICE_LASTS = timedelta(days=180)
-MOST_PEOPLE = 4
-"""Maximum people per device cookie."""
-_TRY_LATER = "Too many attempts. Wait a little, or sign in with a passkey or a link to your mail address."
+DEVICE_COOKIE_LIFETIME = timedelta(days=180)
+MAX_COOKIE_USERS = 4
+"""Maximum number of users that a device cookie lists."""
+_TRY_LATER = "Too many attempts. Wait, or sign in with a passkey or a link by email."
 _TOO_MANY_INVITATIONS = (
-    "Too many invitations were sent to this address, by this organisation or by you; try again later."
+    "Too many invitations were sent to this address, by this organisation or by you. Try again later."
 )
 _HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Rate:
-    """A rate: a burst, and a number per hour."""
+class _AttemptRate:
+    """A rate limit: `burst` attempts at once, and `per_hour` attempts each hour in the long run."""
 
     burst: int
-    an_hour: int
+    per_hour: int
 
-    def of(self, key: str) -> Budget:
-        """Return the budget of that name."""
-        return Budget(f"people:{key}", self.burst, self.an_hour / _HOUR)
-
-
-ADDRESS = _Rate(30, 600)
-"""Rate of one address (IPv6: /64) for all accounts, sufficient for an office behind one address."""
-UNKNOWN_DEVICES = _Rate(10, 10)
-DEVICE = _Rate(10, 60)
-LINKS_OF_ADDRESS = _Rate(10, 30)
-LINKS_OF_ACCOUNT = _Rate(3, 3)
-PROOFS = _Rate(10, 60)
-"""Proofs within a session."""
-SETTINGS = _Rate(20, 60)
-"""Passwords that are checked and hashed for one account, each in a tenth of a second of a shared thread."""
+    def build_rate_limit(self, key: str) -> RateLimitBucket:
+        """Return the rate limit (token bucket) of the account, network address or session that `key` identifies."""
+        return RateLimitBucket(f"people:{key}", self.burst, self.per_hour / _HOUR)
 
 
-PASSKEYS = _Rate(10, 20)
-"""Registrations of passkeys of one account, each of which is parsed and verified."""
-INVITATIONS_OF_ADDRESS = _Rate(3, 3)
-INVITATIONS_OF_ORGANISATION = _Rate(30, 30)
-INVITATIONS_OF_INVITER = _Rate(30, 30)
-"""Invitations that are mailed to one address, for one organisation, and by one person."""
+ADDRESS_RATE = _AttemptRate(30, 600)
+"""Rate limit of sign-in attempts from one network address (IPv6: /64); enough for an office behind one address."""
+UNKNOWN_DEVICES_RATE = _AttemptRate(10, 10)
+"""Rate limit of sign-in attempts for one account from all browsers that its user has not signed in with before."""
+DEVICE_RATE = _AttemptRate(10, 60)
+"""Rate limit of sign-in attempts from one browser that the user has signed in with before."""
+ADDRESS_LINK_RATE = _AttemptRate(10, 30)
+"""Rate limit of requests for links by mail from one network address."""
+ACCOUNT_LINK_RATE = _AttemptRate(3, 3)
+"""Rate limit of links mailed to one account."""
+REAUTHENTICATION_RATE = _AttemptRate(10, 60)
+"""Rate limit of attempts to authenticate again within a session."""
+PASSWORD_CHECK_RATE = _AttemptRate(20, 60)
+"""Rate limit of checks of new passwords for one account; each takes a tenth of a second in a shared thread."""
+PASSKEY_REGISTRATION_RATE = _AttemptRate(10, 20)
+"""Rate limit of registrations of passkeys of one account."""
+ADDRESS_INVITATION_RATE = _AttemptRate(3, 3)
+"""Rate limit of invitations mailed to one address."""
+ORGANISATION_INVITATION_RATE = _AttemptRate(30, 30)
+"""Rate limit of invitations mailed for one organisation."""
+INVITER_INVITATION_RATE = _AttemptRate(30, 30)
+"""Rate limit of invitations mailed by one user."""
 
 
 @dataclass(frozen=True, slots=True)
-class Devices:
-    """Signed device cookies that identify people who have signed in with a browser before; they grant no access."""
+class DeviceCookies:
+    """Signer and reader of device cookies, which list the users who have signed in with a browser.
+
+    They grant no access.
+    """
 
     access: AccessService
 
-    def known(self, cookie: str, person: str, now: datetime) -> str | None:
-        """Return the browser's nonce if it is known for that person (an id, or an address's key), or None."""
-        for part in cookie.split("~")[:MOST_PEOPLE]:
-            text, _, signature = part.rpartition(".")
+    def find_browser_id(self, cookie: str, normalised_email: str, now: datetime) -> str | None:
+        """Return the random text that identifies the browser for the user; None if the user has not signed in with it.
+
+        `normalised_email` is the normalised email address of the user.
+        """
+        for entry in cookie.split("~")[:MAX_COOKIE_USERS]:
+            text, _, signature = entry.rpartition(".")
             fields = text.split(".")
-            if len(fields) != 3 or not hmac.compare_digest(self._signature(text).encode(), signature.encode()):
+            if len(fields) != 3 or not hmac.compare_digest(self._sign(text).encode(), signature.encode()):
                 continue
-            whose, nonce, expires = fields
-            if whose == _pseudonym(person) and int(expires) > now.timestamp():
+            user_hash, nonce, expires = fields
+            if user_hash == _hash_email(normalised_email) and int(expires) > now.timestamp():
                 return nonce
         return None
 
-    def remembered(self, cookie: str, person: str, now: datetime) -> str:
-        """Return the cookie extended by that person with a new nonce."""
-        text = f"{_pseudonym(person)}.{secrets.token_hex(8)}.{int((now + DEVICE_LASTS).timestamp())}"
-        others = [part for part in cookie.split("~") if part and not part.startswith(f"{_pseudonym(person)}.")]
-        return "~".join([f"{text}.{self._signature(text)}", *others][:MOST_PEOPLE])
+    def add_user(self, cookie: str, normalised_email: str, now: datetime) -> str:
+        """Return the device cookie with the user added and a new random text for the user."""
+        text = (
+            f"{_hash_email(normalised_email)}.{secrets.token_hex(8)}.{int((now + DEVICE_COOKIE_LIFETIME).timestamp())}"
+        )
+        others = [
+            entry for entry in cookie.split("~") if entry and not entry.startswith(f"{_hash_email(normalised_email)}.")
+        ]
+        return "~".join([f"{text}.{self._sign(text)}", *others][:MAX_COOKIE_USERS])
 
-    def _signature(self, text: str) -> str:
-        return self.access.digest(f"joinery device\n{text}").hex()
+    def _sign(self, text: str) -> str:
+        return self.access.compute_digest(f"joinery device\n{text}").hex()
 
 
 @dataclass(frozen=True, slots=True)
-class Throttle:
-    """Rate limits of sign-in. All methods raise RateLimited with the seconds to wait."""
+class AttemptLimiter:
+    """Counter of attempts against rate limits.
 
-    limits: Limits
-    devices: Devices
+    All methods raise RateLimited, with the seconds to wait, if a limit is reached.
+    """
 
-    async def password(self, email: str, visitor: Visitor, device: str, now: datetime) -> None:
-        """Count an attempt with a password, also for addresses without an account."""
-        await self._take(ADDRESS.of(f"address:{network_of(visitor.address)}"))
-        nonce = self.devices.known(device, email_key(email), now)
-        await self._take(
-            DEVICE.of(f"device:{nonce}") if nonce else UNKNOWN_DEVICES.of(f"strangers:{_pseudonym(email_key(email))}")
+    limits: RateLimits
+    devices: DeviceCookies
+
+    async def count_password_attempt(self, email: str, client: ClientInfo, device_cookie: str, now: datetime) -> None:
+        """Count an attempt to sign in with a password.
+
+        `email` need not have an account, `device_cookie` is the device cookie.
+        """
+        await self._count_attempt(ADDRESS_RATE.build_rate_limit(f"address:{find_counted_network(client.address)}"))
+        nonce = self.devices.find_browser_id(device_cookie, normalise_email(email), now)
+        await self._count_attempt(
+            DEVICE_RATE.build_rate_limit(f"device:{nonce}")
+            if nonce
+            else UNKNOWN_DEVICES_RATE.build_rate_limit(f"unknown-devices:{_hash_email(normalise_email(email))}")
         )
 
-    async def code(self, email: str, visitor: Visitor, device: str, now: datetime) -> None:
-        """Count an attempt with a one-time or recovery code after the password."""
-        await self._take(ADDRESS.of(f"address:{network_of(visitor.address)}"))
-        nonce = self.devices.known(device, email_key(email), now)
-        name = _pseudonym(email_key(email))
-        await self._take(DEVICE.of(f"codes:device:{nonce}") if nonce else UNKNOWN_DEVICES.of(f"codes:strangers:{name}"))
+    async def count_code_attempt(self, email: str, client: ClientInfo, device_cookie: str, now: datetime) -> None:
+        """Count an attempt to complete a sign-in with a one-time code or recovery code."""
+        await self._count_attempt(ADDRESS_RATE.build_rate_limit(f"address:{find_counted_network(client.address)}"))
+        nonce = self.devices.find_browser_id(device_cookie, normalise_email(email), now)
+        name = _hash_email(normalise_email(email))
+        await self._count_attempt(
+            DEVICE_RATE.build_rate_limit(f"codes:device:{nonce}")
+            if nonce
+            else UNKNOWN_DEVICES_RATE.build_rate_limit(f"codes:unknown-devices:{name}")
+        )
 
-    async def visitor(self, visitor: Visitor) -> None:
-        """Count an attempt with a passkey or link, which cannot be guessed, by address only."""
-        await self._take(ADDRESS.of(f"keys:{network_of(visitor.address)}"))
+    async def count_passkey_or_link_attempt(self, client: ClientInfo) -> None:
+        """Count an attempt to use a passkey or a mailed link, for the network address only."""
+        # No account is limited, because passkeys and links cannot be guessed.
+        await self._count_attempt(ADDRESS_RATE.build_rate_limit(f"keys:{find_counted_network(client.address)}"))
 
-    async def proof(self, session: str) -> None:
-        """Count a renewed authentication in a session."""
-        await self._take(PROOFS.of(f"proof:{session}"))
+    async def count_reauthentication(self, session: str) -> None:
+        """Count an attempt of the signed-in user to authenticate again in the session with that ID."""
+        await self._count_attempt(REAUTHENTICATION_RATE.build_rate_limit(f"proof:{session}"))
 
-    async def setting(self, email: str) -> None:
-        """Count a check of a new password for the account with that address."""
-        await self._take(SETTINGS.of(f"settings:{_pseudonym(email_key(email))}"))
+    async def count_password_check(self, email: str) -> None:
+        """Count a check of a new password for the account with that email address."""
+        await self._count_attempt(
+            PASSWORD_CHECK_RATE.build_rate_limit(f"settings:{_hash_email(normalise_email(email))}")
+        )
 
-    async def passkey(self, email: str) -> None:
-        """Take one registration of a passkey from the budget of the account."""
-        await self._take(PASSKEYS.of(f"passkeys:{_pseudonym(email_key(email))}"))
+    async def count_passkey_registration(self, email: str) -> None:
+        """Count a registration of a passkey for the account with that email address."""
+        await self._count_attempt(
+            PASSKEY_REGISTRATION_RATE.build_rate_limit(f"passkeys:{_hash_email(normalise_email(email))}")
+        )
 
-    async def invitation(self, email: str, org: str, inviter: str) -> None:
-        """Take one invitation from each budget, the narrowest first, so that its refusal does not use up the wider ones."""
+    async def count_invitation(self, email: str, org: str, inviter: str) -> None:
+        """Count an invitation against the limits of the invited address, the organisation and the inviter."""
+        # The smallest limit comes first, so that a refused invitation does not use up the others.
         for budget in (
-            INVITATIONS_OF_ADDRESS.of(f"invitations:{_pseudonym(email_key(email))}"),
-            INVITATIONS_OF_ORGANISATION.of(f"invitations:org:{org}"),
-            INVITATIONS_OF_INVITER.of(f"invitations:by:{inviter}"),
+            ADDRESS_INVITATION_RATE.build_rate_limit(f"invitations:{_hash_email(normalise_email(email))}"),
+            ORGANISATION_INVITATION_RATE.build_rate_limit(f"invitations:org:{org}"),
+            INVITER_INVITATION_RATE.build_rate_limit(f"invitations:by:{inviter}"),
         ):
-            await self._take(budget, _TOO_MANY_INVITATIONS)
+            await self._count_attempt(budget, _TOO_MANY_INVITATIONS)
 
-    async def link(self, email: str, visitor: Visitor) -> bool:
-        """Count a mailed link; return whether it may be sent. Raises RateLimited for the requesting address only."""
-        await self._take(LINKS_OF_ADDRESS.of(f"links:{network_of(visitor.address)}"))
-        return (await self.limits.take(LINKS_OF_ACCOUNT.of(f"links:{_pseudonym(email_key(email))}"))).allowed
+    async def count_link_request(self, email: str, client: ClientInfo) -> bool:
+        """Count a request for a link by mail; return False if the account must not receive another link now.
 
-    async def _take(self, budget: Budget, detail: str = _TRY_LATER) -> None:
-        taken = await self.limits.take(budget)
+        Raises RateLimited only if the network address has made too many requests.
+        """
+        await self._count_attempt(ADDRESS_LINK_RATE.build_rate_limit(f"links:{find_counted_network(client.address)}"))
+        return (
+            await self.limits.take_token(
+                ACCOUNT_LINK_RATE.build_rate_limit(f"links:{_hash_email(normalise_email(email))}")
+            )
+        ).allowed
+
+    async def _count_attempt(self, budget: RateLimitBucket, detail: str = _TRY_LATER) -> None:
+        taken = await self.limits.take_token(budget)
         if not taken.allowed:
-            raise RateLimited(detail, retry_after=max(1, math.ceil(taken.next_in)))
+            raise RateLimited(detail, retry_after=max(1, math.ceil(taken.seconds_to_next)))
 
 
-def _pseudonym(person: str) -> str:
-    """Return a hash of the person for budgets and cookies, which hides the address."""
-    return blake2b(person.encode("utf-8", "replace"), digest_size=10).hexdigest()
+def _hash_email(email: str) -> str:
+    """Return a hash of a normalised email address, for rate limits and cookies that must not contain the address."""
+    return blake2b(email.encode("utf-8", "replace"), digest_size=10).hexdigest()
 
 
-def network_of(address: str) -> str:
-    """Return the address for counting; for IPv6 the network of one customer."""
+def find_counted_network(address: str) -> str:
+    """Return the network whose attempts are counted together: an IPv4 address, or the /64 of an IPv6 address."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -1,1 +1,1 @@
-"""Use cases of probes, and their execution."""
+"""Use cases of website checks, and their execution as jobs."""

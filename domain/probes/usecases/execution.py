@@ -1,4 +1,4 @@
-"""Execution of a probe; a worker that takes over the job starts from the beginning."""
+"""Execution of probes as jobs; a worker that takes over a job restarts the probe."""
 
 import asyncio
 import logging
@@ -13,105 +13,132 @@ from domain.ingestion.ports import Connectors
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
 from domain.kernel.tenancy import AuditContext
-from domain.probes.cleaning import cleaned
-from domain.probes.facts import host_of
-from domain.probes.model import AUDITED, FailureCode, Probe
-from domain.probes.ports import Documents, Web
-from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing, Takes
-from domain.probes.usecases.visiting import Limits, Visit
-from ports.schemas import Schemas
+from domain.probes.facts import extract_host
+from domain.probes.model import AUDITED_PROBE_FIELDS, FailureCode, Probe
+from domain.probes.ports import DocumentParser, WebClient
+from domain.probes.text_cleaning import clean_strings
+from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
+from domain.probes.usecases.probing import CanReadProposal, ProbeFailed, ProbeOutcome, ProbeRunner
+from ports.schemas import SchemaValidator
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.probes")
-_MARGIN = 60.0
-"""Seconds beyond the limit after which a probe is stopped, for parsing and judging."""
-_DIED = "The probe crashed several times and is not retried."
-_OWN_ERROR = "An internal error occurred. The operator can find the error in the log."
+_EXTRA_SECONDS = 60.0
+"""Seconds between the time limit of requests and the time limit of the probe, for parsing and evaluation."""
+_CRASHED = "The website check crashed several times and is not retried."
+_INTERNAL_ERROR = "An internal error occurred. The operator can find the error in the log."
 
 
 @dataclass(frozen=True, slots=True)
-class Takable:
-    """Check whether a loaded connector can read a proposed source."""
+class ProposalChecker:
+    """Callable that checks whether a connector of this service can read a proposed source.
+
+    Attributes:
+        connectors: The loaded connectors.
+        schemas: Validates the proposed settings.
+    """
 
     connectors: Connectors
-    schemas: Schemas
+    schemas: SchemaValidator
 
     def __call__(self, proposal: Mapping[str, Any]) -> bool:
-        """Return whether the connector exists, is pulled and accepts the proposed settings."""
-        info = self.connectors.info(str(proposal["connector"]))
-        if info is None or not info.fetches or proposal["kind"] not in info.kinds:
+        """Return whether the connector exists, can fetch data from the source and accepts the proposed settings."""
+        info = self.connectors.find_connector(str(proposal["connector"]))
+        if info is None or not info.can_fetch or proposal["kind"] not in info.kinds:
             return False
-        return not self.schemas.faults(info.config_schema, proposal["config"], "config")
+        return not self.schemas.find_field_errors(info.config_schema, proposal["config"], "config")
 
 
-class ProbeExecution:
-    """The handler of `probes.carry_out` jobs."""
+class ProbeJob:
+    """Handler of `probes.carry_out` jobs.
+
+    Args:
+        uow: The unit of work.
+        web_client: The client for requests.
+        documents: The parser of fetched documents.
+        can_read_proposal: Returns whether this service can read a proposed source.
+        limits: The limits of requests.
+        sleep: Waits for a number of seconds.
+        lease: The time for which a worker holds a job.
+    """
 
     def __init__(
         self,
         uow: UnitOfWork,
-        web: Web,
-        documents: Documents,
-        takes: Takes,
+        web_client: WebClient,
+        documents: DocumentParser,
+        can_read_proposal: CanReadProposal,
         *,
-        limits: Limits | None = None,
+        limits: ProbeLimits | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         lease: timedelta = timedelta(seconds=30),
     ) -> None:
-        self._uow, self._web, self._documents, self._takes = uow, web, documents, takes
-        self._limits, self._sleep, self._lease = limits or Limits(), sleep, lease
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._uow, self._web_client, self._documents, self._can_read_proposal = (
+            uow,
+            web_client,
+            documents,
+            can_read_proposal,
+        )
+        self._limits, self._sleep, self._lease = limits or ProbeLimits(), sleep, lease
+        self._lock_by_host: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Execute the probe to its end. Raises LeaseLost if another worker took over the job."""
-        context = job.context()
-        probe = await self._begin(job, context)
+        """Execute the probe and store its result. Raises LeaseLost if another worker took over the job."""
+        context = job.create_context()
+        probe = await self._start_probe(job, context)
         if probe is None:
             return
-        outcome: Outcome | None = None
-        code, message = FailureCode.INTERNAL_ERROR, _OWN_ERROR
-        turn = self._turns.setdefault(host_of(probe.url), asyncio.Lock())
+        outcome: ProbeOutcome | None = None
+        code, message = FailureCode.INTERNAL_ERROR, _INTERNAL_ERROR
+        host_lock = self._lock_by_host.setdefault(extract_host(probe.url), asyncio.Lock())
         try:
-            async with turn, asyncio.timeout(self._limits.seconds + _MARGIN):
-                outcome = await self._look(probe)
+            async with host_lock, asyncio.timeout(self._limits.seconds + _EXTRA_SECONDS):
+                outcome = await self._run_probe(probe)
         except ProbeFailed as failure:
-            code = FailureCode.FETCH_REFUSED if failure.refused else FailureCode.FETCH_FAILED
-            message = cleaned(str(failure))
+            code = FailureCode.FETCH_REFUSED if failure.is_forbidden else FailureCode.FETCH_FAILED
+            message = clean_strings(str(failure))
         except TimeoutError:
-            code, message = FailureCode.TIMED_OUT, f"It took longer than {self._limits.seconds:.0f} seconds."
+            code, message = (
+                FailureCode.TIMED_OUT,
+                f"The website check took longer than {self._limits.seconds:.0f} seconds.",
+            )
         except Exception:  # an internal error would recur in every attempt
-            _LOG.exception("probe failed", extra={"probe": probe.id})
+            _LOG.exception("website check failed", extra={"probe": probe.id})
         async with self._uow.begin(job.tenant, context) as tx:
             ended = (
-                probe.succeeded(outcome.report, outcome.proposal, tx.now)
+                probe.mark_succeeded(outcome.report, outcome.proposal, tx.now)
                 if outcome is not None
-                else probe.failed(code, message, tx.now)
+                else probe.mark_failed(code, message, tx.now)
             )
-            await _end(tx, job, probe, ended)
+            await _finish_probe(tx, job, probe, ended)
 
-    async def _begin(self, job: ClaimedJob, context: AuditContext) -> Probe | None:
+    async def _start_probe(self, job: ClaimedJob, context: AuditContext) -> Probe | None:
+        """Mark the probe as running and return it; None if it is finished or has exhausted its attempts."""
         async with self._uow.begin(job.tenant, context) as tx:
             probe = await tx.store(Probe).get(str(job.args["probe"]), lock=True)
-            if probe is None or probe.over:
+            if probe is None or probe.is_finished:
                 await tx[JobStore].finish(job)
                 return None
-            if job.lapsed:
-                probe = probe.died()
-            if probe.hopeless(tx.now):
-                await _end(tx, job, probe, probe.failed(FailureCode.TIMED_OUT, _DIED, tx.now))
+            if job.has_expired_lease:
+                probe = probe.count_crash()
+            if probe.has_exhausted_attempts(tx.now):
+                await _finish_probe(tx, job, probe, probe.mark_failed(FailureCode.TIMED_OUT, _CRASHED, tx.now))
                 return None
-            probe = probe.started(tx.now)
+            probe = probe.mark_running(tx.now)
             await tx.store(Probe).save(probe)
-            await tx[JobStore].hold(job, self._lease)
+            await tx[JobStore].renew_lease(job, self._lease)
             return probe
 
-    async def _look(self, probe: Probe) -> Outcome:
-        visit = Visit(self._web, self._documents, self._limits, self._sleep)
-        return await Probing(visit, self._documents, self._limits, self._takes).run(probe.url)
+    async def _run_probe(self, probe: Probe) -> ProbeOutcome:
+        """Run the probe within the limits of requests."""
+        web_client = PoliteClient(self._web_client, self._documents, self._limits, self._sleep)
+        return await ProbeRunner(web_client, self._documents, self._limits, self._can_read_proposal).run_probe(
+            probe.url
+        )
 
 
-async def _end(tx: Tx, job: ClaimedJob, before: Probe, after: Probe) -> None:
-    """Store the outcome, its audit entry and the end of the job."""
+async def _finish_probe(tx: Tx, job: ClaimedJob, before: Probe, after: Probe) -> None:
+    """Store the finished probe with an audit entry, and finish the job."""
     await tx.store(Probe).save(after)
-    await tx[AuditLog].add(AUDITED.updated(before, after))
+    await tx[AuditLog].add(AUDITED_PROBE_FIELDS.describe_update(before, after))
     await tx[JobStore].finish(job)

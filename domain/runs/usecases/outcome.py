@@ -1,4 +1,4 @@
-"""The end of a run, and its consequences for the source: health, schedule and events."""
+"""The end of a run, with the effects on the health, schedule and events of its source."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from domain.catalogue.model import Stream
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.draining import Handler
-from domain.matching.index import matching
-from domain.runs.model import REREADING, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput
+from domain.jobs.usecases.lane_processing import Handler
+from domain.matching.index import create_matching_job
+from domain.runs.model import REPLAY_TRIGGERS, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput
 from domain.runs.ports import PushStore, RunStore
-from domain.runs.queueing import image_collection, rescheduled
-from domain.sources.health import outcome_events
-from domain.sources.model import AUDITED, Ladder, StatusReason
+from domain.runs.queueing import new_image_collection_job, with_next_pull
+from domain.sources.health import create_health_events
+from domain.sources.model import AUDITED, HealthThresholds, StatusReason
 from domain.sources.ports import SourceStore
 from domain.storage.ports import StorageLedger
 from domain.usage.meters import RECORDS
@@ -24,7 +24,7 @@ from domain.usage.ports import UsageMeters
 from ports.telemetry import WorkMetrics
 from ports.unit_of_work import Tx, UnitOfWork
 
-_NO_FAILURE = frozenset(
+_CODES_WITHOUT_FAULT = frozenset(
     {
         RunErrorCode.SHRINK_REFUSED,
         RunErrorCode.MAPPING_REQUIRED,
@@ -33,83 +33,90 @@ _NO_FAILURE = frozenset(
         RunErrorCode.INTERNAL_ERROR,
     }
 )
+"""Errors that do not affect the source's health, because the source did not cause them."""
 
 
-async def end(
+async def end_run(
     tx: Tx,
     job: ClaimedJob,
     run: Run,
     status: RunStatus,
     error: RunError | None = None,
     *,
-    changed: bool | None = None,
-    ladder: Ladder | None = None,
+    made_changes: bool | None = None,
+    health_thresholds: HealthThresholds | None = None,
 ) -> None:
-    """End the run and its job.
+    """End the run and its job, and update its source (unless the run is cancelled).
 
-    Unless the run is cancelled, its source is updated: health, schedule, and their events. A removal limit, full storage
-    or a replay does not affect the source's health. A replay does not move the next pull.
+    A failed replay does not affect the source's health, and no replay changes the time of the next pull.
 
     Args:
-        tx: the transaction.
-        job: the job that executed the run.
-        run: the run to store.
-        status: the final status.
-        error: the error of a run that did not succeed.
-        changed: whether the run changed anything, for adaptive schedules; None if unknown.
-        ladder: the thresholds of consecutive failures.
+        tx: The transaction.
+        job: The job that executed the run.
+        run: The run to store.
+        status: The final status.
+        error: The error of a run that did not succeed.
+        made_changes: Whether the run changed anything, for adaptive schedules; None if unknown.
+        health_thresholds: Numbers of consecutive failures after which a source is degraded or blocked.
     """
     source = None if status == RunStatus.CANCELLED else await tx[SourceStore].get(run.source, lock=True)
-    await tx[RunStore].save(run.ended(status, tx.now, error))
+    await tx[RunStore].save(run.with_end(status, tx.now, error))
     if source is not None:
-        after, asked = source, run.trigger not in REREADING
+        after, is_pull = source, run.trigger not in REPLAY_TRIGGERS
         if error is None:
-            seen = run.fetched.at if run.fetched else None
-            after = source.after_success(run.stream, tx.now, observed_at=seen, asked=asked)
-        elif asked and error.code not in _NO_FAILURE:
-            after = source.after_failure(StatusReason(error.code, error.message), tx.now, ladder or Ladder())
-        if asked:
+            fetched_at = run.fetched.at if run.fetched else None
+            after = source.with_success(run.stream, tx.now, observed_at=fetched_at, is_pull=is_pull)
+        elif is_pull and error.code not in _CODES_WITHOUT_FAULT:
+            after = source.with_failure(
+                StatusReason(error.code, error.message), tx.now, health_thresholds or HealthThresholds()
+            )
+        if is_pull:
             jitter = uniform(0.9, 1.1)  # noqa: S311  no secret
-            after = rescheduled(after, run.stream, tx.now, changed=changed, jitter=jitter)
+            after = with_next_pull(after, run.stream, tx.now, made_changes=made_changes, jitter=jitter)
         await tx[SourceStore].save(after)
         if (after.status, after.status_reason) != (source.status, source.status_reason):
-            await tx[AuditLog].add(AUDITED.updated(source, after))
-        await tx[EventLog].append(outcome_events(source, after, run.id))
+            await tx[AuditLog].add(AUDITED.describe_update(source, after))
+        await tx[EventLog].append(create_health_events(source, after, run.id))
     # the input is no longer needed: the snapshot contains it, unless the run failed before there was one
     if isinstance(run.input, PushInput):
-        await tx[PushStore].forget(run.id)
+        await tx[PushStore].delete_parts(run.id)
     elif isinstance(run.input, UploadInput):
         await tx[StorageLedger].free(run.input.key)
-    if run.stream == Stream.CATALOGUE and changed_anything(run.stats):
-        await tx[JobStore].add(image_collection(tx.tenant, run.source, run.id, run.created_at))
-        await tx[JobStore].add(matching(tx.tenant))
+    if run.stream == Stream.CATALOGUE and has_changed_catalogue(run.stats):
+        await tx[JobStore].add(new_image_collection_job(tx.tenant, run.source, run.id, run.created_at))
+        await tx[JobStore].add(create_matching_job(tx.tenant))
     await tx[UsageMeters].release(RECORDS, run.id)
     await tx[JobStore].finish(job)
 
 
-async def cancel(tx: Tx, job: ClaimedJob, run: Run, message: str) -> None:
-    """End a run whose source may no longer run."""
-    await end(tx, job, run, RunStatus.CANCELLED, RunError(RunErrorCode.SOURCE_NOT_ACTIVE, message))
+async def cancel_run(tx: Tx, job: ClaimedJob, run: Run, message: str) -> None:
+    """End the run as cancelled, because its source is not active; `message` is for users."""
+    await end_run(tx, job, run, RunStatus.CANCELLED, RunError(RunErrorCode.SOURCE_NOT_ACTIVE, message))
 
 
-def changed_anything(stats: Mapping[str, int]) -> bool:
-    """Return whether a run with these counts changed anything."""
+def has_changed_catalogue(stats: Mapping[str, int]) -> bool:
+    """Return whether the counts in `Run.stats` show that the run changed the catalogue."""
     return any(stats.get(name) for name in stats if name.endswith(("_created", "_changed")) or name == "withdrawn")
 
 
 @dataclass(frozen=True, slots=True)
-class CountedRuns:
-    """A wrapper of run handlers that counts finished runs; it costs one more read per attempt."""
+class RunMetricsHandler:
+    """A wrapper around a handler of runs, which counts finished runs in the metrics."""
 
     handler: Handler
     uow: UnitOfWork
     metrics: WorkMetrics
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Call the handler, then count the run if it has ended."""
+        """Call the handler, then count the run if it has ended.
+
+        Args:
+            job: The job of the run.
+            lost: Is set when the job's lease is lost.
+        """
         await self.handler(job, lost)
-        async with self.uow.read(job.tenant) as tx:
+        async with self.uow.begin_reading(job.tenant) as tx:
             run = await tx[RunStore].get(str(job.args["run"]))
         if run is not None and run.finished_at is not None:
             began = run.started_at or run.created_at
-            self.metrics.run_ended(run.stream.value, run.status.value, (run.finished_at - began).total_seconds())
+            self.metrics.record_run(run.stream.value, run.status.value, (run.finished_at - began).total_seconds())

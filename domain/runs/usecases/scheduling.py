@@ -1,4 +1,4 @@
-"""Duties of the leading scheduler: queue due runs, and expire batches without further parts."""
+"""Scheduled tasks of runs: queueing of due pulls, and expiry of batches that receive no further parts."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,116 +8,119 @@ from domain.jobs.ports import JobStore
 from domain.kernel import retention
 from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.runs.model import OPEN, PushInput, Run, RunError, RunErrorCode, RunStatus, RunTrigger
+from domain.runs.model import OPEN_STATUSES, PushInput, Run, RunError, RunErrorCode, RunStatus, RunTrigger
 from domain.runs.ports import PushStore, RunStore
-from domain.runs.queueing import execution, queued
+from domain.runs.queueing import new_execution_job, new_run
 from domain.sources.ports import SourceSchedule, SourceStore
 from domain.storage.model import StoredKind
 from domain.storage.ports import StorageLedger, StorageUpkeep
 from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
-_AT_ONCE = 100
+_BATCH_SIZE = 100
 _RETRY_DELAY = timedelta(minutes=5)
-"""Delay before a source is considered again whose scheduled run is still open."""
+"""Delay before another attempt to queue a run of a source whose previous run is still open."""
 
 
-def _context(action: str) -> AuditContext:
+def _create_context(action: str) -> AuditContext:
     return AuditContext(Actor("service", "scheduler"), action)
 
 
 @dataclass(frozen=True, slots=True)
 class RunScheduler:
-    """Queue the pulls of due sources."""
+    """Queues runs for sources whose next pull is due."""
 
     uow: UnitOfWork
     schedule: SourceSchedule
     clock: Clock
 
-    async def queue_due(self) -> datetime | None:
-        """Queue a run for every due source; return when the next one falls due."""
-        while due := await self.schedule.due(self.clock.now(), _AT_ONCE):
+    async def queue_due_runs(self) -> datetime | None:
+        """Queue a run for every due source and stream; return when the next one is due, or None."""
+        while due := await self.schedule.list_due(self.clock.now(), _BATCH_SIZE):
             for tenant, source, stream in due:
-                await self._queue(tenant, source, Stream(stream))
-        return await self.schedule.next_due()
+                await self._queue_due_run(tenant, source, Stream(stream))
+        return await self.schedule.find_next_due()
 
-    async def _queue(self, tenant: Tenant, id: str, stream: Stream) -> None:
-        """Queue a run and move the schedule on in one transaction per source, so that a crash queues nothing twice."""
-        async with self.uow.begin(tenant, _context("runs.schedule")) as tx:
+    async def _queue_due_run(self, tenant: Tenant, id: str, stream: Stream) -> None:
+        """Queue a run if one is still due, and set the time of the next pull, in one transaction."""
+        async with self.uow.begin(tenant, _create_context("runs.schedule")) as tx:
             source = await tx[SourceStore].get(id, lock=True)
             if source is None:
                 return
-            due, minutes = source.due(stream), source.interval(stream)
-            if minutes is None or not source.runnable:
-                await tx[SourceStore].save(source.next_due(stream, None))
+            due, minutes = source.get_next_pull(stream), source.get_interval_minutes(stream)
+            if minutes is None or not source.is_runnable:
+                await tx[SourceStore].save(source.schedule_next_pull(stream, None))
             elif due is not None and due <= tx.now:
-                wait = timedelta(minutes=minutes) if await self._started(tx, id, stream) else _RETRY_DELAY
-                await tx[SourceStore].save(source.next_due(stream, tx.now + wait))
+                is_queued = await self._queue_run_unless_open(tx, id, stream)
+                wait = timedelta(minutes=minutes) if is_queued else _RETRY_DELAY
+                await tx[SourceStore].save(source.schedule_next_pull(stream, tx.now + wait))
 
-    async def _started(self, tx: Tx, id: str, stream: Stream) -> bool:
-        """Queue a run, unless one of the stream is open."""
-        if await tx[RunStore].open(id, stream):
+    async def _queue_run_unless_open(self, tx: Tx, id: str, stream: Stream) -> bool:
+        """Queue a run of the stream unless another run of the stream is open; return whether a run was queued."""
+        if await tx[RunStore].find_open(id, stream):
             return False
-        run = queued(id, RunTrigger.SCHEDULE, tx.now, stream=stream)
+        run = new_run(id, RunTrigger.SCHEDULE, tx.now, stream=stream)
         try:
             async with tx.savepoint():
                 await tx[RunStore].add(run)
         except Conflict:
             return False
-        await tx[JobStore].add(execution(run, tx.tenant))
+        await tx[JobStore].add(new_execution_job(run, tx.tenant))
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class BatchExpiry:
-    """Expiry of pushed batches that wait for more parts, which frees their storage (docs/conventions.md#pushed-records)."""
+    """Expires batches that have waited too long for further parts (docs/conventions.md#pushed-records)."""
 
     uow: UnitOfWork
     upkeep: StorageUpkeep
     clock: Clock
 
-    async def expire(self) -> int:
-        """Expire every open batch whose last part is too old, each in its own transaction; return their number."""
-        given_up = 0
-        while due := await self.upkeep.due({StoredKind.PUSH}, self.clock.now(), _AT_ONCE):
+    async def expire_batches(self) -> int:
+        """Cancel the runs of open batches whose last part is too old, and delete the parts; return the number."""
+        expired = 0
+        while due := await self.upkeep.list_due({StoredKind.PUSH}, self.clock.now(), _BATCH_SIZE):
             for tenant, key in due:
-                given_up += await self._expire(tenant, key)
-        return given_up
+                expired += await self._expire_batch(tenant, key)
+        return expired
 
-    async def _expire(self, tenant: Tenant, key: str) -> bool:
-        """Give up an expired batch under the source's lock, so that a concurrent part either keeps the batch open or finds it expired."""
-        async with self.uow.begin(tenant, _context("runs.expire")) as tx:
+    async def _expire_batch(self, tenant: Tenant, key: str) -> bool:
+        """Expire a batch unless another part has arrived; return whether it has expired."""
+        async with self.uow.begin(tenant, _create_context("runs.expire")) as tx:
             id = key.rpartition("/")[2]
             run = await tx[RunStore].get(id)
             if run is not None:
-                await tx[SourceStore].get(run.source, lock=True)
+                await tx[SourceStore].get(run.source, lock=True)  # so that no part can arrive meanwhile
                 run = await tx[RunStore].get(id)
             entry = await tx[StorageLedger].get(key)
             if entry is None or entry.free_after > tx.now:
                 return False
-            waits = run and run.status == RunStatus.QUEUED and isinstance(run.input, PushInput) and run.input.open
-            if run is not None and run.status in OPEN and not waits:
+            is_waiting = run and run.status == RunStatus.QUEUED and isinstance(run.input, PushInput) and run.input.open
+            if run is not None and run.status in OPEN_STATUSES and not is_waiting:
                 await tx[StorageLedger].free_due([key], tx.now + retention.OPEN_BATCHES)
                 return False
-            if run is not None and waits:
+            if run is not None and is_waiting:
                 error = RunError(RunErrorCode.BATCH_EXPIRED, _EXPIRED)
-                await tx[RunStore].save(run.ended(RunStatus.CANCELLED, tx.now, error))
-            await tx[PushStore].forget(id)
-            return bool(waits)
+                await tx[RunStore].save(run.with_end(RunStatus.CANCELLED, tx.now, error))
+            await tx[PushStore].delete_parts(id)
+            return bool(is_waiting)
 
 
 _EXPIRED = (
-    f"The batch got no further part for {retention.OPEN_BATCHES // timedelta(hours=1)} hours and was given up; nothing of "
-    "it was stored. Push it anew, from its first part and under another name."
+    f"The batch received no further part for {retention.OPEN_BATCHES // timedelta(hours=1)} hours and expired. Nothing "
+    f"was stored. Send all parts again under another name."
 )
 
 
-def refuse_expired(newest: Run | None, now: datetime) -> None:
-    """Refuse a late part, because a batch of its own would be incomplete.
+def refuse_expired_batch(newest_run: Run | None, now: datetime) -> None:
+    """Raise Conflict if a batch with the same name has expired recently; a late part must not start a new batch.
 
-    `newest` is the newest run of the batch's name. Raises Conflict if it expired within the retention of batches.
+    Args:
+        newest_run: The newest run with the batch's name, or None.
+        now: The current time.
     """
-    if newest is None or newest.error is None or newest.error.code != RunErrorCode.BATCH_EXPIRED:
+    if newest_run is None or newest_run.error is None or newest_run.error.code != RunErrorCode.BATCH_EXPIRED:
         return
-    if newest.finished_at is not None and now < newest.finished_at + retention.EXPIRED_BATCHES:
-        raise Conflict(f"The batch expired, see {newest.id}; push it anew, from its first part and under another name.")
+    if newest_run.finished_at is not None and now < newest_run.finished_at + retention.EXPIRED_BATCHES:
+        raise Conflict(f"The batch has expired (run {newest_run.id}). Send all parts again under another name.")

@@ -1,4 +1,4 @@
-"""Raw snapshots of runs: fetched, uploaded, pushed or stored earlier, and the latest input of a source."""
+"""Snapshots (stored files) of runs: fetching and storing, and finding the newest one of a source."""
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -8,17 +8,26 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from domain.ingestion.ports import Connectors, FetchFailed, Job, Validators
+from domain.ingestion.ports import Connectors, ConnectorTask, FetchFailed, HttpValidators
 from domain.kernel.errors import QuotaExceeded
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.runs.model import SNAPSHOT_LIMIT, Fetched, PushInput, Run, RunErrorCode, RunFilter, RunStatus, UploadInput
+from domain.runs.model import (
+    MAX_SNAPSHOT_BYTES,
+    FetchRecord,
+    PushInput,
+    Run,
+    RunErrorCode,
+    RunFilter,
+    RunStatus,
+    UploadInput,
+)
 from domain.runs.ports import PushStore, RunStore
 from domain.sources.model import Source
-from domain.storage.keeping import new_snapshot, no_room
-from domain.storage.model import push_key
+from domain.storage.admission import create_quota_error, create_snapshot_entry
+from domain.storage.model import build_push_key
 from domain.storage.ports import StorageLedger
-from ports.objects import ObjectMissing, Objects
+from ports.objects import ObjectMissing, ObjectStore
 from ports.unit_of_work import Tx, UnitOfWork
 
 _CONTEXT = AuditContext(Actor("service", "worker"), "runs.fetch")
@@ -26,121 +35,146 @@ _CONTEXT = AuditContext(Actor("service", "worker"), "runs.fetch")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The raw bytes of a feed. `key` is derived from the content; `unchanged`: the source reported no change."""
+    """The data of a run as it was fetched or submitted.
+
+    Attributes:
+        path: The local file; None if the source reported no change.
+        key: Key in the object store; None if the source reported no change.
+        size: Size in bytes.
+        is_unchanged: Whether the source reported that nothing has changed since the last fetch.
+        served_by: Name of the source's API that returned the data; None if the connector uses only one API.
+        validators: ETag and Last-Modified of the response.
+    """
 
     path: Path | None
     key: str | None
     size: int
-    unchanged: bool = False
+    is_unchanged: bool = False
     served_by: str | None = None
-    validators: Validators = field(default_factory=Validators)
+    validators: HttpValidators = field(default_factory=HttpValidators)
 
-    def fetched(self, settings: str, run: Run, before: Fetched | None, now: datetime) -> Fetched:
-        """Return the record of the fetch. Validators missing from an unchanged response are taken from `before`.
+    def create_fetch_record(
+        self, settings_digest: str, run: Run, previous: FetchRecord | None, now: datetime
+    ) -> FetchRecord:
+        """Return the fetch record of a run that has this snapshot.
 
-        A run without a fetch keeps the time of the earlier fetch.
+        Args:
+            settings_digest: Digest of the source's settings.
+            run: The run before the fetch.
+            previous: Record of the previous fetch; its validators apply if the source reported no change and sent none.
+            now: The current time.
         """
         etag, last_modified = self.validators.etag, self.validators.last_modified
-        if self.unchanged and before is not None:
-            etag, last_modified = etag or before.etag, last_modified or before.last_modified
+        if self.is_unchanged and previous is not None:
+            etag, last_modified = etag or previous.etag, last_modified or previous.last_modified
         at = run.fetched.at if run.snapshot is not None and run.fetched else now
-        return Fetched(settings, run.complete, etag, last_modified, at)
+        return FetchRecord(settings_digest, run.is_complete, etag, last_modified, at)
 
 
-async def stored(
-    objects: Objects, key: str, gone: str = "The stored file no longer exists. Submit it again."
+async def read_stored_object(
+    objects: ObjectStore, key: str, missing_message: str = "The stored file no longer exists. Submit it again."
 ) -> AsyncIterator[bytes]:
-    """Yield an object's bytes. Raises FetchFailed with the message `gone` if it is missing."""
+    """Yield the bytes of a stored object. Raises FetchFailed with the message `missing_message` if the object does not exist."""
     try:
         async for chunk in objects.read(key):
             yield chunk
     except ObjectMissing as error:
-        raise FetchFailed("fetch_failed", gone) from error
+        raise FetchFailed("fetch_failed", missing_message) from error
 
 
-async def pushed_parts(tx: Tx, run: str, sequences: Iterable[int]) -> AsyncIterator[bytes]:
-    """Yield parts of a batch, each a JSON array on its own line."""
-    for sequence in sequences:
-        if (records := await tx[PushStore].part(run, sequence)) is not None:
+async def read_pushed_parts(tx: Tx, run_id: str, part_numbers: Iterable[int]) -> AsyncIterator[bytes]:
+    """Yield the parts of a batch that have these numbers, each as a line with a JSON array."""
+    for part_number in part_numbers:
+        if (records := await tx[PushStore].get_part(run_id, part_number)) is not None:
             yield records.replace(b"\n", b" ") + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Fetcher:
-    """Fetcher of snapshots into `folder`."""
+class SnapshotFetcher:
+    """Gets the snapshots of runs: fetches and stores them, or reads stored ones."""
 
     uow: UnitOfWork
     connectors: Connectors
-    objects: Objects
+    objects: ObjectStore
 
-    async def fetch_snapshot(self, tenant: Tenant, run: Run, source: Source, job: Job, folder: Path) -> Snapshot:
-        """Return the run's snapshot, fetched if necessary. Raises FetchFailed."""
+    async def fetch_snapshot(
+        self, tenant: Tenant, run: Run, source: Source, task: ConnectorTask, folder: Path
+    ) -> Snapshot:
+        """Return the run's snapshot as a file in `folder`, after fetching it if necessary. Raises FetchFailed."""
         path = folder / "snapshot"
         if run.snapshot is not None:
-            return Snapshot(path, run.snapshot, (await _write(path, stored(self.objects, run.snapshot)))[0])
+            return Snapshot(path, run.snapshot, (await _write(path, read_stored_object(self.objects, run.snapshot)))[0])
         if isinstance(run.input, UploadInput):
-            return await self._take(tenant, run, path, stored(self.objects, run.input.key), run.input.key)
+            return await self._store_snapshot(
+                tenant, run, path, read_stored_object(self.objects, run.input.key), run.input.key
+            )
         if isinstance(run.input, PushInput):
-            return await self._take(tenant, run, path, self._pushed(tenant, run), push_key(tenant, run.id))
-        async with self.connectors.fetch(source.connector, job) as answer:
-            taken = Snapshot(None, None, 0, unchanged=True)
-            if not answer.not_modified:
-                taken = await self._take(tenant, run, path, answer.chunks)
-            return replace(taken, served_by=answer.served_by, validators=answer.validators)
+            return await self._store_snapshot(
+                tenant, run, path, self._read_pushed(tenant, run), build_push_key(tenant, run.id)
+            )
+        async with self.connectors.fetch(source.connector, task) as response:
+            snapshot = Snapshot(None, None, 0, is_unchanged=True)
+            if not response.is_not_modified:
+                snapshot = await self._store_snapshot(tenant, run, path, response.chunks)
+            return replace(snapshot, served_by=response.served_by, validators=response.validators)
 
-    async def _take(
+    async def _store_snapshot(
         self, tenant: Tenant, run: Run, path: Path, chunks: AsyncIterator[bytes], input_key: str | None = None
     ) -> Snapshot:
-        """Count the bytes and commit before writing, so that every stored object is counted.
+        """Write the chunks to a local file, and store the file as the run's snapshot.
 
-        The snapshot replaces the input counted under `input_key`.
+        In the storage ledger, the snapshot replaces the submitted input with the key `input_key`.
         """
+        # the size is counted and committed before the object is stored, so that every stored object is counted
         size, digest = await _write(path, chunks)
         try:
             async with self.uow.begin(tenant, _CONTEXT) as tx:
-                wanted = new_snapshot(tenant, run.id, digest, size, tx.now)
-                entry = await tx[StorageLedger].keep(wanted, input_key)
+                new_entry = create_snapshot_entry(tenant, run.id, digest, size, tx.now)
+                entry = await tx[StorageLedger].add_entry(new_entry, input_key)
                 if entry is None:
-                    raise no_room(size, tx.now)
+                    raise create_quota_error(size, tx.now)
         except QuotaExceeded as refusal:
             raise FetchFailed(RunErrorCode.QUOTA_EXCEEDED, refusal.detail) from refusal
-        size_there = None
+        stored_size = None
         with suppress(ObjectMissing):
-            size_there = await self.objects.size(entry.key)
-        if size_there != size:  # objects are written atomically
+            stored_size = await self.objects.get_size(entry.key)
+        if stored_size != size:  # objects are written atomically
             await self.objects.put_file(entry.key, path)
         return Snapshot(path, entry.key, size)
 
-    async def _pushed(self, tenant: Tenant, run: Run) -> AsyncIterator[bytes]:
+    async def _read_pushed(self, tenant: Tenant, run: Run) -> AsyncIterator[bytes]:
         assert isinstance(run.input, PushInput)
-        for sequence in range(run.input.parts):
-            async with self.uow.read(tenant) as tx:
-                parts = [part async for part in pushed_parts(tx, run.id, [sequence])]
+        for part_number in range(run.input.parts):
+            async with self.uow.begin_reading(tenant) as tx:
+                parts = [part async for part in read_pushed_parts(tx, run.id, [part_number])]
             for part in parts:
                 yield part
 
 
 async def _write(path: Path, chunks: AsyncIterator[bytes]) -> tuple[int, str]:
-    """Write the chunks to a file; return its size and digest. Raises FetchFailed beyond SNAPSHOT_LIMIT."""
+    """Write the chunks to a file; return its size and digest. Raises FetchFailed if it exceeds MAX_SNAPSHOT_BYTES."""
     digest, size = hashlib.sha256(), 0
     with path.open("wb") as file:
         async for chunk in chunks:
             size += len(chunk)
-            if size > SNAPSHOT_LIMIT:
-                raise FetchFailed("fetch_failed", f"The feed is larger than {SNAPSHOT_LIMIT >> 20} MiB.")
+            if size > MAX_SNAPSHOT_BYTES:
+                raise FetchFailed("fetch_failed", f"The feed is larger than {MAX_SNAPSHOT_BYTES >> 20} MiB.")
             digest.update(chunk)
             file.write(chunk)
     return size, digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class HandedIn:
-    """Finder of a source's newest file or push; found in a transaction, read after it."""
+class LatestInputFinder:
+    """Finds the newest stored data of a source, which can then be read outside the transaction."""
 
-    objects: Objects
+    objects: ObjectStore
 
     async def __call__(self, tx: Tx, source: Source) -> Callable[[], AsyncIterator[bytes]] | None:
-        """Return a reader of the newest run's bytes that are still stored, or None. Reading raises FetchFailed."""
+        """Return a function that yields the newest snapshot, upload or pushed part; None if nothing is stored.
+
+        The function raises FetchFailed.
+        """
         for run in (await tx[RunStore].page(PageRequest(limit=20), RunFilter(source.id))).items:
             key = run.snapshot
             if (
@@ -151,15 +185,18 @@ class HandedIn:
                 key = run.input.key
             if key is not None:
                 return partial(
-                    stored, self.objects, key, "The last submitted file is no longer stored. Submit it again."
+                    read_stored_object,
+                    self.objects,
+                    key,
+                    "The last submitted file is no longer stored. Submit it again.",
                 )
             if isinstance(run.input, PushInput):
-                parts = [part async for part in pushed_parts(tx, run.id, [0])]
+                parts = [part async for part in read_pushed_parts(tx, run.id, [0])]
                 if parts:
-                    return partial(_given, parts)
+                    return partial(_yield_parts, parts)
         return None
 
 
-async def _given(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _yield_parts(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
     for part in parts:
         yield part

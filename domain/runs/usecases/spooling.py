@@ -1,4 +1,4 @@
-"""Spooling of a snapshot's rows by bucket, each under its key (pipeline stages parse and map)."""
+"""Spooling of a snapshot's rows with their keys to a temporary file of buckets (the stages parse and map)."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,293 +6,336 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from domain.catalogue.batch import SLOTS
+from domain.catalogue.batch import SLOT_COUNT
 from domain.catalogue.model import Stream
-from domain.ingestion.columns.plan import ReadPlan, is_sum
-from domain.ingestion.mapping.learned import Knowledge
-from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.columns.plan import ReadPlan, is_total_label
+from domain.ingestion.mapping.learned import LearnedMappings
+from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
-from domain.ingestion.ports import ParseFailed, ReadingOrder
-from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
-from domain.ingestion.values.text import quoted, whole, whole_text
+from domain.ingestion.ports import ParseFailed, ReadRequest
+from domain.ingestion.snapshot_results import MappingRequired, SpoolResult, StockOnlySnapshot
+from domain.ingestion.values.text import quote_text, replace_surrogates, replace_text_surrogates
 from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES
 from domain.kernel.problems import Problem, ProblemKind
-from domain.mappings.proposing import TableLog
-from domain.runs.chunks import slot_of
-from domain.runs.model import KEPT_PROBLEMS
-from domain.runs.ports import Spool
-from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of, unkeyed
-from domain.runs.usecases.relations import Kinship, Kits
+from domain.mappings.proposal_log import TableLog
+from domain.runs.chunks import compute_slot
+from domain.runs.model import MAX_STORED_PROBLEMS
+from domain.runs.ports import SpoolFile
+from domain.runs.sheets import (
+    MISSING_DATA_DETAILS,
+    Sheet,
+    compute_salt,
+    describe_unkeyed_tables,
+    find_column_locations,
+    is_stock_sheet,
+)
+from domain.runs.usecases.row_relations import BundleResolver, VariantGrouping
 from ports.codec import Codec
 
-SAMPLES = 50
-"""Number of rows of a table from which its columns are mapped."""
-PUSHED = -1
-"""The table number of pushed records."""
-_MOST_KEYS = 50_000
-"""Maximum number of keys that are counted in one pass."""
+SAMPLE_ROWS = 50
+"""Number of rows of a table that are examined to map its columns."""
+PUSHED_TABLE = -1
+"""Number that pushed records have in place of a table number."""
+_MAX_COUNTED_KEYS = 50_000
+"""Maximum number of keys whose rows are counted; further keys have no row limit while spooling."""
 
-RowsLeftOut = tuple[int, int, str | None]
-"""The number of rows that were left out, with line and sheet of the first."""
+OmittedRows = tuple[int, int, str | None]
+"""Number of omitted rows, and the line and the sheet of the first of them."""
 
 
-def weight_of(line: bytes) -> int:
-    """Return the weight of a row: one for each SHEET_ROW_BYTES begun."""
+def compute_row_weight(line: bytes) -> int:
+    """Return the number of rows as which an encoded row counts: 1, and 1 more for every SHEET_ROW_BYTES bytes."""
     return 1 + len(line) // SHEET_ROW_BYTES
 
 
-def mapping_of(table: FeedTable, head: Sequence[Row], settings: FeedSettings) -> HeaderMapping:
-    """Return the mapping of the table's columns, from its connector or from the first rows."""
-    if table.given is not None:
-        return from_given(table.headers, table.given)
-    return propose(table.headers, _texts(head), settings)
+def propose_mapping(table: FeedTable, first_rows: Sequence[Row], settings: FeedSettings) -> HeaderMapping:
+    """Return a mapping of the table's columns to fields.
+
+    It follows from the connector's field names or else from the headers and the first rows (`first_rows`).
+    """
+    if table.declared_fields is not None:
+        return map_declared_fields(table.headers, table.declared_fields)
+    return propose_column_mapping(table.headers, _to_texts(first_rows), settings)
 
 
-def _texts(head: Sequence[Row]) -> list[list[str]]:
-    return [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
+def _to_texts(rows: Sequence[Row]) -> list[list[str]]:
+    return [["" if cell is None else str(cell) for cell in cells] for _, cells in rows]
 
 
 @dataclass(slots=True)
 class ProblemLog:
-    """The problems of a run: the first thousand in full, all of them counted."""
+    """The problems of a run: the first MAX_STORED_PROBLEMS are stored, further ones are only counted."""
 
-    kept: list[Problem] = field(default_factory=list)
+    stored: list[Problem] = field(default_factory=list)
     total: int = 0
 
     @property
-    def room(self) -> int:
-        """Return the number of problems that can still be stored."""
-        return max(0, KEPT_PROBLEMS - len(self.kept))
+    def remaining(self) -> int:
+        """The number of problems that can still be stored."""
+        return max(0, MAX_STORED_PROBLEMS - len(self.stored))
 
     def add(self, problem: Problem) -> None:
-        """Add a problem."""
+        """Count a problem, and store it unless MAX_STORED_PROBLEMS are stored."""
         self.total += 1
-        if len(self.kept) < KEPT_PROBLEMS:
-            self.kept.append(problem)
+        if len(self.stored) < MAX_STORED_PROBLEMS:
+            self.stored.append(problem)
 
 
-class Crowding:
-    """Row limit per key, for buckets with more rows than one product may have; other buckets are not counted."""
+class RowLimit:
+    """Limit on the number of rows that one product (or stock item) may have.
+
+    Callers count only rows of buckets with more rows than this, because other buckets cannot exceed the limit.
+    """
 
     def __init__(self) -> None:
-        self._weights: dict[str, int] = {}
-        self._left_out: dict[str, RowsLeftOut] = {}
-        self._thinned: dict[str, RowsLeftOut] = {}
+        self._row_counts: dict[str, int] = {}
+        self._omitted: dict[str, OmittedRows] = {}
+        self._omitted_on_reading: dict[str, OmittedRows] = {}
 
-    def refuses(self, key: str, weight: int) -> bool:
-        """Return whether one more row exceeds the limit of its key."""
-        before = self._weights.get(key)
-        if before is None and len(self._weights) >= _MOST_KEYS:
+    def count_row(self, key: str, weight: int) -> bool:
+        """Count a row of the key; return whether the key's rows now exceed the limit.
+
+        Args:
+            key: Key of the product or stock item.
+            weight: Number of rows as which the row counts; long rows count several times.
+        """
+        count = self._row_counts.get(key)
+        if count is None and len(self._row_counts) >= _MAX_COUNTED_KEYS:
             return False
-        self._weights[key] = (before or 0) + weight
-        return self._weights[key] > ROWS
+        self._row_counts[key] = (count or 0) + weight
+        return self._row_counts[key] > ROWS
 
-    def leave_out(self, key: str, line: int, sheet: str | None) -> None:
-        """Record that a row was left out."""
-        count, first, named = self._left_out.get(key, (0, line, sheet))
-        self._left_out[key] = (count + 1, first, named)
+    def record_omitted(self, key: str, line: int, sheet: str | None) -> None:
+        """Record that a row of the key was omitted while spooling."""
+        count, first_line, first_sheet = self._omitted.get(key, (0, line, sheet))
+        self._omitted[key] = (count + 1, first_line, first_sheet)
 
-    def thin(self, key: str, rows: RowsLeftOut) -> None:
-        """Record spooled rows that were removed on reading; replaces the record of an earlier reading."""
-        self._thinned[key] = rows
+    def record_omitted_on_reading(self, key: str, rows: OmittedRows) -> None:
+        """Record the rows of the key that were omitted when the spool was read, in place of an earlier record."""
+        self._omitted_on_reading[key] = rows
 
-    def problems(self, key: str) -> list[Problem]:
-        """Return the problem of rows that were left out of the key, if any."""
-        found = [rows[key] for rows in (self._thinned, self._left_out) if key in rows]
-        if not found:
+    def find_problems(self, key: str) -> list[Problem]:
+        """Return a list with one problem if rows of the key were omitted, else an empty list."""
+        omitted = [rows[key] for rows in (self._omitted_on_reading, self._omitted) if key in rows]
+        if not omitted:
             return []
-        count, (_, line, sheet) = sum(rows[0] for rows in found), found[0]
+        count, (_, line, sheet) = sum(rows[0] for rows in omitted), omitted[0]
         detail = (
-            f"Too much for one product: {count:,} rows of {key} were left out; at most {ROWS:,} are read, "
-            f"or {ROWS * SHEET_ROW_BYTES >> 20} MiB."
+            f"Too many rows for one product: {count:,} rows of {key} were ignored. The maximum is {ROWS:,} rows or "
+            f"{ROWS * SHEET_ROW_BYTES >> 20} MiB."
         )
         return [Problem("rows", ProblemKind.TOO_LONG, detail, line, None, sheet)]
 
 
 class RowSpooler:
-    """Spooling of a feed's rows in the calling thread; another thread may read `rows`.
+    """Spools a feed's rows in the calling thread.
 
-    `held` has the weight of each bucket's rows, `slots` the slots of its keys.
+    Attributes:
+        row_count: Number of rows read so far; other threads may read it.
+        sheets: The feed's tables that are read.
+        row_limit: Limit on the number of rows of one product.
+        bundles: Sets and their parts.
+        grouping: Grouping of items into products.
+        bucket_weights: Total weight of the rows in each bucket.
     """
 
-    def __init__(self, order: ReadingOrder, codec: Codec) -> None:
-        self.stream, self.rows, self._room = Stream(order.stream), 0, order.room
+    def __init__(self, request: ReadRequest, codec: Codec) -> None:
+        self.stream, self.row_count, self._remaining_bytes = Stream(request.stream), 0, request.max_bytes
         self.sheets: list[Sheet] = []
-        self.problems, self.crowding, self.kits, self.kin = ProblemLog(), Crowding(), Kits(), Kinship()
-        self.held = [0] * order.buckets
-        self._slots = [array("I") for _ in range(order.buckets)]
-        self._order, self._codec, self._last_slot, self._tables = order, codec, -1, TableLog()
-        self._spool: Spool | None = None
+        self.problems, self.row_limit, self.bundles, self.grouping = (
+            ProblemLog(),
+            RowLimit(),
+            BundleResolver(),
+            VariantGrouping(),
+        )
+        self.bucket_weights = [0] * request.buckets
+        self._slots = [array("I") for _ in range(request.buckets)]
+        self._request, self._codec, self._last_slot, self._tables = request, codec, -1, TableLog()
+        self._spool: SpoolFile | None = None
 
-    def spool_tables(self, spool: Spool, tables: Iterator[FeedTable]) -> SpooledRows:
-        """Spool the rows of all tables, and determine the relations of rows with different keys.
+    def spool_tables(self, spool: SpoolFile, tables: Iterator[FeedTable]) -> SpoolResult:
+        """Spool the rows of all tables, then group variants and look up the parts of sets.
 
-        Raises NeedsMapping if no table has a key column; StockSheet if the first is one and the order allows for it.
+        Raises:
+            MappingRequired: No table has a key column.
+            StockOnlySnapshot: A table is a stock sheet, and the request allows those; the caller must then process the file as stock.
         """
-        self._spool, missing, settings = spool, False, self._order.settings
-        knowledge = Knowledge(self._order.known)
+        self._spool, lacks_key, settings = spool, False, self._request.settings
+        learned = LearnedMappings(self._request.confirmed_mappings)
         for table in tables:
-            head = list(islice(table.rows, SAMPLES))
-            samples, given = _texts(head), table.given is not None
-            mapping = mapping_of(table, head, settings)
-            if not given:
-                mapping = knowledge.laid_over(mapping, samples, settings)
-            self._tables.add(table.sheet, mapping, samples, given=given)
+            head = list(islice(table.rows, SAMPLE_ROWS))
+            samples, has_given_fields = _to_texts(head), table.declared_fields is not None
+            mapping = propose_mapping(table, head, settings)
+            if not has_given_fields:
+                mapping = learned.apply_to(mapping, samples, settings)
+            self._tables.add_table(table.sheet, mapping, samples, is_predefined=has_given_fields)
             if mapping.missing:
-                missing = True
-                detail = "No column could be read as the item's key; the sheet was left out."
+                lacks_key = True
+                reasons = " ".join(MISSING_DATA_DETAILS[name] for name in mapping.missing)
+                detail = f"{reasons} The sheet was ignored."
                 self.problems.add(Problem("sku", ProblemKind.MISSING, detail, sheet=table.sheet))
                 continue
-            if self._order.may_be_stock and is_stock_sheet(mapping):
-                raise StockSheet
-            plan = ReadPlan(mapping, settings, sparse=not given)
-            self.sheets.append(Sheet(table.sheet, plan, salt_of(mapping, settings), places_of(mapping, plan)))
-            self._put_rows(len(self.sheets) - 1, chain(head, table.rows))
-            if self._remaining_rows() == 0:
+            if self._request.may_be_stock and is_stock_sheet(mapping):
+                raise StockOnlySnapshot
+            plan = ReadPlan(mapping, settings, none_means_absent=not has_given_fields)
+            self.sheets.append(
+                Sheet(table.sheet, plan, compute_salt(mapping, settings), find_column_locations(mapping, plan))
+            )
+            self._spool_rows(len(self.sheets) - 1, chain(head, table.rows))
+            if self._count_remaining_rows() == 0:
                 break
-        if missing and not self.sheets:
-            read = self._tables.tables()
-            raise NeedsMapping(unkeyed(read.first, self.stream), read)
+        if lacks_key and not self.sheets:
+            summary = self._tables.build_summary()
+            raise MappingRequired(describe_unkeyed_tables(summary.listed_tables, self.stream), summary)
         self._resolve_relations()
-        return self._spooled()
+        return self._build_result()
 
-    def spool_records(self, spool: Spool, parts: Iterator[Sequence[Mapping[str, Any]]]) -> SpooledRows:
-        """Spool pushed records; equal records have different fingerprints if the push states complete data."""
+    def spool_records(self, spool: SpoolFile, parts: Iterator[Sequence[Mapping[str, Any]]]) -> SpoolResult:
+        """Spool pushed records.
+
+        Fingerprints of a complete push differ from those of a partial push with the same records.
+        """
         self._spool = spool
-        salt = salt_of(None, self._order.settings) + (b" whole" if self._order.whole else b"")
+        salt = compute_salt(None, self._request.settings) + (b" whole" if self._request.is_complete else b"")
         self.sheets.append(Sheet(None, None, salt))
         for record in chain.from_iterable(parts):
-            self.rows += 1
-            self._put(PUSHED, str(record["product"]["external_id"]), self.rows, record)
-        return self._spooled()
+            self.row_count += 1
+            self._spool_row(PUSHED_TABLE, str(record["product"]["external_id"]), self.row_count, record)
+        return self._build_result()
 
-    def entries(self, buckets: Iterable[int]) -> Iterator[tuple[int, str, int, int, bytes]]:
-        """Yield spooled rows: table number, key, line, stem number of the row (0 for none) and encoded cells."""
+    def read_rows(self, buckets: Iterable[int]) -> Iterator[tuple[int, str, int, int, bytes]]:
+        """Yield the rows of the buckets: table number, key, line, stem hash (0 for none) and encoded cells."""
         assert self._spool is not None
         decode = self._codec.decode
         for bucket in buckets:
-            for entry in self._spool.lines(bucket):
+            for entry in self._spool.read_lines(bucket):
                 head, _, cells = entry.partition(b"\t")
-                table, key, line, *number = decode(head)
-                yield table, key, line, number[0] if number else 0, cells
+                table, key, line, *stem_hash = decode(head)
+                yield table, key, line, stem_hash[0] if stem_hash else 0, cells
 
-    def is_absent(self, key: str) -> bool:
-        """Return whether the key has rows but no product of its own: that of a part, or of an item in a group."""
-        return key in self.kits.hidden or key in self.kin.keys
+    def becomes_no_product(self, key: str) -> bool:
+        """Return whether the key becomes no product, because it is only a part or grouped under another key."""
+        return key in self.bundles.part_only_keys or key in self.grouping.product_key_by_item_key
 
-    def _remaining_rows(self) -> int | None:
-        """Return the number of rows that may still be read; None without a limit."""
-        return None if self._order.limit is None else max(0, self._order.limit - self.rows)
+    def _count_remaining_rows(self) -> int | None:
+        """Return the number of rows that may still be read, or None without a limit."""
+        return None if self._request.max_rows is None else max(0, self._request.max_rows - self.row_count)
 
-    def _put_rows(self, index: int, rows: Iterator[Row]) -> None:
+    def _spool_rows(self, index: int, rows: Iterator[Row]) -> None:
         sheet, catalogue = self.sheets[index], self.stream == Stream.CATALOGUE
-        plan, name = sheet.plan, sheet.name
+        plan, sheet_name = sheet.plan, sheet.name
         assert plan is not None
-        key_of = plan.product_key if catalogue else plan.variant_key
-        note = self.kits.noting(plan) if catalogue else None
-        number = self.kin.noting(plan) if catalogue else None
-        for line, cells in islice(rows, self._remaining_rows()):
-            self.rows += 1
+        key_of = plan.read_product_key if catalogue else plan.read_variant_key
+        record_parts = self.bundles.create_part_recorder(plan) if catalogue else None
+        record_stem = self.grouping.create_stem_recorder(plan) if catalogue else None
+        for line, cells in islice(rows, self._count_remaining_rows()):
+            self.row_count += 1
             key = key_of(cells)
             if key is None:
-                detail = "The row names no item: no SKU, key, GTIN or MPN."
-                self.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=name))
+                detail = "The row has no SKU, key, GTIN or MPN."
+                self.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=sheet_name))
                 continue
-            if is_sum(key):
-                detail = f"The row of {quoted(key)} adds up others and is no item."
-                self.problems.add(Problem("sku", ProblemKind.UNREADABLE, detail, line=line, sheet=name))
+            if is_total_label(key):
+                detail = f"The row of {quote_text(key)} is a total of other rows, not an item."
+                self.problems.add(Problem("sku", ProblemKind.UNREADABLE, detail, line=line, sheet=sheet_name))
                 continue
             try:
-                if note is not None:
-                    note(key, cells)
-                self._put(index, key, line, cells, number(cells) if number is not None else 0)
+                if record_parts is not None:
+                    record_parts(key, cells)
+                self._spool_row(index, key, line, cells, record_stem(cells) if record_stem is not None else 0)
             except UnicodeEncodeError:
-                detail = "The row has halves of characters, which no text can have; each is kept as U+FFFD."
-                self.problems.add(Problem("cell", ProblemKind.UNREADABLE, detail, line=line, sheet=name))
-                self._put(index, whole_text(key), line, whole(cells))
+                detail = "The row contains lone surrogates, which are invalid text. Each was replaced by U+FFFD."
+                self.problems.add(Problem("cell", ProblemKind.UNREADABLE, detail, line=line, sheet=sheet_name))
+                self._spool_row(index, replace_text_surrogates(key), line, replace_surrogates(cells))
 
-    def _put(self, table: int, key: str, line: int, cells: Any, number: int = 0) -> None:
-        entry, slot = self._codec.encode(cells), slot_of(key, self.stream)
-        bucket, weight = slot * len(self.held) // SLOTS, weight_of(entry)
+    def _spool_row(self, table: int, key: str, line: int, cells: Any, stem_hash: int = 0) -> None:
+        entry, slot = self._codec.encode(cells), compute_slot(key, self.stream)
+        bucket, weight = slot * len(self.bucket_weights) // SLOT_COUNT, compute_row_weight(entry)
         if slot != self._last_slot:
             self._slots[bucket].append(slot)
             self._last_slot = slot
-        self.held[bucket] += weight
-        if self.held[bucket] > ROWS and table != PUSHED and self.crowding.refuses(key, weight):
-            self.crowding.leave_out(key, line, self.sheets[table].name)
+        self.bucket_weights[bucket] += weight
+        if self.bucket_weights[bucket] > ROWS and table != PUSHED_TABLE and self.row_limit.count_row(key, weight):
+            self.row_limit.record_omitted(key, line, self.sheets[table].name)
             return
-        self._room -= len(entry)
-        if self._room < 0:
-            raise ParseFailed(
-                "Read out, the feed takes very much more room than it does as a file; leave empty columns out."
-            )
-        self._put_entry(bucket, (table, key, line, number) if number else (table, key, line), entry)
+        self._remaining_bytes -= len(entry)
+        if self._remaining_bytes < 0:
+            raise ParseFailed("The feed is too large when decoded. Remove empty columns.")
+        self._write_entry(bucket, (table, key, line, stem_hash) if stem_hash else (table, key, line), entry)
 
-    def _put_entry(self, bucket: int, head: tuple[Any, ...], cells: bytes) -> None:
+    def _write_entry(self, bucket: int, head: tuple[Any, ...], cells: bytes) -> None:
         assert self._spool is not None
-        self._spool.put(bucket, self._codec.encode(head) + b"\t" + cells)
+        self._spool.add_line(bucket, self._codec.encode(head) + b"\t" + cells)
 
     def _resolve_relations(self) -> None:
-        """Look up the parts of sets, and spool grouped rows under one key; feeds without either cost nothing."""
-        if self.kits.waiting:
+        """Look up the parts of sets, then group items and spool their rows under the keys of their products."""
+        if self.bundles.has_possible_parts:
             self._look_up_parts()
-        if shared := self.kin.shared():
+        if shared := self.grouping.take_repeated_stem_hashes():
             self._group_rows(shared)
             self._respool_groups()
-            for problem in self.kin.told():
+            for problem in self.grouping.find_problems():
                 self.problems.add(problem)
 
     def _look_up_parts(self) -> None:
-        """Store the data of parts' rows for the sets that name them."""
+        """Read the rows of possible parts again, and store the data that their sets need."""
         found: list[Problem] = []
-        for bucket in range(len(self.held)):
+        for bucket in range(len(self.bucket_weights)):
             by_key: dict[str, list[tuple[int, int, Any]]] = {}
-            for table, key, line, _, cells in self.entries([bucket]):
+            for table, key, line, _, cells in self.read_rows([bucket]):
                 plan = self.sheets[table].plan
-                if plan is not None and self.kits.seeks(plan, key):
+                if plan is not None and self.bundles.may_be_part(plan, key):
                     by_key.setdefault(key, []).append((table, line, self._codec.decode(cells)))
-            found += filter(None, (self.kits.look(self.sheets, key, lines) for key, lines in by_key.items()))
-        for problem in self.kits.told(found):
+            found += filter(None, (self.bundles.store_parts(self.sheets, key, lines) for key, lines in by_key.items()))
+        for problem in self.bundles.summarise_problems(found):
             self.problems.add(problem)
 
     def _group_rows(self, shared: frozenset[int]) -> None:
-        """Group rows that share a stem; they stay apart if spooling them again exceeds the limit."""
+        """Group rows whose stem hashes occur more than once, if the size limit permits spooling them again."""
         size = 0
-        for table, key, _, number, cells in self.entries(range(len(self.held))):
-            if number in shared:
+        for table, key, _, stem_hash, cells in self.read_rows(range(len(self.bucket_weights))):
+            if stem_hash in shared:
                 plan = self.sheets[table].plan
-                member = plan.family(self._codec.decode(cells)) if plan is not None and plan.family else None
+                member = plan.read_family(self._codec.decode(cells)) if plan is not None and plan.read_family else None
                 if member is not None:
-                    self.kin.look(key, member)
+                    self.grouping.add_row(key, member)
                     size += len(cells)
-        self.kin.settle(apart=size > self._room)
+        self.grouping.group_items(keeps_separate=size > self._remaining_bytes)
 
     def _respool_groups(self) -> None:
-        """Spool the rows of grouped items again under the group's key."""
-        family_of = self.kin.keys
-        for bucket in range(len(self.held)):
-            mine = [entry for entry in self.entries([bucket]) if entry[1] in family_of]
-            for table, key, line, _, cells in mine:
-                family = family_of[key]
-                slot = slot_of(family, self.stream)
-                place = slot * len(self.held) // SLOTS
-                self._slots[place].append(slot)
-                self.held[place] += weight_of(cells)
-                self._room -= len(cells)
-                self._put_entry(place, (table, family, line), cells)
-        self.kits.rename(family_of)
+        """Spool the rows of grouped items again, under the keys of their products."""
+        product_keys = self.grouping.product_key_by_item_key
+        for bucket in range(len(self.bucket_weights)):
+            grouped = [entry for entry in self.read_rows([bucket]) if entry[1] in product_keys]
+            for table, key, line, _, cells in grouped:
+                product_key = product_keys[key]
+                slot = compute_slot(product_key, self.stream)
+                new_bucket = slot * len(self.bucket_weights) // SLOT_COUNT
+                self._slots[new_bucket].append(slot)
+                self.bucket_weights[new_bucket] += compute_row_weight(cells)
+                self._remaining_bytes -= len(cells)
+                self._write_entry(new_bucket, (table, product_key, line), cells)
+        self.bundles.reassign_parts(product_keys)
 
-    def _spooled(self) -> SpooledRows:
+    def _build_result(self) -> SpoolResult:
         slots, stream, sheets = array("I"), self.stream, self.sheets
-        gone = {slot_of(key, stream) for key in (*self.kits.hidden, *self.kin.keys)}
-        gone -= {slot_of(key, stream) for key in self.kin.families}
-        for (
-            bucket
-        ) in self._slots:  # they follow each other as their slots do; sorting one at a time takes little memory
-            slots.extend(sorted(set(bucket) - gone))
-        known = [sheet.places for sheet in sheets if sheet.places is not None]
-        places = frozenset[str]().union(*known) if len(known) == len(sheets) else None
-        grouped = all(sheet.plan is None or sheet.plan.grouped for sheet in sheets)
-        return SpooledRows(
-            self.rows, self.held, slots, places, self.problems.kept, self.problems.total, self._tables.tables(), grouped
+        absent = {
+            compute_slot(key, stream) for key in (*self.bundles.part_only_keys, *self.grouping.product_key_by_item_key)
+        }
+        absent -= {compute_slot(key, stream) for key in self.grouping.product_keys}
+        # buckets follow each other as their slots do; sorting one at a time takes little memory
+        for bucket in self._slots:
+            slots.extend(sorted(set(bucket) - absent))
+        sheet_locations = [sheet.locations for sheet in sheets if sheet.locations is not None]
+        locations = frozenset[str]().union(*sheet_locations) if len(sheet_locations) == len(sheets) else None
+        has_product_keys = all(sheet.plan is None or sheet.plan.has_product_column for sheet in sheets)
+        return SpoolResult(
+            self.row_count,
+            self.bucket_weights,
+            slots,
+            locations,
+            self.problems.stored,
+            self.problems.total,
+            self._tables.build_summary(),
+            has_product_keys,
         )

@@ -1,8 +1,6 @@
-"""The secret in force, and resealing of values under it.
+"""Use cases of the deployment's secrets.
 
-`keyring`: each process reads the key ring and follows changes of the secret in force
-
-`resealing`: the scheduler brings the current secret into force and reseals values
-
-`status`: operators see how many values each secret seals, and what prevents its retirement
+`keyring`: loading of the key ring in each process, and selection of the active secret
+`reencryption`: activation of the newest secret, and re-encryption of values by the scheduler
+`status`: number of values that are encrypted with each secret, and reasons why a secret cannot be removed yet
 """

@@ -1,7 +1,7 @@
-"""The secret in force, the same for all processes: the one that seals the key ring.
+"""Loading of the key ring, and selection of the active secret: the one with which the stored key ring is encrypted.
 
-Processes with old and new settings therefore work side by side: all seal and sign by the secret in force, which all
-have. A new secret comes into force only when no process lacks it.
+All processes encrypt and sign with the active secret. A new secret becomes active once all processes have loaded it, so
+that processes with old and with new settings can run at the same time.
 """
 
 import asyncio
@@ -9,91 +9,95 @@ import logging
 import secrets
 
 from domain.kernel.errors import DomainError
-from domain.secrets.keys import WorkingKeys, cursor_key, hash_key, link_key
+from domain.secrets.keys import ActiveKeys, derive_cursor_key, derive_hash_key, derive_link_key
 from domain.secrets.model import KeyRing
-from domain.secrets.ports import KeyRings, StoredRing, Vault
+from domain.secrets.ports import KeyRingStore, StoredKeyRing, Vault
 from ports.clock import Clock
 
 OWNER = "key ring"
-SOON = 2.0
-"""Seconds between checks while another secret is coming into force."""
-LATER = 3600.0
-"""Seconds between checks otherwise, which only delays the expiry of former keys."""
+"""Owner with which the vault encrypts the key ring (`Vault.encrypt`)."""
+FAST_INTERVAL = 2.0
+"""Seconds between reloads of the key ring until the newest secret is active."""
+SLOW_INTERVAL = 3600.0
+"""Seconds between reloads of the key ring once the newest secret is active; they only remove expired keys."""
 
 _LOG = logging.getLogger("joinery.secrets")
 
 
 class SecretUnknown(DomainError):
-    """The database is sealed under a secret that is not available."""
+    """The key ring in the database is encrypted with a secret that is not available, or is damaged."""
 
 
-class Keyring:
-    """The process's view of the key ring. Call `load` first; `watch` follows changes."""
+class KeyRingKeeper:
+    """Loads the key ring into this process, and activates secrets. Call `load` first, then run `watch`."""
 
-    def __init__(self, rings: KeyRings, vault: Vault, keys: WorkingKeys, clock: Clock) -> None:
+    def __init__(self, rings: KeyRingStore, vault: Vault, keys: ActiveKeys, clock: Clock) -> None:
         self._rings, self._vault, self._keys, self._clock = rings, vault, keys, clock
-        self._secrets = dict(zip(vault.keys, keys.secrets, strict=True))
+        self._secrets = dict(zip(vault.secret_ids, keys.secrets, strict=True))
         self._loaded = False
-        vault.use(vault.keys[-1])
+        vault.activate_secret(vault.secret_ids[-1])
 
     @property
-    def settled(self) -> bool:
-        """True if the current secret is in force."""
-        return self._loaded and self._vault.in_force == self._vault.keys[0]
+    def is_newest_active(self) -> bool:
+        """True if the key ring is loaded and the newest secret is active."""
+        return self._loaded and self._vault.active_secret_id == self._vault.secret_ids[0]
 
     async def load(self) -> None:
-        """Use the stored ring, or create the first one. Raises SecretUnknown, Unavailable."""
+        """Load the stored key ring, or create and store one if there is none. Raises SecretUnknown, Unavailable."""
         stored = await self._rings.read() or await self._create()
-        ring = self._open(stored)
-        self._vault.use(self._vault.key_of(stored.sealed))
-        self._keys.use(ring, self._secrets[self._vault.in_force], self._clock.now())
+        ring = self._decrypt(stored)
+        self._vault.activate_secret(self._vault.parse_secret_id(stored.ciphertext))
+        self._keys.use_key_ring(ring, self._secrets[self._vault.active_secret_id], self._clock.now())
         self._loaded = True
 
     async def watch(self) -> None:
-        """Reload periodically until cancelled; errors are logged."""
+        """Reload the key ring periodically until cancelled; errors are logged."""
         while True:
-            await asyncio.sleep(LATER if self.settled else SOON)
+            await asyncio.sleep(SLOW_INTERVAL if self.is_newest_active else FAST_INTERVAL)
             try:
                 await self.load()
             except Exception:
-                _LOG.exception("key ring could not be read")
+                _LOG.exception("key ring could not be loaded")
 
-    async def lacking(self) -> int:
-        """Return the number of connections of processes without the current secret."""
-        return await self._rings.lacking(self._vault.keys[0])
+    async def count_outdated_connections(self) -> int:
+        """Return how many database connections belong to processes that have not loaded the newest secret."""
+        return await self._rings.count_outdated_connections(self._vault.secret_ids[0])
 
-    async def promote(self) -> None:
-        """Bring the current secret into force; signatures of the previous one remain valid for a while."""
+    async def activate_newest(self) -> None:
+        """Make the newest secret active; signatures with the previous secret remain valid for a while."""
         stored = await self._rings.read()
-        if stored is None or self._vault.key_of(stored.sealed) == self._vault.keys[0]:
+        if stored is None or self._vault.parse_secret_id(stored.ciphertext) == self._vault.secret_ids[0]:
             return await self.load()
-        before = self._secrets[self._vault.key_of(stored.sealed)]
-        ring = self._open(stored).superseded(cursor_key(before), link_key(before), self._clock.now())
-        sealed = self._vault.seal(ring.plain(), OWNER, key=self._vault.keys[0])
-        if await self._rings.write(sealed, stored.sealed):
-            _LOG.info("secret %s is in force", self._vault.keys[0])
+        before = self._secrets[self._vault.parse_secret_id(stored.ciphertext)]
+        ring = self._decrypt(stored).with_former_keys(
+            derive_cursor_key(before), derive_link_key(before), self._clock.now()
+        )
+        sealed = self._vault.encrypt(ring.to_json(), OWNER, secret_id=self._vault.secret_ids[0])
+        if await self._rings.write(sealed, stored.ciphertext):
+            _LOG.info("secret %s activated", self._vault.secret_ids[0])
         return await self.load()
 
-    async def _create(self) -> StoredRing:
-        """Create the first ring.
+    async def _create(self) -> StoredKeyRing:
+        """Create and store the first key ring, and return it.
 
-        Existing API keys were hashed by a key of the oldest secret; without any, the key is random.
+        The key for hashing API keys is random. If API keys exist, it is the key derived from the oldest secret, with
+        which these API keys were hashed.
         """
-        kept = await self._rings.has_api_keys()
-        ring = KeyRing(hash_key(self._keys.secrets[-1]) if kept else secrets.token_bytes(32))
-        await self._rings.write(self._vault.seal(ring.plain(), OWNER, key=self._vault.keys[-1]), None)
+        has_api_keys = await self._rings.has_api_keys()
+        ring = KeyRing(derive_hash_key(self._keys.secrets[-1]) if has_api_keys else secrets.token_bytes(32))
+        await self._rings.write(self._vault.encrypt(ring.to_json(), OWNER, secret_id=self._vault.secret_ids[-1]), None)
         stored = await self._rings.read()
         assert stored is not None, "a ring is never removed"
         return stored
 
-    def _open(self, stored: StoredRing) -> KeyRing:
+    def _decrypt(self, stored: StoredKeyRing) -> KeyRing:
         try:
-            return KeyRing.of(self._vault.open(stored.sealed, OWNER))
+            return KeyRing.from_json(self._vault.decrypt(stored.ciphertext, OWNER))
         except ValueError:
-            key = self._vault.key_of(stored.sealed)
+            key = self._vault.parse_secret_id(stored.ciphertext)
             if key in self._secrets:
                 raise SecretUnknown("The key ring is damaged. Restore the table key_ring from a backup.") from None
             raise SecretUnknown(
-                f"The database is sealed under secret {key}, which is not available. Set it in JOINERY_SECRET, or in "
-                "JOINERY_SECRET_FORMER beside another one."
+                f"The database is encrypted with secret {key}, which is not available. Set this secret in "
+                f"JOINERY_SECRET or JOINERY_SECRET_FORMER."
             ) from None

@@ -1,20 +1,24 @@
-"""Status of secrets for operators."""
+"""State of the deployment's secrets, for operators."""
 
-from domain.secrets.model import SecretState, SecretStatus, hindrances
-from domain.secrets.ports import KeyRings, SealedValues, Vault
+from domain.secrets.model import SecretsOverview, SecretState, list_retirement_obstacles
+from domain.secrets.ports import EncryptedValues, KeyRingStore, Vault
 from ports.clock import Clock
 
 
-async def secret_status(rings: KeyRings, values: SealedValues, vault: Vault, clock: Clock) -> SecretStatus:
-    """Return the state of every available secret, and of every other one that still seals values.
+async def read_secrets_overview(
+    rings: KeyRingStore, values: EncryptedValues, vault: Vault, clock: Clock
+) -> SecretsOverview:
+    """Return the states of all available secrets, and of other secrets with which values are still encrypted.
 
     Raises Unavailable.
     """
     stored = await rings.read()
     assert stored is not None, "the ring was read before"
-    in_force, counts = vault.key_of(stored.sealed), await values.counts()
-    named = (*vault.keys, *sorted(counts.keys() - set(vault.keys)))
-    states = tuple(SecretState(key, key in vault.keys, key == in_force, counts.get(key, {})) for key in named)
-    lacking = await rings.lacking(vault.keys[0])
-    reasons = hindrances(states, lacking, stored.changed_at, clock.now())
-    return SecretStatus(states, lacking, stored.changed_at, reasons)
+    in_force, counts = vault.parse_secret_id(stored.ciphertext), await values.count_by_secret()
+    secret_ids = (*vault.secret_ids, *sorted(counts.keys() - set(vault.secret_ids)))
+    states = tuple(
+        SecretState(key, key in vault.secret_ids, key == in_force, counts.get(key, {})) for key in secret_ids
+    )
+    lacking = await rings.count_outdated_connections(vault.secret_ids[0])
+    reasons = list_retirement_obstacles(states, lacking, stored.changed_at, clock.now())
+    return SecretsOverview(states, lacking, stored.changed_at, reasons)

@@ -1,1 +1,1 @@
-"""Use cases of sources, and test runs."""
+"""Use cases of sources, and source tests."""

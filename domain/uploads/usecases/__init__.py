@@ -1,4 +1,4 @@
-"""Use cases of uploads: announce a file, read its state, complete it."""
+"""Use cases of uploads: create, get and complete an upload."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -9,168 +9,184 @@ from domain.jobs.ports import JobStore
 from domain.kernel import retention
 from domain.kernel.errors import Conflict, Unprocessable
 from domain.kernel.ids import new_id
-from domain.kernel.resource import existing
-from domain.runs.model import SNAPSHOT_LIMIT, Run, RunTrigger, UploadInput
+from domain.kernel.resource import require_found
+from domain.runs.model import MAX_SNAPSHOT_BYTES, Run, RunTrigger, UploadInput
 from domain.runs.ports import RunStore
-from domain.runs.queueing import execution, queued, started
+from domain.runs.queueing import build_queued_run_change, new_execution_job, new_run
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
-from domain.storage.keeping import no_room
-from domain.storage.model import OPEN_UPLOADS, StoredKind, StoredObject, upload_key
+from domain.storage.admission import create_quota_error
+from domain.storage.model import MAX_OPEN_UPLOADS, StoredKind, StoredObject, build_upload_key
 from domain.storage.ports import StorageLedger
 from domain.uploads.model import AUDITED, TARGET_LIFETIME, CompleteUpload, NewUpload, Upload, UploadStatus
-from ports.objects import ObjectMissing, Objects, SignedPut
+from ports.objects import ObjectMissing, ObjectStore, SignedPut
 from ports.unit_of_work import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
-    """An upload, with the target of its bytes while it is pending."""
+class UploadWithTarget:
+    """An upload and, while it is pending, the signed link to which the file must be sent."""
 
     upload: Upload
     target: SignedPut | None
 
 
-Rehearse = Callable[[Tx, Source, Run, AsyncIterator[bytes], int], Awaitable[Run]]
-"""Dry run of a run over an uploaded file with these bytes and this size."""
+PreviewRun = Callable[[Tx, Source, Run, AsyncIterator[bytes], int], Awaitable[Run]]
+"""Function that previews a run of uploaded data, given the file's chunks and size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class UploadService:
-    """Uploads of a tenant. `limit` is the largest file in bytes; `rehearse` previews a run in a dry run."""
+    """Use cases of uploads.
 
-    objects: Objects
-    limit: int = SNAPSHOT_LIMIT
-    rehearse: Rehearse | None = None
+    Attributes:
+        max_bytes: Maximum size of a file in bytes.
+        preview_run: Previews the run when the completion of an upload is a dry run.
+    """
 
-    async def announce(self, tx: Tx, source: str, new: NewUpload) -> Announced:
-        """Announce a file for a source of kind file; its bytes may be PUT to the target for 15 minutes.
+    objects: ObjectStore
+    max_bytes: int = MAX_SNAPSHOT_BYTES
+    preview_run: PreviewRun | None = None
 
-        Its size counts against the plan at once. Raises NotFound; Unprocessable for other kinds of source and for a file
-        over the limit; Conflict if the source is not active or too many uploads are pending; QuotaExceeded.
+    async def create(self, tx: Tx, source: str, fields: NewUpload) -> UploadWithTarget:
+        """Create an upload for a source of kind file, whose size counts against the storage quota at once.
+
+        The file must be sent to the returned target within 15 minutes.
+
+        Raises:
+            NotFound: The source does not exist.
+            Unprocessable: The source is of another kind, or the file is too large.
+            Conflict: The source is not active, or too many uploads are pending.
+            QuotaExceeded: The plan has no storage left.
         """
-        found = await _source(tx, source)
+        found = await _get_source(tx, source)
         if found.kind != "file":
             raise Unprocessable(
-                f"A source of kind {found.kind} takes no files; make a source of kind file and upload there."
+                f"A source of kind {found.kind} does not accept files. Create a source of kind file and upload there."
             )
-        if new["bytes"] > self.limit:
-            detail = (
-                f"The file is too large: {self.limit} bytes are taken at most. Divide it, or compress it (gzip, zip)."
-            )
-            raise Unprocessable.of("bytes", "too_large", detail)
+        if fields["bytes"] > self.max_bytes:
+            detail = f"The file is too large: at most {self.max_bytes} bytes are permitted. Split or compress it (gzip, zip)."
+            raise Unprocessable.for_field("bytes", "too_large", detail)
         found.refuse_unless_runnable()
-        upload = pending(tx, source, new)
-        await stage(tx, upload)
+        upload = new_upload(tx, source, fields)
+        await store_upload(tx, upload)
         return await self._with_target(upload)
 
-    async def get(self, tx: Tx, id: str) -> Announced:
-        """Return an upload as of now. Raises NotFound."""
-        return await self._with_target((await _upload(tx, id)).at(tx.now))
+    async def get(self, tx: Tx, id: str) -> UploadWithTarget:
+        """Return an upload with its current status. Raises NotFound."""
+        return await self._with_target((await _get_upload(tx, id)).with_current_status(tx.now))
 
-    async def complete(self, tx: Tx, id: str, asked: CompleteUpload | None = None) -> Upload:
-        """Start the run that reads the uploaded file; for a completed upload, return it unchanged.
+    async def complete(self, tx: Tx, id: str, completion: CompleteUpload | None = None) -> Upload:
+        """Queue the run that reads the uploaded file, and return the completed upload.
 
-        Raises NotFound; Conflict when the bytes are missing, the upload has expired, the source is not active or a run
-        of it is open; Unprocessable when there are more or fewer bytes than announced.
+        An upload that is completed already is returned unchanged.
+
+        Raises:
+            NotFound: The upload does not exist.
+            Conflict: The file is missing, the upload has expired, the source is not active, or a run of the source is
+                open.
+            Unprocessable: The size of the file differs from the upload's `bytes`.
         """
-        upload = (await _upload(tx, id, lock=not tx.dry)).at(tx.now)
+        upload = (await _get_upload(tx, id, lock=not tx.is_dry_run)).with_current_status(tx.now)
         if upload.status == UploadStatus.COMPLETED:
-            tx.recorded.forecasts["outcome"] = {"stats": {}, "changes": 0, "told": 0}
+            tx.recorded.extra_previews["outcome"] = {"stats": {}, "changes": 0, "told": 0}
             return upload
         if upload.status != UploadStatus.PENDING:
-            raise Conflict(
-                f"The upload is {upload.status}; announce the file again and PUT its bytes within 15 minutes."
-            )
+            raise Conflict(f"The upload is {upload.status}. Create a new upload and PUT the file within 15 minutes.")
         await self._refuse_wrong_bytes(upload)
-        found = await _source(tx, upload.source, lock=not tx.dry)
+        found = await _get_source(tx, upload.source, lock=not tx.is_dry_run)
         found.refuse_unless_runnable()
-        if open_run := await tx[RunStore].open(upload.source, Stream.CATALOGUE):
+        if open_run := await tx[RunStore].find_open(upload.source, Stream.CATALOGUE):
             raise Conflict(
-                f"The run {open_run.id} of this source is {open_run.status}; complete the upload when it has ended."
+                f"The run {open_run.id} of this source is {open_run.status}. Complete the upload when the run has "
+                f"ended."
             )
-        shrinking = asked is not None and asked.accept_shrink
-        run = run_of(tx, upload, RunTrigger.UPLOAD, accept_shrink=shrinking)
-        if tx.dry and self.rehearse is not None:
-            await self.rehearse(tx, found, run, self.objects.read(upload.key), upload.bytes)
-        return await start_run(tx, upload, run)
+        accepts_shrink = completion is not None and completion.accept_shrink
+        run = new_upload_run(tx, upload, RunTrigger.UPLOAD, accept_shrink=accepts_shrink)
+        if tx.is_dry_run and self.preview_run is not None:
+            await self.preview_run(tx, found, run, self.objects.read(upload.key), upload.bytes)
+        return await queue_upload_run(tx, upload, run)
 
-    async def refuse_bytes(self, tx: Tx, id: str) -> None:
-        """Raise Conflict if the upload no longer accepts bytes."""
+    async def refuse_unless_pending(self, tx: Tx, id: str) -> None:
+        """Raise Conflict unless the upload is pending, so that the file may be sent."""
         upload = await tx.store(Upload).get(id)
-        status = upload.at(tx.now).status if upload else UploadStatus.EXPIRED
+        status = upload.with_current_status(tx.now).status if upload else UploadStatus.EXPIRED
         if status != UploadStatus.PENDING:
-            raise Conflict(f"The upload is {status} and takes no bytes any more; announce the file again.")
+            raise Conflict(f"The upload is {status} and no longer accepts bytes. Create a new upload.")
 
     async def _refuse_wrong_bytes(self, upload: Upload) -> None:
         try:
-            size = await self.objects.size(upload.key)
+            size = await self.objects.get_size(upload.key)
         except ObjectMissing:
             raise Conflict(
-                "The file's bytes are not there yet; PUT them to target.url with exactly target.headers, then complete."
+                "The file's bytes are missing. PUT them to target.url with exactly target.headers, then complete "
+                "the upload."
             ) from None
         if size != upload.bytes:
             raise Unprocessable(
-                f"The file has {size} bytes where {upload.bytes} were announced; announce it again with bytes: {size}."
+                f"The file has {size} bytes instead of {upload.bytes}. Create a new upload with bytes: {size}."
             )
 
-    async def _with_target(self, upload: Upload) -> Announced:
+    async def _with_target(self, upload: Upload) -> UploadWithTarget:
         if upload.status != UploadStatus.PENDING:
-            return Announced(upload, None)
+            return UploadWithTarget(upload, None)
         target = await self.objects.sign_put(
-            upload.key, content_type=upload.content_type, bytes_limit=upload.bytes, expires_at=upload.expires_at
+            upload.key, content_type=upload.content_type, max_bytes=upload.bytes, expires_at=upload.expires_at
         )
-        return Announced(upload, target)
+        return UploadWithTarget(upload, target)
 
 
-async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
-    return existing(await tx[SourceStore].get(id, lock=lock))
+async def _get_source(tx: Tx, id: str, *, lock: bool = False) -> Source:
+    return require_found(await tx[SourceStore].get(id, lock=lock))
 
 
-async def _upload(tx: Tx, id: str, *, lock: bool = False) -> Upload:
-    return existing(await tx.store(Upload).get(id, lock=lock))
+async def _get_upload(tx: Tx, id: str, *, lock: bool = False) -> Upload:
+    return require_found(await tx.store(Upload).get(id, lock=lock))
 
 
-def pending(tx: Tx, source: str, new: NewUpload) -> Upload:
-    """Return a new pending upload of the source."""
+def new_upload(tx: Tx, source: str, fields: NewUpload) -> Upload:
+    """Return a new pending upload for the source; it is not stored."""
     id = new_id("upl")
     return Upload(
         id=id,
         source=source,
-        **new,
+        **fields,
         status=UploadStatus.PENDING,
-        key=upload_key(tx.tenant, id),
+        key=build_upload_key(tx.tenant, id),
         expires_at=tx.now + TARGET_LIFETIME,
         created_at=tx.now,
     )
 
 
-def run_of(tx: Tx, upload: Upload, trigger: RunTrigger, *, accept_shrink: bool = False) -> Run:
-    """Return the run that reads an uploaded file."""
+def new_upload_run(tx: Tx, upload: Upload, trigger: RunTrigger, *, accept_shrink: bool = False) -> Run:
+    """Return a new run that reads the uploaded file; it is not stored."""
     file = UploadInput(upload.id, upload.key)
-    return queued(upload.source, trigger, tx.now, input=file, accept_shrink=accept_shrink)
+    return new_run(upload.source, trigger, tx.now, input=file, accept_shrink=accept_shrink)
 
 
-async def start_run(tx: Tx, upload: Upload, run: Run) -> Upload:
-    """Queue the run that reads a completed upload."""
+async def queue_upload_run(tx: Tx, upload: Upload, run: Run) -> Upload:
+    """Queue the run that reads an upload; store and return the upload as completed."""
     await tx[RunStore].add(run)
-    await tx[JobStore].add(execution(run, tx.tenant))
-    completed = upload.completed(run.id, tx.now)
+    await tx[JobStore].add(new_execution_job(run, tx.tenant))
+    completed = upload.with_completion(run.id, tx.now)
     await tx.store(Upload).save(completed)
-    await tx[AuditLog].add(AUDITED.updated(upload, completed))
-    await tx[AuditLog].add(started(run))
-    await tx[StorageLedger].assign(upload.key, run.id)
+    await tx[AuditLog].add(AUDITED.describe_update(upload, completed))
+    await tx[AuditLog].add(build_queued_run_change(run))
+    await tx[StorageLedger].assign_to_run(upload.key, run.id)
     return completed
 
 
-async def stage(tx: Tx, upload: Upload) -> None:
-    """Store the upload and count its bytes against the plan. Raises QuotaExceeded, Conflict."""
+async def store_upload(tx: Tx, upload: Upload) -> None:
+    """Store a new upload, and count its size against the storage quota.
+
+    Raises QuotaExceeded if the quota does not suffice, and Conflict if too many uploads are pending.
+    """
     await tx.store(Upload).add(upload)
-    await tx[AuditLog].add(AUDITED.created(upload))
+    await tx[AuditLog].add(AUDITED.describe_creation(upload))
     free_after = upload.expires_at + retention.UPLOADS
-    if await tx[StorageLedger].keep(StoredObject(upload.key, StoredKind.UPLOAD, upload.bytes, free_after)) is None:
-        raise no_room(upload.bytes, tx.now)
-    if await tx[StorageLedger].count(StoredKind.UPLOAD) > OPEN_UPLOADS:
+    if await tx[StorageLedger].add_entry(StoredObject(upload.key, StoredKind.UPLOAD, upload.bytes, free_after)) is None:
+        raise create_quota_error(upload.bytes, tx.now)
+    if await tx[StorageLedger].count_unassigned(StoredKind.UPLOAD) > MAX_OPEN_UPLOADS:
         raise Conflict(
-            f"{OPEN_UPLOADS} announced files wait for their bytes already, the most there may be; complete them, or wait until they expire."
+            f"{MAX_OPEN_UPLOADS} uploads are pending, which is the maximum. Complete them, or wait until they expire."
         )

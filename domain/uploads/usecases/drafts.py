@@ -1,4 +1,4 @@
-"""Files for preview: stored for an hour under a key of their own, then deleted or taken over by an upload."""
+"""Draft files for the preview of a new source, which are stored for an hour or copied to an upload."""
 
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
@@ -7,43 +7,54 @@ from datetime import timedelta
 from domain.kernel.errors import Conflict, PayloadTooLarge
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.storage.keeping import no_room
-from domain.storage.model import OPEN_UPLOADS, StoredKind, StoredObject, upload_key
+from domain.storage.admission import create_quota_error
+from domain.storage.model import MAX_OPEN_UPLOADS, StoredKind, StoredObject, build_upload_key
 from domain.storage.ports import StorageLedger
-from ports.objects import Objects
+from ports.objects import ObjectStore
 from ports.unit_of_work import Tx
 
-LIFETIME = timedelta(hours=1)
-BYTES = 64 << 20
-"""Maximum size of a file for preview, in bytes."""
+DRAFT_LIFETIME = timedelta(hours=1)
+"""Time for which a draft is stored."""
+MAX_DRAFT_BYTES = 64 << 20
+"""Maximum size of a draft in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drafts:
-    """Store of drafts, each an object with a ledger entry, so that it counts against the plan."""
+class DraftFiles:
+    """Storage of draft files; they are in the object store and count against the storage quota."""
 
-    objects: Objects
+    objects: ObjectStore
 
     async def reserve(self, tx: Tx, size: int) -> str:
-        """Count the bytes against the plan and return the draft's ID. Raises QuotaExceeded, PayloadTooLarge, Conflict for too many."""
-        if size > BYTES:
-            raise PayloadTooLarge(f"At most {BYTES >> 20} MiB can be looked into beforehand.")
+        """Count a new draft of `size` bytes against the storage quota; return the ID of the draft.
+
+        Raises:
+            PayloadTooLarge: The draft is larger than MAX_DRAFT_BYTES.
+            QuotaExceeded: The storage quota does not suffice.
+            Conflict: There are too many drafts and pending uploads.
+        """
+        if size > MAX_DRAFT_BYTES:
+            raise PayloadTooLarge(
+                f"At most {MAX_DRAFT_BYTES >> 20} MiB can be previewed. Upload the file without a preview."
+            )
         id = new_id("upl")
-        wanted = StoredObject(upload_key(tx.tenant, id), StoredKind.UPLOAD, size, tx.now + LIFETIME)
-        if await tx[StorageLedger].keep(wanted) is None:
-            raise no_room(size, tx.now)
-        if await tx[StorageLedger].count(StoredKind.UPLOAD) > OPEN_UPLOADS:
-            raise Conflict("Too many files wait to be looked into; connect them, or come back in an hour.")
+        entry = StoredObject(build_upload_key(tx.tenant, id), StoredKind.UPLOAD, size, tx.now + DRAFT_LIFETIME)
+        if await tx[StorageLedger].add_entry(entry) is None:
+            raise create_quota_error(size, tx.now)
+        if await tx[StorageLedger].count_unassigned(StoredKind.UPLOAD) > MAX_OPEN_UPLOADS:
+            raise Conflict(
+                "Too many files are stored for preview. Create the sources from them, or try again in an hour."
+            )
         return id
 
     async def store(self, tenant: Tenant, id: str, chunks: AsyncIterable[bytes]) -> None:
-        """Write the draft's bytes."""
-        await self.objects.put_stream(upload_key(tenant, id), chunks)
+        """Store the file of a draft."""
+        await self.objects.put_stream(build_upload_key(tenant, id), chunks)
 
-    async def take_over(self, tenant: Tenant, id: str, upload: str) -> None:
-        """Move a draft's bytes to an announced upload of the same tenant. Raises ObjectMissing."""
-        await self.objects.put_stream(upload_key(tenant, upload), self.objects.read(upload_key(tenant, id)))
+    async def copy_to_upload(self, tenant: Tenant, id: str, upload: str) -> None:
+        """Copy the file of a draft to an upload of the same tenant. Raises ObjectMissing."""
+        await self.objects.put_stream(build_upload_key(tenant, upload), self.objects.read(build_upload_key(tenant, id)))
 
-    async def drop(self, tx: Tx, id: str) -> None:
-        """Delete a draft."""
-        await tx[StorageLedger].free(upload_key(tx.tenant, id))
+    async def delete(self, tx: Tx, id: str) -> None:
+        """Delete the file of a draft, which no longer counts against the storage quota."""
+        await tx[StorageLedger].free(build_upload_key(tx.tenant, id))

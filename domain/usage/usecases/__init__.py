@@ -1,1 +1,1 @@
-"""Reading, limiting and folding of usage."""
+"""Reading, limiting and aggregation of usage."""

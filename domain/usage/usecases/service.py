@@ -1,4 +1,4 @@
-"""Reading of usage: the present month, and day by day."""
+"""Use cases that read usage: of this month, and by day."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,19 +6,26 @@ from datetime import date, datetime, timedelta
 
 from domain.kernel.errors import InvalidRequest
 from domain.orgs.ports import OrgStore
-from domain.usage.meters import LEVELS, METERS, MONTHLY, DayUsage, month_of, next_month
+from domain.usage.meters import GAUGES, METERS, MONTHLY, DayUsage, find_month_start, find_next_month
 from domain.usage.ports import UsageMeters
 from ports.unit_of_work import Tx
 
-Levels = Callable[[Tx], Awaitable[Mapping[str, int]]]
-LONGEST = 366
-"""Maximum days of a series."""
-_USUAL = timedelta(days=29)
+MeasureLevels = Callable[[Tx], Awaitable[Mapping[str, int]]]
+"""Function that returns the current amounts of all gauges (meters in GAUGES)."""
+MAX_DAYS = 366
+"""Maximum number of days in a series."""
+_DEFAULT_RANGE = timedelta(days=29)
 
 
 @dataclass(frozen=True, slots=True)
 class MeterUsage:
-    """A meter's usage this month: `included` is None without a limit; thresholds are times of notification."""
+    """Usage of a meter in a month.
+
+    Attributes:
+        included: The quota; None if the meter is not limited.
+        threshold_80_at: When users were notified that 80% of the quota is used, or None.
+        threshold_100_at: When users were notified that the quota is used up, or None.
+    """
 
     meter: str
     used: int
@@ -38,7 +45,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class UsageSeries:
-    """Usage of each meter on every day of the range, both ends included."""
+    """Usage by meter on each day from `since` to `until`, both included."""
 
     since: date
     until: date
@@ -47,61 +54,79 @@ class UsageSeries:
 
 @dataclass(frozen=True, slots=True)
 class UsageService:
-    """Read access to usage. `levels` returns the present amounts of LEVELS."""
+    """Use cases that read usage.
 
-    levels: Levels
+    Attributes:
+        measure_levels: Returns the current amounts of all gauges (meters in GAUGES).
+    """
 
-    async def usage(self, tx: Tx) -> Usage:
-        """Return this month's usage, with present amounts of levels."""
-        month = month_of(tx.now.date())
-        plan = (await tx[OrgStore].own()).plan
-        used = {**await tx[UsageMeters].used(month), **await self.levels(tx)}
-        reached_at = {(one.meter, one.percent): one.reached_at for one in await tx[UsageMeters].thresholds(month)}
+    measure_levels: MeasureLevels
+
+    async def get_month_usage(self, tx: Tx) -> Usage:
+        """Return this month's usage of all meters; for gauges (meters in GAUGES), the current amounts."""
+        month = find_month_start(tx.now.date())
+        plan = (await tx[OrgStore].get_organisation()).plan
+        used = {**await tx[UsageMeters].get_month_usage(month), **await self.measure_levels(tx)}
+        reached_at = {(one.meter, one.percent): one.reached_at for one in await tx[UsageMeters].list_thresholds(month)}
         meters = [
             MeterUsage(
                 meter,
                 used.get(meter, 0),
-                plan.included(meter),
+                plan.find_included_amount(meter),
                 reached_at.get((meter, 80)),
                 reached_at.get((meter, 100)),
             )
             for meter in METERS
         ]
-        return Usage(month, next_month(month), meters)
+        return Usage(month, find_next_month(month), meters)
 
-    async def series(self, tx: Tx, meter: str | None, since: date | None, until: date | None) -> UsageSeries:
-        """Return the usage of one meter, or all, on each day of the range, by default the last 30 days.
+    async def get_series(self, tx: Tx, meter: str | None, since: date | None, until: date | None) -> UsageSeries:
+        """Return the usage on each day of the range. Raises InvalidRequest if the range is invalid.
 
-        Raises InvalidRequest.
+        Args:
+            tx: The transaction.
+            meter: The meter; None for all.
+            since: The first day; None for 30 days in total.
+            until: The last day; None for today.
         """
         today = tx.now.date()
         until = min(until or today, today)
-        since = since or (until - _USUAL if until - date.min >= _USUAL else None)
+        since = since or (until - _DEFAULT_RANGE if until - date.min >= _DEFAULT_RANGE else None)
         if since is None or since > until:
-            raise InvalidRequest.of(
-                "query.since", "invalid_value", "The first day is not after the last, nor in the future."
+            raise InvalidRequest.for_field(
+                "query.since", "invalid_value", "The first day must not be after the last day or in the future."
             )
-        if (until - since).days >= LONGEST:
-            raise InvalidRequest.of("query.since", "too_many", f"A series has at most {LONGEST} days.")
+        if (until - since).days >= MAX_DAYS:
+            raise InvalidRequest.for_field(
+                "query.since", "too_many", f"A series has at most {MAX_DAYS} days. Select a shorter range."
+            )
         meters = [meter] if meter else list(METERS)
-        found = {(one.meter, one.day): one.amount for one in await tx[UsageMeters].days(meters, since, until)}
-        if until == today and any(meter in LEVELS for meter in meters):
-            found |= {(meter, today): amount for meter, amount in (await self.levels(tx)).items()}
+        found = {(one.meter, one.day): one.amount for one in await tx[UsageMeters].list_days(meters, since, until)}
+        if until == today and any(meter in GAUGES for meter in meters):
+            found |= {(meter, today): amount for meter, amount in (await self.measure_levels(tx)).items()}
         days = [since + timedelta(days=after) for after in range((until - since).days + 1)]
         series = {}
         for one in meters:
-            held = await tx[UsageMeters].level(one, since) if one in LEVELS else None
+            held = await tx[UsageMeters].get_last_level(one, since) if one in GAUGES else None
             series[one] = _fill_days(one, days, found, held.amount if held else 0)
         return UsageSeries(since, until, series)
 
 
 def _fill_days(
-    meter: str, days: Sequence[date], found: Mapping[tuple[str, date], int], held: int
+    meter: str, days: Sequence[date], amounts: Mapping[tuple[str, date], int], last_amount: int
 ) -> Sequence[DayUsage]:
-    """Return a row for every day: zero without usage, and the last amount of a level."""
+    """Return the usage of a meter on each of the days.
+
+    Args:
+        meter: The meter.
+        days: The days, oldest first.
+        amounts: The recorded amounts by meter and day; other days have zero or, for meters in GAUGES, the amount
+            before.
+        last_amount: Amount before the first day.
+    """
     filled = []
     for day in days:
-        amount = found.get((meter, day), 0 if meter in MONTHLY else held)
-        held = amount
+        amount = amounts.get((meter, day), 0 if meter in MONTHLY else last_amount)
+        last_amount = amount
         filled.append(DayUsage(meter, day, amount))
     return filled

@@ -1,10 +1,10 @@
-"""The use cases of endpoints and deliveries (`service`), and the path from an event to its delivery.
+"""Use cases of webhook endpoints and deliveries (`service`), and the delivery of events.
 
-`deliverer`       serves the endpoints of every place that this process holds, and reads their events into their queues
-`endpoint_queue`  one endpoint's open deliveries: what is next, how far it has come; the only one to change them
-`sending`         sends what is due, several at a time, and draws the consequences
-`posting`         does one attempt: body, signature, POST, verdict (domain/webhooks/model.py), span
-`payloads`        makes the body: thin, or fat with its object, combined from several events
-`recording`       records what came of it, all endpoints' outcomes in one transaction
-`secrets`         signatures, and former secrets kept for undoing
+`deliverer`       serves the endpoints of each database, and reads events into the endpoints' queues
+`endpoint_queue`  order and progress of the open deliveries of one endpoint
+`scheduler`       starts attempts for due deliveries concurrently, and applies the results
+`attempts`        makes one attempt: body, signature, POST request and verdict
+`payloads`        renders bodies: thin, or fat with the object, combined from several events
+`recorder`        records the results of all endpoints, many in one transaction
+`secrets`         signs requests, and stores previous secrets so that rotations can be undone
 """

@@ -1,4 +1,4 @@
-"""Serving of endpoints: each database, the endpoints of this worker's shards, and their events."""
+"""Delivery of events to endpoints: one deliverer per database, which serves the endpoints of this worker's shards."""
 
 import asyncio
 import contextlib
@@ -6,354 +6,381 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from domain.changes.model import OPEN_END, FeedBatch, FeedPosition, network_of
-from domain.changes.usecases.tailing import LogTailer
+from domain.changes.model import OPEN_END, FeedBatch, FeedPosition, get_network_tenant
+from domain.changes.usecases.log_tailer import LogTailer
 from domain.events.model import LogPosition
 from domain.kernel.errors import CursorExpired, LeaseLost, Unavailable
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import matches, shard_of
-from domain.webhooks.ports import DeliveryLog, DeliveryPlace, DeliveryPlaces, Shards, Subscriber
+from domain.webhooks.model import compute_shard, matches_endpoint
+from domain.webhooks.ports import DeliveryDatabase, DeliveryDatabases, DeliveryStore, Shards, Subscriber
+from domain.webhooks.usecases.attempts import AttemptSender
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue
-from domain.webhooks.usecases.posting import Posting
-from domain.webhooks.usecases.recording import Recorder
-from domain.webhooks.usecases.sending import RETRY, Sending
+from domain.webhooks.usecases.recorder import DeliveryRecorder
+from domain.webhooks.usecases.scheduler import RETRY_SECONDS, DeliveryScheduler
 from domain.webhooks.usecases.service import WebhookService
 from ports.clock import Clock
-from ports.signals import Channel, Heard, Signal, Signals
+from ports.signals import Channel, ReceivedSignals, Signal, Signals
 from ports.unit_of_work import UnitOfWork
 
-MOST_WAITING = 2_000
-"""Maximum events held for one endpoint outside its queue; a slower one reads them from the log."""
+MAX_WAITING_EVENTS = 2_000
+"""Maximum number of new events that wait in memory for an endpoint's queue; others are read from the log later."""
 
 LOG = logging.getLogger("joinery.webhooks")
 
 
-REBALANCE = 10.0
-"""Seconds between rebalancing of shards."""
-GRACE = 12.0
-"""Seconds that running attempts have to end when the process stops."""
+REBALANCE_SECONDS = 10.0
+"""Seconds between two rebalancings of shards."""
+SHUTDOWN_SECONDS = 12.0
+"""Seconds within which running attempts must end when the process stops."""
 
 
-Key = tuple[Tenant, str]
-"""Tenant and id of an endpoint."""
+EndpointKey = tuple[Tenant, str]
+"""Tenant and ID of an endpoint."""
 
 
 class Deliverer:
-    """Serves the endpoints of the shards that it holds, and starts again when it loses them."""
+    """Serves the endpoints of the shards that are assigned to this process in one database."""
 
     def __init__(
         self,
         tailer: LogTailer,
-        log: DeliveryLog,
+        store: DeliveryStore,
         shards: Shards,
-        posting: Posting,
+        sender: AttemptSender,
         service: WebhookService,
         uow: UnitOfWork,
         signals: Signals,
         clock: Clock,
-        grace: float = GRACE,
+        shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:
-        self._tailer, self._log, self._shards = tailer, log, shards
-        self._signals, self._clock, self._grace = signals, clock, grace
-        self._recorder = Recorder(log)
-        self._sending = Sending(posting, self._recorder, service, uow, clock, lambda queue: self._drop(queue.key))
-        self._queues: dict[Key, EndpointQueue] = {}
-        self._intakes: dict[Key, asyncio.Task[None]] = {}
-        self._held: frozenset[int] = frozenset()
-        self._calm = False
-        self._away = False
-        self._shaken = asyncio.Event()
-        self._serving = asyncio.Lock()
+        self._tailer, self._store, self._shards = tailer, store, shards
+        self._signals, self._clock, self._grace = signals, clock, shutdown_seconds
+        self._recorder = DeliveryRecorder(store)
+        self._scheduler = DeliveryScheduler(
+            sender, self._recorder, service, uow, clock, lambda queue: self._remove_queues(queue.key)
+        )
+        self._queues: dict[EndpointKey, EndpointQueue] = {}
+        self._readers: dict[EndpointKey, asyncio.Task[None]] = {}
+        self._shard_numbers: frozenset[int] = frozenset()
+        self._is_balanced = False
+        self._is_unavailable = False
+        self._shards_lost = asyncio.Event()
+        self._serving_lock = asyncio.Lock()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Deliver until `stop` is set; then finish running attempts, record them, and release the shards."""
+        """Deliver events until `stop` is set; then finish and record running attempts, and release the shards."""
 
-        def relieved() -> None:
+        def resume_sending() -> None:
             for queue in list(self._queues.values()):
-                self._sending.dispatch_ready(queue)
+                self._scheduler.dispatch_ready(queue)
 
-        recording = self._recorder.run(self._lost, relieved)
-        duties = (self._mind_shards(), self._listen(), self._sending.run(), recording)
-        running = [asyncio.create_task(duty) for duty in duties]
+        recording = self._recorder.run(self._discard_state, resume_sending)
+        coroutines = (self._rebalance_periodically(), self._process_signals(), self._scheduler.run(), recording)
+        running = [asyncio.create_task(duty) for duty in coroutines]
         stopped = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait((*running, stopped), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._sending.stop()
+            self._scheduler.stop()
             stopped.cancel()
-            await self._end(running)
+            await self._shut_down(running)
 
-    async def _end(self, running: list[asyncio.Task[None]]) -> None:
-        for task in (*running, *self._intakes.values()):
+    async def _shut_down(self, running: list[asyncio.Task[None]]) -> None:
+        for task in (*running, *self._readers.values()):
             task.cancel()
-        results = await asyncio.gather(*running, *self._intakes.values(), return_exceptions=True)
-        await self._sending.close(self._grace)
+        results = await asyncio.gather(*running, *self._readers.values(), return_exceptions=True)
+        await self._scheduler.close(self._grace)
         with contextlib.suppress(Exception):
-            await self._recorder.flush(everything=True)
+            await self._recorder.record_results(includes_newest=True)
         with contextlib.suppress(Exception):
             await self._shards.close()
         for result in results[: len(running)]:
             if isinstance(result, Exception):
                 raise result
 
-    async def _mind_shards(self) -> None:
+    async def _rebalance_periodically(self) -> None:
         while True:
             try:
                 await self._rebalance()
             except LeaseLost:
-                self._lost()
-                await asyncio.sleep(RETRY)
+                self._discard_state()
+                await asyncio.sleep(RETRY_SECONDS)
             except Unavailable as error:
-                if not self._away:
+                if not self._is_unavailable:
                     LOG.warning("shards unavailable, retrying: %s", error)
-                self._away = True
-                await asyncio.sleep(RETRY)
+                self._is_unavailable = True
+                await asyncio.sleep(RETRY_SECONDS)
             except Exception:
-                LOG.exception("shards could not be rebalanced, retrying in %.0f s", RETRY)
-                await asyncio.sleep(RETRY)
+                LOG.exception("shards could not be rebalanced, retrying in %.0f s", RETRY_SECONDS)
+                await asyncio.sleep(RETRY_SECONDS)
             else:
-                self._away = False
-                self._shaken.clear()
+                self._is_unavailable = False
+                self._shards_lost.clear()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(REBALANCE if self._held and self._calm else RETRY):
-                        await self._shaken.wait()
+                    async with asyncio.timeout(
+                        REBALANCE_SECONDS if self._shard_numbers and self._is_balanced else RETRY_SECONDS
+                    ):
+                        await self._shards_lost.wait()
 
     async def _rebalance(self) -> None:
         held = await self._shards.rebalance()
-        self._calm = held == self._held
-        if new := held - self._held:
-            self._held = held
+        self._is_balanced = held == self._shard_numbers
+        if new := held - self._shard_numbers:
+            self._shard_numbers = held
             try:
-                for subscriber in await self._log.subscribers(sorted(new)):
+                for subscriber in await self._store.list_subscribers(sorted(new)):
                     await self._serve(subscriber)
             except BaseException:
-                self._held -= new
+                self._shard_numbers -= new
                 raise
-        if surplus := await self._shards.surplus():
-            await self._give_up(surplus)
+        if surplus := await self._shards.find_surplus():
+            await self._release_shards(surplus)
 
-    async def _give_up(self, shards: frozenset[int]) -> None:
-        """Stop serving these shards, wait for running attempts, record them, then release the shards."""
-        async with self._serving:
-            self._held -= shards
-            queues = self._drop(*(key for key in self._queues if shard_of(key[1]) in shards))
-        await asyncio.gather(*(queue.drained() for queue in queues))
-        await self._recorder.flush(everything=True)
+    async def _release_shards(self, shards: frozenset[int]) -> None:
+        """Stop serving these shards, wait for running attempts, record the results, and release the shards."""
+        async with self._serving_lock:
+            self._shard_numbers -= shards
+            queues = self._remove_queues(*(key for key in self._queues if compute_shard(key[1]) in shards))
+        await asyncio.gather(*(queue.wait_until_drained() for queue in queues))
+        await self._recorder.record_results(includes_newest=True)
         await self._shards.release(shards)
 
-    def _lost(self) -> None:
-        """Discard all state, because other workers hold the shards; the store is authoritative."""
+    def _discard_state(self) -> None:
+        """Discard the state of all endpoints, because other workers serve the shards or the log was replaced."""
         LOG.warning("shards lost, requesting them again")
-        self._held = frozenset()
-        self._shaken.set()
-        self._recorder.drop_everything()
-        self._drop(*self._queues)
+        self._shard_numbers = frozenset()
+        self._shards_lost.set()
+        self._recorder.discard_queues()
+        self._remove_queues(*self._queues)
 
-    async def _listen(self) -> None:
+    async def _process_signals(self) -> None:
         async with self._signals.subscribe(Channel.WEBHOOKS) as listener:
             while True:
                 await listener.wait(None)
-                heard: Heard | None = listener.heard()
-                while heard is not None:
+                received: ReceivedSignals | None = listener.take_signals()
+                while received is not None:
                     try:
-                        await (self._read_all() if heard.missed else self._read(heard.signals))
-                        heard = None
+                        await (self._reload_all() if received.missed else self._reload(received.signals))
+                        received = None
                     except Exception:
-                        LOG.exception("changed endpoints could not be read, retrying in %.0f s", RETRY)
-                        heard = Heard(frozenset(), missed=True)
-                        await asyncio.sleep(RETRY)
+                        LOG.exception("changed endpoints could not be read, retrying in %.0f s", RETRY_SECONDS)
+                        received = ReceivedSignals(frozenset(), missed=True)
+                        await asyncio.sleep(RETRY_SECONDS)
 
-    async def _read(self, signals: frozenset[Signal]) -> None:
-        """Load the changes of these endpoints."""
+    async def _reload(self, signals: frozenset[Signal]) -> None:
+        """Reload the endpoints to which the signals refer."""
         for signal in signals:
-            if signal.id is not None and shard_of(signal.id) in self._held:
-                subscriber = await self._log.subscriber(signal.tenant, signal.id)
+            if signal.id is not None and compute_shard(signal.id) in self._shard_numbers:
+                subscriber = await self._store.get_subscriber(signal.tenant, signal.id)
                 if subscriber is None:
-                    await self._leave((signal.tenant, signal.id))
+                    await self._stop_serving((signal.tenant, signal.id))
                 else:
                     await self._serve(subscriber)
 
-    async def _read_all(self) -> None:
-        """Load the changes of all endpoints of the held shards."""
-        found = {(one.tenant, one.endpoint.id): one for one in await self._log.subscribers(sorted(self._held))}
-        await self._leave(*(self._queues.keys() - found.keys()))
+    async def _reload_all(self) -> None:
+        """Reload all endpoints of the shards of this process."""
+        found = {
+            (one.tenant, one.endpoint.id): one
+            for one in await self._store.list_subscribers(sorted(self._shard_numbers))
+        }
+        await self._stop_serving(*(self._queues.keys() - found.keys()))
         for subscriber in found.values():
             await self._serve(subscriber)
 
     async def _serve(self, subscriber: Subscriber) -> None:
-        """Start to serve the endpoint, or apply its changes and requeued deliveries."""
-        async with self._serving:
+        """Start to serve the endpoint; if it is served already, apply its new state and load requeued deliveries."""
+        async with self._serving_lock:
             queue = self._queues.get((subscriber.tenant, subscriber.endpoint.id))
             if queue is not None:
-                queue.endpoint_changed(subscriber)
-                await self._restore(queue)
+                queue.update_subscriber(subscriber)
+                await self._load_open_deliveries(queue)
             else:
-                await self._begin(EndpointQueue(subscriber))
+                await self._start_serving(EndpointQueue(subscriber))
 
-    async def _leave(self, *endpoints: Key) -> None:
-        """Stop serving deleted or disabled endpoints."""
-        async with self._serving:
-            self._drop(*endpoints)
+    async def _stop_serving(self, *endpoints: EndpointKey) -> None:
+        """Stop serving these endpoints, which are deleted or disabled."""
+        async with self._serving_lock:
+            self._remove_queues(*endpoints)
 
-    async def _begin(self, queue: EndpointQueue) -> None:
-        """Start to serve the endpoint, unless its shard is released or lost meanwhile."""
+    async def _start_serving(self, queue: EndpointQueue) -> None:
+        """Start to serve the endpoint, unless this process no longer has the endpoint's shard."""
         key = queue.key
-        await self._recorder.flush(everything=True)  # an earlier queue of the endpoint may have unrecorded results
-        known = await self._log.known(*key, queue.subscriber.checkpoint)
-        if shard_of(key[1]) not in self._held:
+        await self._recorder.record_results(
+            includes_newest=True
+        )  # an earlier queue of the endpoint may have unrecorded results
+        known = await self._store.list_known_positions(*key, queue.subscriber.checkpoint)
+        if compute_shard(key[1]) not in self._shard_numbers:
             return
         self._queues[key] = queue
         self._recorder.register(queue)
         try:
-            await self._restore(queue)
+            await self._load_open_deliveries(queue)
         except BaseException:
-            self._drop(key)
+            self._remove_queues(key)
             raise
-        if queue.served:
-            self._intakes[key] = asyncio.create_task(self._take_events(queue, known), name=f"webhooks {key[1]}")
+        if queue.is_served:
+            self._readers[key] = asyncio.create_task(self._read_events(queue, known), name=f"webhooks {key[1]}")
 
-    async def _restore(self, queue: EndpointQueue) -> None:
-        """Load the open deliveries from the store, after recording the running ones."""
-        with queue.restoring():
-            await self._recorder.flush(everything=True)
-            found = await self._log.open(*queue.key)
+    async def _load_open_deliveries(self, queue: EndpointQueue) -> None:
+        """Load the endpoint's open deliveries from the store into the queue, and schedule them."""
+        with queue.track_finished():
+            await self._recorder.record_results(includes_newest=True)  # so that the store has the current states
+            found = await self._store.list_open(*queue.key)
             now, clock = asyncio.get_running_loop().time(), self._clock.now()
             restored = []
             for delivery in found:
                 waits = (delivery.next_attempt_at - clock).total_seconds() if delivery.next_attempt_at else 0.0
-                if (item := queue.restore(delivery, now, now + max(0.0, waits))) is not None:
+                if (item := queue.add_stored(delivery, now, now + max(0.0, waits))) is not None:
                     restored.append(item)
         for item in restored:
-            self._sending.schedule(queue, item)
-        self._sending.dispatch_ready(queue)
+            self._scheduler.schedule(queue, item)
+        self._scheduler.dispatch_ready(queue)
 
-    def _drop(self, *endpoints: Key) -> list[EndpointQueue]:
-        """Stop serving these endpoints; return the queues of those that were served."""
+    def _remove_queues(self, *endpoints: EndpointKey) -> list[EndpointQueue]:
+        """Stop serving these endpoints; return the queues of the endpoints that this process has served."""
         queues = []
         for key in endpoints:
-            if (intake := self._intakes.pop(key, None)) is not None:
-                intake.cancel()
+            if (reader := self._readers.pop(key, None)) is not None:
+                reader.cancel()
             if (queue := self._queues.pop(key, None)) is not None:
-                queue.give_up()
-                self._recorder.leave(queue)
+                queue.stop_serving()
+                self._recorder.unregister(queue)
                 queues.append(queue)
-        self._sending.drop_unserved()
+        self._scheduler.drop_unserved()
         return queues
 
-    async def _take_events(self, queue: EndpointQueue, known: frozenset[tuple[bool, int]]) -> None:
-        """Fill the queue as far ahead as there is room.
+    async def _read_events(self, queue: EndpointQueue, known_positions: frozenset[tuple[bool, int]]) -> None:
+        """Read events into the queue whenever it can take more.
 
-        `known` are later positions that already have a delivery. If a log was replaced, all state is discarded, because
-        it may refer to the old one; the store is authoritative.
+        If a log was replaced by an older copy, all state is discarded.
+
+        Args:
+            queue: The endpoint's queue.
+            known_positions: Positions after the checkpoint whose events already have a delivery, and are therefore skipped. Each
+                is a pair: whether the position is in the network log (events of published catalogues), and the position.
         """
         tenant, endpoint = queue.key
-        begun = queue.taken_up_to.network.position < OPEN_END
+        has_start = queue.read_up_to.network.position < OPEN_END
         while True:
             try:
-                taken = queue.taken_up_to
-                start = await self._nearest(tenant, taken)
-                if start.network.epoch != taken.network.epoch:
-                    # the network log alone went back, so that its positions denote other events
-                    known = frozenset(place for place in known if not place[0])
-                queue.passed(start)
-                if not begun:  # otherwise it would start later after a crash and miss events
-                    self._recorder.wake(queue)
-                    await self._recorder.flush(everything=True)
-                    begun = True
-                async with self._tailer.follow(tenant, start, most=MOST_WAITING) as subscription:
+                read_position = queue.read_up_to
+                start = await self._find_start(tenant, read_position)
+                if start.network.epoch != read_position.network.epoch:
+                    # the network log was replaced by an older copy, in which its positions denote other events
+                    known_positions = frozenset(known for known in known_positions if not known[0])
+                queue.set_read_position(start)
+                if not has_start:  # otherwise it would resume at a later position after a crash, and miss events
+                    self._recorder.schedule_check(queue)
+                    await self._recorder.record_results(includes_newest=True)
+                    has_start = True
+                async with self._tailer.subscribe(tenant, start, max_waiting=MAX_WAITING_EVENTS) as subscription:
                     while True:
-                        most = await queue.room()
-                        await self._take_in(queue, await subscription.next(most), known)
+                        max_events = await queue.wait_for_room()
+                        await self._add_batch(queue, await subscription.next_batch(max_events), known_positions)
             except CursorExpired:
                 LOG.warning("endpoint %s: log was replaced, deliveries continue from the new one", endpoint)
-                self._lost()
+                self._discard_state()
                 return
             except Exception:
-                LOG.exception("endpoint %s: events could not be read, retrying in %.0f s", endpoint, RETRY)
-                await asyncio.sleep(RETRY)
+                LOG.exception("endpoint %s: events could not be read, retrying in %.0f s", endpoint, RETRY_SECONDS)
+                await asyncio.sleep(RETRY_SECONDS)
 
-    async def _nearest(self, tenant: Tenant, taken: FeedPosition) -> FeedPosition:
-        """Return that position in the logs' present epochs.
-
-        The checkpoint is stored with the organisation's own log and goes back with it. The network log may go back
-        alone; events that it repeats are sent again with the same ids.
-        """
-        log = self._tailer.high_watermarks
-        own, network = await log.confirmed(tenant), await log.lately(network_of(tenant.livemode))
+    async def _find_start(self, tenant: Tenant, position: FeedPosition) -> FeedPosition:
+        """Return the position at which delivery resumes after `position`; it differs if a log was restored (another epoch)."""
+        # the checkpoint and the organisation's own log are in one database and restored together; the network log may
+        # be restored alone, and repeated events are then sent again with the same IDs
+        watermarks = self._tailer.bounds_cache
+        own, network = (
+            await watermarks.query_confirmed(tenant),
+            await watermarks.get_recent(get_network_tenant(tenant.livemode)),
+        )
         return FeedPosition(
-            _dated(own.nearest(LogPosition(own.epoch, taken.own.position)), taken.own),
-            _dated(network.nearest(taken.network), taken.network) if network else taken.network,
+            _add_known_time(own.find_resume_position(LogPosition(own.epoch, position.own.position)), position.own),
+            _add_known_time(network.find_resume_position(position.network), position.network)
+            if network
+            else position.network,
         )
 
-    async def _take_in(self, queue: EndpointQueue, batch: FeedBatch, known: frozenset[tuple[bool, int]]) -> None:
-        filed: frozenset[str] = frozenset()
+    async def _add_batch(
+        self, queue: EndpointQueue, batch: FeedBatch, known_positions: frozenset[tuple[bool, int]]
+    ) -> None:
+        in_categories: frozenset[str] = frozenset()
         if batch.events and (categories := queue.subscriber.endpoint.filters.categories):
             products = {event.product or event.subject for event in batch.events}
-            filed = await self._log.filed_under(queue.subscriber.tenant, sorted(products), categories)
-        now, clock = asyncio.get_running_loop().time(), self._clock.now()
+            in_categories = await self._store.filter_by_categories(
+                queue.subscriber.tenant, sorted(products), categories
+            )
+        loop_time, current_time = asyncio.get_running_loop().time(), self._clock.now()
         subscriber = queue.subscriber
         for event in batch.events:
-            if (event.of_network, event.position) in known:
+            if (event.is_from_network, event.position) in known_positions:
                 continue
-            if event.subject == subscriber.endpoint.id:  # an endpoint is not told of its own disabling
+            if event.subject == subscriber.endpoint.id:  # an endpoint does not receive the event of its own disabling
                 continue
-            if matches(subscriber.endpoint, event, filed=(event.product or event.subject) in filed):
-                self._sending.schedule(queue, queue.take(event, now, clock))
-        queue.passed(batch.position)
-        self._recorder.wake(queue)
-        self._sending.dispatch_ready(queue)
+            if matches_endpoint(
+                subscriber.endpoint, event, is_in_category=(event.product or event.subject) in in_categories
+            ):
+                self._scheduler.schedule(queue, queue.add_event(event, loop_time, current_time))
+        queue.set_read_position(batch.position)
+        self._recorder.schedule_check(queue)
+        self._scheduler.dispatch_ready(queue)
 
 
-def _dated(position: LogPosition, taken: LogPosition) -> LogPosition:
-    """Return the position with the time of the event taken there, so that reading detects another event in its place."""
-    return replace(position, time=taken.time) if position.position == taken.position else position
+def _add_known_time(position: LogPosition, known: LogPosition) -> LogPosition:
+    """Return `position`, with the time of `known` if both have the same position number.
+
+    The time shows whether another event has taken the number since a restore (`LogPosition.contradicts`).
+    """
+    return replace(position, time=known.time) if position.position == known.position else position
 
 
-LOOK = 10.0
-"""Seconds between queries of the databases."""
-SOON = 1.0
-"""The same while the query fails."""
+QUERY_SECONDS = 10.0
+"""Seconds between two queries for the current databases."""
+QUERY_RETRY_SECONDS = 1.0
+"""Seconds between two queries for the current databases while queries fail."""
 
 
-class Serving:
-    """Runs a deliverer per database, so that a lost or slow one delays no other."""
+class DeliveryCoordinator:
+    """Runs a deliverer for each database, so that a failing or slow database does not delay others."""
 
-    def __init__(self, places: DeliveryPlaces, deliverer: Callable[[DeliveryPlace], Deliverer]) -> None:
-        self._places, self._deliverer = places, deliverer
+    def __init__(self, databases: DeliveryDatabases, create_deliverer: Callable[[DeliveryDatabase], Deliverer]) -> None:
+        self._databases, self._deliverer = databases, create_deliverer
         self._served: dict[str, tuple[asyncio.Event, asyncio.Task[None]]] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Deliver until `stop` is set. Raises the error of a deliverer that ends."""
+        """Run the deliverers until `stop` is set. Raises the error of a deliverer that ends unexpectedly."""
         stopped = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set():
-                found = await self._follow()
+                found = await self._update_deliverers()
                 running = [task for _, task in self._served.values()]
                 ended, _ = await asyncio.wait(
-                    (stopped, *running), timeout=LOOK if found else SOON, return_when=asyncio.FIRST_COMPLETED
+                    (stopped, *running),
+                    timeout=QUERY_SECONDS if found else QUERY_RETRY_SECONDS,
+                    return_when=asyncio.FIRST_COMPLETED,
                 )
                 for task in ended - {stopped}:
                     task.result()
         finally:
             stopped.cancel()
-            await self._leave(*self._served)
+            await self._stop_deliverers(*self._served)
 
-    async def _follow(self) -> bool:
-        """Start and stop deliverers by the present databases; return whether these could be queried."""
+    async def _update_deliverers(self) -> bool:
+        """Start deliverers for new databases and stop others; return False if the databases could not be queried."""
         try:
-            places = {place.name: place for place in await self._places.current()}
+            databases = {database.name: database for database in await self._databases.list_current()}
         except Unavailable as error:
             LOG.warning("databases of endpoints could not be queried: %s", error)
             return False
-        await self._leave(*(self._served.keys() - places.keys()))
-        for name in places.keys() - self._served.keys():
+        await self._stop_deliverers(*(self._served.keys() - databases.keys()))
+        for name in databases.keys() - self._served.keys():
             stop = asyncio.Event()
-            work = self._deliverer(places[name]).run(stop)
+            work = self._deliverer(databases[name]).run(stop)
             self._served[name] = (stop, asyncio.create_task(work, name=f"delivering from {name}"))
         return True
 
-    async def _leave(self, *names: str) -> None:
-        """Stop these deliverers after their running attempts."""
+    async def _stop_deliverers(self, *names: str) -> None:
+        """Stop the deliverers of these databases, and wait until their running attempts end."""
         left = [self._served.pop(name) for name in names]
         for stop, _ in left:
             stop.set()

@@ -1,4 +1,4 @@
-"""The open deliveries of one endpoint: in order within each subject, independent between subjects."""
+"""The open deliveries of one endpoint, which are sent in order for each subject and independently otherwise."""
 
 import asyncio
 from bisect import bisect
@@ -10,150 +10,178 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
 from domain.changes.model import FeedPosition
-from domain.events.model import LoggedEvent, LogPosition, weight_of
-from domain.kernel.bounds import COMBINED, QUEUE_BYTES
+from domain.events.model import LoggedEvent, LogPosition, sum_body_bytes
+from domain.kernel.bounds import MAX_COMBINED_EVENTS, QUEUE_BYTES
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, Endpoint, EndpointStatus, Verdict
-from domain.webhooks.payload import combinable
+from domain.webhooks.model import (
+    MAX_OPEN_DELIVERIES,
+    AttemptVerdict,
+    Delivery,
+    DeliveryAttempt,
+    DeliveryStatus,
+    Endpoint,
+    EndpointStatus,
+)
+from domain.webhooks.payload import can_combine
 from domain.webhooks.ports import Subscriber
 
 
-class Lowest:
-    """A set of positions with fast access to the lowest."""
+class PositionHeap:
+    """A set of log positions with fast access to the lowest position."""
 
     def __init__(self) -> None:
         self._heap: list[int] = []
-        self._present: set[int] = set()
+        self._positions: set[int] = set()
 
     def add(self, position: int) -> None:
         """Add a position."""
-        if position not in self._present:
-            self._present.add(position)
+        if position not in self._positions:
+            self._positions.add(position)
             heappush(self._heap, position)
 
     def discard(self, positions: Iterable[int]) -> None:
         """Remove positions."""
-        self._present.difference_update(positions)
+        self._positions.difference_update(positions)
 
-    def value(self) -> int | None:
+    def find_lowest(self) -> int | None:
         """Return the lowest position, or None."""
-        while self._heap and self._heap[0] not in self._present:
+        while self._heap and self._heap[0] not in self._positions:
             heappop(self._heap)
         return self._heap[0] if self._heap else None
 
 
-class Track:
-    """Progress in one log: the position taken in, and the open and unrecorded positions."""
+class LogProgress:
+    """Progress of an endpoint in one log.
+
+    Attributes:
+        read_position: Position up to which events were read.
+        open_positions: Positions of events whose delivery is open.
+        unrecorded_positions: Positions of events whose delivery is not recorded in the store yet.
+    """
 
     def __init__(self, position: LogPosition) -> None:
-        self.taken = position
-        self.open, self.unrecorded = Lowest(), Lowest()
+        self.read_position = position
+        self.open_positions, self.unrecorded_positions = PositionHeap(), PositionHeap()
 
-    def add(self, position: int) -> None:
-        """Add the position of an event that became part of a delivery."""
-        self.open.add(position)
-        self.unrecorded.add(position)
+    def add_position(self, position: int) -> None:
+        """Add the position of an event for which a delivery was created or extended."""
+        self.open_positions.add(position)
+        self.unrecorded_positions.add(position)
 
-    def before(self, lowest: int | None) -> LogPosition:
-        """Return the position before `lowest`, or the position taken in if nothing is open."""
-        if lowest is None or lowest > self.taken.position:
-            # deliveries from before the log went back do not count
-            return self.taken
-        return self.taken.at(lowest - 1)
+    def find_checkpoint(self, lowest: int | None) -> LogPosition:
+        """Return the position before `lowest`, but at most the position up to which events were read.
+
+        Args:
+            lowest: Lowest position that still needs work, or None.
+        """
+        if lowest is None or lowest > self.read_position.position:
+            # a later position belongs to a log that was replaced by an older copy
+            return self.read_position
+        return self.read_position.with_position(lowest - 1)
 
 
-AT_ONCE = 32
-"""Maximum concurrent POSTs to one endpoint."""
-AT_ONCE_FAILING = 4
-FAILING_AFTER = 5
-"""Consecutive failures after which concurrency is reduced."""
-AHEAD = 200
-"""Events read from the log at a time."""
-MOST_UNSENT = 1_000
-"""Maximum events without a window that are read ahead of their first attempt."""
-MOST_OPEN_FAILING = 2_000
-"""Maximum open deliveries of a failing endpoint, instead of MOST_OPEN, so that many of them do not fill the memory."""
-PROBE = 60.0
-"""Seconds without an attempt after which a failing endpoint is probed with another event."""
+MAX_CONCURRENT = 32
+"""Maximum concurrent POST requests to one endpoint."""
+MAX_CONCURRENT_FAILING = 4
+"""Maximum concurrent POST requests to a failing endpoint."""
+MAX_CONSECUTIVE_FAILURES = 5
+"""Number of consecutive failures after which an endpoint counts as failing."""
+READ_BATCH = 200
+"""Maximum number of events that are read from the log at once."""
+MAX_UNSENT = 1_000
+"""Maximum number of unsent deliveries; deliveries of endpoints that combine changes do not count."""
+MAX_OPEN_FAILING = 2_000
+"""Maximum number of open deliveries of a failing endpoint in memory, instead of MAX_OPEN_DELIVERIES."""
+PROBE_SECONDS = 60.0
+"""Seconds without an attempt after which one more event is sent to a failing endpoint, to detect a recovery."""
 
 
 @dataclass(slots=True, eq=False)
-class Item:
-    """An open delivery, changed by its queue only.
+class QueuedDelivery:
+    """An open delivery in memory, which only its queue changes.
 
-    `taken` and `due` are times of the loop's clock, in seconds. `events` are held until they are recorded; `recorded`:
-    the store has the delivery.
+    Attributes:
+        delivery: The current state of the delivery.
+        added_at: When the delivery was added, in seconds of the event loop's clock.
+        due_at: When the delivery must be sent, in seconds of the event loop's clock.
+        events: The delivery's events; empty if they are not in memory and must be read from the log.
+        is_recorded: Whether the store has the delivery with the log positions of all its events.
+        is_ready: Whether the delivery is due and waits to be sent.
+        is_sending: Whether an attempt is running.
+        is_unsent: Whether no attempt has been made and no batch window applies; MAX_UNSENT limits the number of such deliveries.
+        has_stored_body: Whether the store has the body of an earlier attempt, which is sent again unchanged.
     """
 
     delivery: Delivery
-    taken: float
-    due: float
+    added_at: float
+    due_at: float
     events: tuple[LoggedEvent, ...] = ()
-    recorded: bool = False
-    ready: bool = False
-    sending: bool = False
-    unsent: bool = False
-    stored_body: bool = False
-    """Whether the body sent before is in the store, to be sent again unchanged."""
+    is_recorded: bool = False
+    is_ready: bool = False
+    is_sending: bool = False
+    is_unsent: bool = False
+    has_stored_body: bool = False
 
 
-Snapshot = tuple[Item, Delivery]
-"""An item, and its delivery at some moment."""
+DeliveryState = tuple[QueuedDelivery, Delivery]
+"""An item of the queue, and the state of its delivery at some time."""
 
 
 class EndpointQueue:
-    """The open deliveries of one subscriber: their order, unrecorded changes and progress.
+    """The open deliveries of one endpoint, with their order, unrecorded changes and the progress in the logs.
 
-    Callers report what happened; only `room` and `drained` wait.
+    Callers report the results of attempts. Only `wait_for_room` and `wait_until_drained` wait.
     """
 
     def __init__(self, subscriber: Subscriber) -> None:
         self.subscriber = subscriber
-        """The endpoint as last read, with the health that its attempts show since."""
-        self.served = True
-        """Whether this process serves the endpoint."""
-        self.lost = False
-        """Whether another worker serves the endpoint, so that nothing may be recorded here."""
-        self._items: dict[str, Item] = {}
-        self._subjects: dict[str, deque[Item]] = {}
-        self._ready: deque[Item] = deque()
-        self._fresh: deque[Item] = deque()
-        self._changed: dict[str, Item] = {}
-        self._tracks = (Track(subscriber.checkpoint.own), Track(subscriber.checkpoint.network))
-        """Progress in the organisation's own log and in the network log."""
-        self._failures = self._in_flight = self._unsent = self._at_hand = 0
-        self._finished: set[str] | None = None
-        self._probing = False
-        self._settled, self._drained = asyncio.Event(), asyncio.Event()
+        """The endpoint as it was last read from the store, updated by the results of later attempts."""
+        self.is_served = True
+        """True if this process serves the endpoint."""
+        self.is_lost = False
+        """True if another worker serves the endpoint, so that this process must not record anything."""
+        self._items: dict[str, QueuedDelivery] = {}
+        self._subjects: dict[str, deque[QueuedDelivery]] = {}
+        self._ready: deque[QueuedDelivery] = deque()
+        self._added: deque[QueuedDelivery] = deque()
+        self._changed: dict[str, QueuedDelivery] = {}
+        self._progress = (LogProgress(subscriber.checkpoint.own), LogProgress(subscriber.checkpoint.network))
+        """Progress in the organisation's own log and in the network log (events of published catalogues)."""
+        self._failures = self._in_flight = self._unsent = self._event_bytes = 0
+        self._finished_ids: set[str] | None = None
+        self._may_probe = False
+        self._attempt_ended, self._drained = asyncio.Event(), asyncio.Event()
         self._drained.set()
 
     @property
     def key(self) -> tuple[Tenant, str]:
-        """Tenant and id of the endpoint."""
+        """Tenant and ID of the endpoint."""
         return self.subscriber.tenant, self.subscriber.endpoint.id
 
     @property
-    def taken_up_to(self) -> FeedPosition:
-        """The position in the logs up to which events were examined."""
-        return FeedPosition(*(track.taken for track in self._tracks))
+    def read_up_to(self) -> FeedPosition:
+        """The position in both logs up to which events were read."""
+        return FeedPosition(*(track.read_position for track in self._progress))
 
     @property
     def delivered_up_to(self) -> FeedPosition:
-        """The position up to which all matching events are delivered."""
-        return FeedPosition(*(track.before(track.open.value()) for track in self._tracks))
+        """The position in both logs up to which every matching event was delivered."""
+        return FeedPosition(*(track.find_checkpoint(track.open_positions.find_lowest()) for track in self._progress))
 
     @property
     def checkpoint(self) -> FeedPosition:
-        """The position up to which all events are in the store, or need no delivery."""
-        return FeedPosition(*(track.before(track.unrecorded.value()) for track in self._tracks))
+        """The position in both logs up to which every event has a recorded delivery or needs none."""
+        return FeedPosition(
+            *(track.find_checkpoint(track.unrecorded_positions.find_lowest()) for track in self._progress)
+        )
 
-    def endpoint_changed(self, subscriber: Subscriber) -> None:
-        """Update the endpoint after it was read again."""
+    def update_subscriber(self, subscriber: Subscriber) -> None:
+        """Replace the endpoint by its newly loaded state."""
         self.subscriber = subscriber
 
     @contextmanager
-    def disabling(self) -> Iterator[None]:
-        """Treat the endpoint as disabled from here on; revert if disabling raises."""
+    def treat_as_disabled(self) -> Iterator[None]:
+        """Treat the endpoint as disabled from now on, or again as before if the context's body raises an error."""
         endpoint = self.subscriber.endpoint
         self._change_endpoint(replace(endpoint, status=EndpointStatus.DISABLED))
         try:
@@ -165,236 +193,273 @@ class EndpointQueue:
     def _change_endpoint(self, endpoint: Endpoint) -> None:
         self.subscriber = replace(self.subscriber, endpoint=endpoint)
 
-    def give_up(self) -> None:
-        """Stop serving the endpoint: nothing more is sent, running attempts end and are recorded."""
-        self.served = False
+    def stop_serving(self) -> None:
+        """Stop serving the endpoint: no further attempts start; running attempts end and are recorded."""
+        self.is_served = False
 
-    def lose(self) -> None:
-        """Mark the endpoint as served by another worker."""
-        self.lost = True
+    def mark_lost(self) -> None:
+        """Mark the endpoint as served by another worker, so that nothing more is recorded."""
+        self.is_lost = True
 
-    async def drained(self) -> None:
+    async def wait_until_drained(self) -> None:
         """Wait until no attempt is running."""
         await self._drained.wait()
 
-    # How much is taken in
+    # Admission of events
 
     @property
-    def _fails(self) -> bool:
-        return self._failures >= FAILING_AFTER
+    def _is_failing(self) -> bool:
+        return self._failures >= MAX_CONSECUTIVE_FAILURES
 
     @property
     def _has_room(self) -> bool:
-        return self._unsent < MOST_UNSENT and len(self._items) < (MOST_OPEN_FAILING if self._fails else MOST_OPEN)
+        return self._unsent < MAX_UNSENT and len(self._items) < (
+            MAX_OPEN_FAILING if self._is_failing else MAX_OPEN_DELIVERIES
+        )
 
     @property
-    def _stuck(self) -> bool:
-        """True if the endpoint fails, the queue is full, and everything in it waits for later attempts."""
-        return self._fails and self._unsent < MOST_UNSENT and not self._in_flight and not self._ready
+    def _is_stuck(self) -> bool:
+        """True if the endpoint is failing and all open deliveries wait for later attempts."""
+        return self._is_failing and self._unsent < MAX_UNSENT and not self._in_flight and not self._ready
 
-    async def room(self) -> int:
-        """Wait until events may be read from the log; return how many.
+    async def wait_for_room(self) -> int:
+        """Wait until the queue can take more events; return the maximum number of events to read from the log.
 
-        The next attempts of a failing endpoint may be hours away. To notice its recovery, it gets another event each
-        minute, one at a time, until one can be sent.
+        The next attempts of a failing endpoint may be hours away. One more event is therefore read every PROBE_SECONDS
+        seconds, so that its delivery detects a recovery.
         """
         while not self._has_room:
-            if self._probing and self._stuck:
+            if self._may_probe and self._is_stuck:
                 return 1
-            self._settled.clear()
+            self._attempt_ended.clear()
             try:
-                async with asyncio.timeout(PROBE if self._stuck else None):
-                    await self._settled.wait()
+                async with asyncio.timeout(PROBE_SECONDS if self._is_stuck else None):
+                    await self._attempt_ended.wait()
             except TimeoutError:
-                self._probing = True
-        return AHEAD
+                self._may_probe = True
+        return READ_BATCH
 
-    # What comes in
+    # Additions
 
-    def take(self, event: LoggedEvent, now: float, at: datetime) -> Item:
-        """Add an event that matches: combine it with a delivery that waits for its window, or create one.
+    def add_event(self, event: LoggedEvent, clock_now: float, at: datetime) -> QueuedDelivery:
+        """Add a matching event to a delivery that still waits for further changes, or create a delivery for it.
 
-        `now` is the loop's clock, `at` the same moment as a date.
+        Args:
+            event: The event.
+            clock_now: The current time of the event loop's clock, in seconds.
+            at: The current date and time.
         """
         window = self.subscriber.endpoint.coalesce_seconds
         waiting = self._subjects.get(event.subject)
-        self._tracks[event.of_network].add(event.position)
-        if window and waiting and _joins(waiting[-1], event):
+        self._progress[event.is_from_network].add_position(event.position)
+        if window and waiting and _can_combine(waiting[-1], event):
             item = waiting[-1]
-            waits = timedelta(seconds=max(0.0, item.due - now))
-            item.delivery = item.delivery.joined(event, at + waits if self.is_head(item) else None)
-            self._keep(item, event)
-            item.recorded = False
+            remaining = timedelta(seconds=max(0.0, item.due_at - clock_now))
+            item.delivery = item.delivery.with_event(event, at + remaining if self.is_head(item) else None)
+            self._cache_event(item, event)
+            item.is_recorded = False
         else:
             wait = max(0.0, window - max(0.0, (at - event.time).total_seconds())) if window else 0.0
             due_at = at + timedelta(seconds=wait)
-            delivery = Delivery.of(event, self.subscriber.endpoint.id, at, due_at)
-            item = Item(delivery, now, now + wait, unsent=not window)
-            self._keep(item, event, first=True)
-            self._put(item)
-            self._unsent += item.unsent
+            delivery = Delivery.from_event(event, self.subscriber.endpoint.id, at, due_at)
+            item = QueuedDelivery(delivery, clock_now, clock_now + wait, is_unsent=not window)
+            self._cache_event(item, event, is_first=True)
+            self._insert(item)
+            self._unsent += item.is_unsent
             if not self.is_head(item):
                 item.delivery = replace(delivery, next_attempt_at=None)
-        self._fresh.append(item)
+        self._added.append(item)
         return item
 
-    def _keep(self, item: Item, event: LoggedEvent, *, first: bool = False) -> None:
-        """Hold the event if there is room; otherwise all events of the item are read from the log again."""
-        if (first or item.events) and self._at_hand + len(event.body) <= QUEUE_BYTES:
+    def _cache_event(self, item: QueuedDelivery, event: LoggedEvent, *, is_first: bool = False) -> None:
+        """Add the event to the item if the memory limit permits; otherwise release all events of the item."""
+        if (is_first or item.events) and self._event_bytes + len(event.body) <= QUEUE_BYTES:
             item.events = (*item.events, event)
-            self._at_hand += len(event.body)
+            self._event_bytes += len(event.body)
         else:
-            self._let_go(item)
+            self._release_events(item)
 
-    def _let_go(self, item: Item) -> None:
-        self._at_hand -= weight_of(item.events)
+    def _release_events(self, item: QueuedDelivery) -> None:
+        self._event_bytes -= sum_body_bytes(item.events)
         item.events = ()
 
-    def passed(self, position: FeedPosition) -> None:
-        """Advance the position up to which events were examined."""
-        for track, reached in zip(self._tracks, (position.own, position.network), strict=True):
-            track.taken = reached
+    def set_read_position(self, position: FeedPosition) -> None:
+        """Set the position in both logs up to which events have been read."""
+        for track, reached in zip(self._progress, (position.own, position.network), strict=True):
+            track.read_position = reached
 
     @contextmanager
-    def restoring(self) -> Iterator[None]:
-        """Track deliveries that finish during a query of open ones, whose result is then outdated."""
-        self._finished = set()
+    def track_finished(self) -> Iterator[None]:
+        """Record, within the context, which deliveries finish, because a concurrent query may return them as open."""
+        self._finished_ids = set()
         try:
             yield
         finally:
-            self._finished = None
+            self._finished_ids = None
 
-    def restore(self, delivery: Delivery, now: float, due: float) -> Item | None:
-        """Add a delivery from the store; return None if it is in the queue already or just finished."""
-        if delivery.id in self._items or delivery.id in (self._finished or ()):
+    def add_stored(self, delivery: Delivery, clock_now: float, due: float) -> QueuedDelivery | None:
+        """Add an open delivery from the store.
+
+        Returns None, without adding it, if it is in the queue already or has finished since the query.
+
+        Args:
+            delivery: The delivery.
+            clock_now: The current time of the event loop's clock, in seconds.
+            due: When the delivery must be sent, in seconds of the event loop's clock.
+        """
+        if delivery.id in self._items or delivery.id in (self._finished_ids or ()):
             return None
-        item = Item(delivery, now, due, recorded=True, stored_body=delivery.made > 0 or not delivery.positions)
+        item = QueuedDelivery(
+            delivery,
+            clock_now,
+            due,
+            is_recorded=True,
+            has_stored_body=delivery.attempts_made > 0 or not delivery.positions,
+        )
         for position in delivery.positions:
-            self._tracks[delivery.network].open.add(position)
-        self._put(item)
+            self._progress[delivery.network].open_positions.add(position)
+        self._insert(item)
         return item
 
-    def _put(self, item: Item) -> None:
-        """Insert in order of positions within the subject, after a delivery that is being sent."""
+    def _insert(self, item: QueuedDelivery) -> None:
+        """Insert the item into the queue of its subject by position, but after an item that is being sent."""
         self._items[item.delivery.id] = item
         waiting = self._subjects.setdefault(item.delivery.subject, deque())
-        first = 1 if waiting and waiting[0].sending else 0
-        place = bisect(waiting, item.delivery.position, lo=first, key=lambda other: other.delivery.position)
-        waiting.insert(place, item)
+        first = 1 if waiting and waiting[0].is_sending else 0
+        index = bisect(waiting, item.delivery.position, lo=first, key=lambda other: other.delivery.position)
+        waiting.insert(index, item)
 
-    # What is sent
+    # Sending
 
-    def is_head(self, item: Item) -> bool:
-        """Return whether the item is the first of its subject."""
+    def is_head(self, item: QueuedDelivery) -> bool:
+        """Return whether the item is the first of its subject; later ones are sent after it."""
         waiting = self._subjects.get(item.delivery.subject)
         return waiting is not None and waiting[0] is item
 
-    def _may_go(self, item: Item) -> bool:
-        return not item.sending and self._items.get(item.delivery.id) is item and self.is_head(item)
+    def _can_be_sent(self, item: QueuedDelivery) -> bool:
+        return not item.is_sending and self._items.get(item.delivery.id) is item and self.is_head(item)
 
-    def make_ready(self, item: Item) -> None:
-        """Mark the item as due."""
-        if not item.ready and self._may_go(item):
-            item.ready = True
+    def make_ready(self, item: QueuedDelivery) -> None:
+        """Mark the item as ready to send, if it is the first of its subject and not being sent."""
+        if not item.is_ready and self._can_be_sent(item):
+            item.is_ready = True
             self._ready.append(item)
 
-    def next(self) -> Item | None:
-        """Return the next item to send, if any; it counts as being sent until its attempt ends."""
-        while self._ready and self._in_flight < (AT_ONCE_FAILING if self._fails else AT_ONCE):
+    def take_next(self) -> QueuedDelivery | None:
+        """Return the next ready item, and mark it as being sent until its attempt ends; None without a ready item."""
+        while self._ready and self._in_flight < (MAX_CONCURRENT_FAILING if self._is_failing else MAX_CONCURRENT):
             item = self._ready.popleft()
-            item.ready = False
-            if self._may_go(item):
-                self._probing = False
-                item.sending = True
+            item.is_ready = False
+            if self._can_be_sent(item):
+                self._may_probe = False
+                item.is_sending = True
                 self._in_flight += 1
                 self._drained.clear()
-                self._unsent -= item.unsent
-                item.unsent = False
+                self._unsent -= item.is_unsent
+                item.is_unsent = False
                 return item
         return None
 
-    def attempt_began(self, item: Item, body: bytes) -> None:
-        """Record that the body is being POSTed."""
-        item.delivery = item.delivery.sending(body)
+    def start_attempt(self, item: QueuedDelivery, body: bytes) -> None:
+        """Record that an attempt with this body has started."""
+        item.delivery = item.delivery.with_body(body)
 
-    def attempt_ended(
-        self, item: Item, verdict: Verdict, attempt: Attempt | None, *, at: datetime, due: float
-    ) -> Item | None:
-        """Record an attempt's verdict (`attempt` None: nothing was left to send); return what to schedule now.
+    def end_attempt(
+        self,
+        item: QueuedDelivery,
+        verdict: AttemptVerdict,
+        attempt: DeliveryAttempt | None,
+        *,
+        at: datetime,
+        due: float,
+    ) -> QueuedDelivery | None:
+        """Record the result of an attempt; return the item of the subject to schedule next, or None.
 
-        That is the delivery itself, retried at `due`, or the next of its subject.
+        Args:
+            item: The item that was sent; it is returned if it will be retried.
+            verdict: The verdict on the attempt.
+            attempt: The attempt; None if nothing could be sent.
+            at: The current date and time.
+            due: When the next attempt of the item is due, in seconds of the event loop's clock.
         """
-        item.delivery = item.delivery.attempted(attempt, verdict, at)
-        item.due = due
+        item.delivery = item.delivery.with_attempt(attempt, verdict, at)
+        item.due_at = due
         succeeded, endpoint = verdict.status == DeliveryStatus.SUCCEEDED, self.subscriber.endpoint
         self._failures = 0 if succeeded else self._failures + 1
         if succeeded == (endpoint.failing_since is not None):
             self._change_endpoint(replace(endpoint, failing_since=None if succeeded else at))
-        self._settle(item)
+        self._end_sending(item)
         return item if item.delivery.is_open else self._remove(item)
 
-    def attempt_not_made(self, item: Item, due: float) -> None:
-        """Record a failure on our side, as if nothing had been sent, until `due`."""
-        item.due = due
-        self._settle(item)
+    def postpone_attempt(self, item: QueuedDelivery, due: float) -> None:
+        """Record that an internal error prevented the attempt, which is repeated at `due` (event loop's clock)."""
+        item.due_at = due
+        self._end_sending(item)
 
-    def _settle(self, item: Item) -> None:
-        item.sending = False
-        self._let_go(item)
-        item.stored_body = True
+    def _end_sending(self, item: QueuedDelivery) -> None:
+        item.is_sending = False
+        self._release_events(item)
+        item.has_stored_body = True
         self._changed[item.delivery.id] = item
         self._in_flight -= 1
         if not self._in_flight:
             self._drained.set()
-        self._settled.set()
+        self._attempt_ended.set()
 
-    def _remove(self, item: Item) -> Item | None:
+    def _remove(self, item: QueuedDelivery) -> QueuedDelivery | None:
         waiting = self._subjects[item.delivery.subject]
         waiting.remove(item)
         del self._items[item.delivery.id]
-        if self._finished is not None:
-            self._finished.add(item.delivery.id)
-        self._tracks[item.delivery.network].open.discard(item.delivery.positions)
+        if self._finished_ids is not None:
+            self._finished_ids.add(item.delivery.id)
+        self._progress[item.delivery.network].open_positions.discard(item.delivery.positions)
         if not waiting:
             del self._subjects[item.delivery.subject]
             return None
         return waiting[0]
 
-    # What is recorded
+    # Recording
 
     @property
     def has_unrecorded(self) -> bool:
-        """True if anything must be recorded, now or later."""
-        return bool(self._changed or self._fresh)
+        """True if there are changes that are not recorded in the store."""
+        return bool(self._changed or self._added)
 
-    def unrecorded(self, older_than: float) -> list[Snapshot]:
-        """Return what to record now: changes by attempts, and deliveries older than that moment."""
-        while self._fresh and self._fresh[0].taken < older_than:
-            item = self._fresh.popleft()
-            if not item.recorded and self._items.get(item.delivery.id) is item:
+    def take_unrecorded(self, older_than: float) -> list[DeliveryState]:
+        """Return the deliveries to record now, and no longer treat them as unrecorded.
+
+        These are the deliveries changed by attempts, and the new ones that were added before `older_than`.
+
+        Args:
+            older_than: Time in seconds of the event loop's clock.
+        """
+        while self._added and self._added[0].added_at < older_than:
+            item = self._added.popleft()
+            if not item.is_recorded and self._items.get(item.delivery.id) is item:
                 self._changed[item.delivery.id] = item
         changed, self._changed = self._changed, {}
         return [(item, item.delivery) for item in changed.values()]
 
-    def recorded(self, snapshots: Sequence[Snapshot]) -> None:
-        """Mark snapshots as recorded; their events are safe."""
+    def mark_recorded(self, snapshots: Sequence[DeliveryState]) -> None:
+        """Mark these states of deliveries as recorded in the store."""
         for item, stored in snapshots:
             delivery = item.delivery
-            self._tracks[delivery.network].unrecorded.discard(stored.positions)
-            item.recorded = delivery.positions == stored.positions
+            self._progress[delivery.network].unrecorded_positions.discard(stored.positions)
+            item.is_recorded = delivery.positions == stored.positions
             if (stored.attempts or stored.body is not None) and (delivery is not stored or delivery.is_open):
-                body = delivery.body if item.sending or stored.body is None else None
+                body = delivery.body if item.is_sending or stored.body is None else None
                 item.delivery = replace(delivery, attempts=delivery.attempts[len(stored.attempts) :], body=body)
-            if item.recorded and not item.sending and not (self.is_head(item) and item.due <= item.taken):
-                self._let_go(item)
+            if item.is_recorded and not item.is_sending and not (self.is_head(item) and item.due_at <= item.added_at):
+                self._release_events(item)
 
-    def not_recorded(self, snapshots: Sequence[Snapshot]) -> None:
-        """Mark snapshots for another record, because the store failed."""
+    def mark_unrecorded(self, snapshots: Sequence[DeliveryState]) -> None:
+        """Mark these deliveries as unrecorded again, because the store failed to record them."""
         for item, _ in snapshots:
             self._changed.setdefault(item.delivery.id, item)
 
 
-def _joins(last: Item, event: LoggedEvent) -> bool:
-    begun = last.sending or last.stored_body or last.delivery.body is not None  # a repeated delivery has the same bytes
-    begun = begun or len(last.delivery.positions) >= COMBINED
-    return not begun and not last.delivery.tries and combinable(last.delivery.type, event.type)
+def _can_combine(last: QueuedDelivery, event: LoggedEvent) -> bool:
+    # a repeated delivery has the same bytes
+    is_started = last.is_sending or last.has_stored_body or last.delivery.body is not None
+    is_started = is_started or len(last.delivery.positions) >= MAX_COMBINED_EVENTS
+    return not is_started and not last.delivery.tries and can_combine(last.delivery.type, event.type)

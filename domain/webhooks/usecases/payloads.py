@@ -1,4 +1,4 @@
-"""Rendering of payloads from the log's envelopes: thin, or fat with the object at the event's version."""
+"""Rendering of payloads from events in the log: thin, or fat with the object at the event's version."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,80 +10,88 @@ from domain.events.model import LoggedEvent
 from domain.kernel.bounds import DOCUMENT_BYTES, PAYLOAD_BYTES
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import PayloadKind
-from domain.webhooks.payload import NOUNS, combined, inside, reverted, thin
+from domain.webhooks.payload import SUBJECT_KINDS_WITH_OBJECT, combine_envelopes, find_object, make_thin, revert_object
 from domain.webhooks.ports import PayloadRendering, Subscriber
 from ports.codec import Codec
 from ports.unit_of_work import UnitOfWork
 
-_MOST_KEPT = 2_000
-_LARGEST_KEPT = 4 << 10
-"""Maximum bytes of a thin body that is cached for other endpoints."""
-_MOST_LATER = 100
-"""Maximum changes that are undone to reach an earlier version."""
+_MAX_CACHED_BODIES = 2_000
+_MAX_CACHED_BYTES = 4 << 10
+"""Maximum size of a cached thin body in bytes."""
+_MAX_REVERTED = 100
+"""Maximum number of events that are undone to reconstruct an earlier version of an object."""
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectsAsOf:
-    """Objects of fat payloads: the present document with later changes undone by the log."""
+class ObjectHistory:
+    """Earlier versions of objects, reconstructed from current documents and later events in the log."""
 
     uow: UnitOfWork
     events: EventReader
     codec: Codec
 
-    async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
-        """Return the object's JSON, as reading it returns.
+    async def reconstruct(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
+        """Return the event's object as JSON, as the API returned it at the event's version.
 
-        None if it has none, belongs to another organisation, is too large, or cannot be reconstructed.
+        Returns None if the event has no object, or the object is too large, no longer exists, belongs to another
+        organisation, or cannot be reconstructed at this version.
         """
-        if event.type.partition(".")[0] not in NOUNS or event.groups is not None:
+        if event.type.partition(".")[0] not in SUBJECT_KINDS_WITH_OBJECT or event.groups is not None:
             return None
-        async with self.uow.read(tenant) as tx:
-            document = await tx[CatalogueStore].product(event.product or event.subject)
+        async with self.uow.begin_reading(tenant) as tx:
+            document = await tx[CatalogueStore].get_product(event.product or event.subject)
         if document is None or len(document.body) > DOCUMENT_BYTES:
             return None
-        found = inside(self.codec.decode(document.body), event.subject)
-        if found is None or found["version"] < event.version:
+        current = find_object(self.codec.decode(document.body), event.subject)
+        if current is None or current["version"] < event.version:
             return None
-        if found["version"] > event.version:
-            later = await self.events.later(tenant, event.subject, event.position, _MOST_LATER)
-            found = reverted(found, [self.codec.decode(one.body) for one in later], event.version)
-        whole = None if found is None else self.codec.encode(found)
-        return None if whole is None or len(whole) > PAYLOAD_BYTES else whole
+        if current["version"] > event.version:
+            later = await self.events.get_about_subject(tenant, event.subject, event.position, _MAX_REVERTED)
+            current = revert_object(current, [self.codec.decode(one.body) for one in later], event.version)
+        encoded = None if current is None else self.codec.encode(current)
+        return None if encoded is None or len(encoded) > PAYLOAD_BYTES else encoded
 
 
-class Payloads:
-    """Renderer of payloads, which caches thin bodies for endpoints with the same view of the event."""
+class PayloadRenderer:
+    """Renders payloads. Thin bodies are cached, because several endpoints can receive the same event."""
 
-    def __init__(self, codec: Codec, rendering: PayloadRendering, objects: ObjectsAsOf) -> None:
+    def __init__(self, codec: Codec, rendering: PayloadRendering, objects: ObjectHistory) -> None:
         self._codec, self._rendering, self._objects = codec, rendering, objects
-        self._thin: dict[tuple[str, frozenset[str] | None], bytes] = {}
+        self._thin_bodies: dict[tuple[str, frozenset[str] | None], bytes] = {}
 
     async def render(self, subscriber: Subscriber, events: Sequence[LoggedEvent]) -> bytes:
-        """Render events of one subject, oldest first and at least one, as one body for the endpoint."""
+        """Return the body of a request to the endpoint with these events of one subject.
+
+        Args:
+            subscriber: The endpoint.
+            events: One or more events, oldest first.
+        """
         endpoint, latest = subscriber.endpoint, events[-1]
-        if endpoint.payload == PayloadKind.FAT and subscriber.fat:
-            whole = latest.body if len(events) == 1 else self._rendering.whole(self._combined(events))
-            body = self._rendering.fat(whole, await self._objects.as_of(subscriber.tenant, latest))
+        if endpoint.payload == PayloadKind.FAT and subscriber.includes_fat_payloads:
+            envelope = (
+                latest.body if len(events) == 1 else self._rendering.encode_combined_envelope(self._combine(events))
+            )
+            body = self._rendering.add_object(envelope, await self._objects.reconstruct(subscriber.tenant, latest))
         elif len(events) == 1:
-            body = self._thin_once(latest)
+            body = self._render_thin(latest)
         else:
-            body = self._codec.encode(thin(self._combined(events)))
-        return self._rendering.shaped(body, endpoint.api_version)
+            body = self._codec.encode(make_thin(self._combine(events)))
+        return self._rendering.convert_to_version(body, endpoint.api_version)
 
-    def folded(self, events: Sequence[LoggedEvent]) -> LoggedEvent:
-        """Combine events of one subject, oldest first, into one for further combination."""
-        return replace(events[-1], body=self._rendering.whole(self._combined(events)))
+    def combine_events(self, events: Sequence[LoggedEvent]) -> LoggedEvent:
+        """Combine events of one subject, oldest first, into one event; the result can be combined with later events."""
+        return replace(events[-1], body=self._rendering.encode_combined_envelope(self._combine(events)))
 
-    def _combined(self, events: Sequence[LoggedEvent]) -> dict[str, Any]:
-        return combined([self._codec.decode(event.body) for event in events])
+    def _combine(self, events: Sequence[LoggedEvent]) -> dict[str, Any]:
+        return combine_envelopes([self._codec.decode(event.body) for event in events])
 
-    def _thin_once(self, event: LoggedEvent) -> bytes:
-        seen = event.id, event.groups
-        body = self._thin.get(seen)
+    def _render_thin(self, event: LoggedEvent) -> bytes:
+        cache_key = event.id, event.groups
+        body = self._thin_bodies.get(cache_key)
         if body is None:
-            if len(self._thin) >= _MOST_KEPT:
-                self._thin.clear()
-            body = self._codec.encode(thin(self._codec.decode(event.body)))
-            if len(body) <= _LARGEST_KEPT:
-                self._thin[seen] = body
+            if len(self._thin_bodies) >= _MAX_CACHED_BODIES:
+                self._thin_bodies.clear()
+            body = self._codec.encode(make_thin(self._codec.decode(event.body)))
+            if len(body) <= _MAX_CACHED_BYTES:
+                self._thin_bodies[cache_key] = body
         return body

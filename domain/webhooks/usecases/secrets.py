@@ -1,4 +1,4 @@
-"""Signatures of endpoints, and former secrets that are stored for undoing."""
+"""Signatures of webhook requests, and previous secrets of endpoints, which are stored so that changes can be undone."""
 
 import base64
 import hmac
@@ -10,37 +10,43 @@ from typing import Any
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import UndoUnavailable
 from domain.secrets.ports import Vault
-from domain.webhooks.model import Endpoint, Rotation, SealedSecrets
+from domain.webhooks.model import EncryptedSecrets, Endpoint, Rotation
 from domain.webhooks.ports import WebhookStore
 from ports.unit_of_work import Tx
 
-PREFIX = "whsec_"
+SIGNING_PREFIX = "whsec_"
+"""Prefix of secrets."""
 
 
-def key_of(secret: str) -> bytes:
-    """Return the key in a secret `whsec_<standard base64>`. Raises ValueError."""
-    return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+def decode_key(secret: str) -> bytes:
+    """Return the signing key in a secret of the form `whsec_<standard base64>`. Raises ValueError."""
+    return base64.b64decode(secret.removeprefix(SIGNING_PREFIX), validate=True)
 
 
-def signature(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> str:
-    """Return the header `webhook-signature`: `v1,<base64>` for each key, current one first, separated by spaces."""
+def create_signature_header(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> str:
+    """Return the value of the header `webhook-signature`: `v1,<base64>` for each key, separated by spaces."""
     signed = f"{id}.{timestamp}.".encode() + body
     return " ".join("v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode() for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
-class FormerSecrets:
-    """Former secrets of endpoints, sealed for their audit entry and resealed for the endpoint when restored."""
+class PreviousSecrets:
+    """Storage of the previous secrets of endpoints with the audit entries of their changes."""
 
     vault: Vault
 
-    async def opened(self, tx: Tx, endpoint: Endpoint) -> dict[str, Any] | None:
-        """Return what the audit log omits of an endpoint, for sealing; None if its secrets cannot be opened."""
-        sealed = await tx[WebhookStore].secrets(endpoint.id)
+    async def open_current(self, tx: Tx, endpoint: Endpoint) -> dict[str, Any] | None:
+        """Return an endpoint's decrypted secrets, and fields that the audit log does not record.
+
+        Returns None if the endpoint does not exist or the secrets cannot be decrypted.
+        """
+        sealed = await tx[WebhookStore].get_secrets(endpoint.id)
         if sealed is None:
             return None
         try:
-            secrets = [self.vault.open(one, endpoint.id)["secret"] for one in (sealed.current, sealed.previous) if one]
+            secrets = [
+                self.vault.decrypt(one, endpoint.id)["secret"] for one in (sealed.current, sealed.previous) if one
+            ]
         except ValueError:
             return None
         rotation = endpoint.rotation and {
@@ -54,31 +60,31 @@ class FormerSecrets:
             "version": endpoint.version,
         }
 
-    async def keep(self, tx: Tx, entry: str, opened: Mapping[str, Any] | None) -> None:
-        """Store that with the audit entry, if not None."""
-        if opened is not None:
-            await tx[AuditLog].keep(entry, self.vault.seal(opened, entry))
+    async def store(self, tx: Tx, entry: str, secrets: Mapping[str, Any] | None) -> None:
+        """Encrypt the result of `open_current` and store it with the audit entry; None is ignored."""
+        if secrets is not None:
+            await tx[AuditLog].store_sealed(entry, self.vault.encrypt(secrets, entry))
 
-    async def kept(self, tx: Tx, entry: str) -> Mapping[str, Any]:
-        """Return what is stored with the audit entry. Raises UndoUnavailable."""
-        sealed = await tx[AuditLog].kept(entry)
+    async def load_stored(self, tx: Tx, entry: str) -> Mapping[str, Any]:
+        """Return the fields that `store` has stored with the audit entry. Raises UndoUnavailable if there are none."""
+        sealed = await tx[AuditLog].get_sealed(entry)
         try:
-            kept = self.vault.open(sealed, entry) if sealed else None
+            kept = self.vault.decrypt(sealed, entry) if sealed else None
         except ValueError:
             kept = None
         if kept is None:
-            raise UndoUnavailable("The former secret is no longer kept.")
+            raise UndoUnavailable("The previous secret is no longer stored.")
         return kept
 
-    def resealed(self, endpoint: Endpoint, kept: Mapping[str, Any]) -> SealedSecrets:
-        """Return the stored secrets sealed for the endpoint; the previous one only during its rotation."""
-        current, *previous = [self.vault.seal({"secret": secret}, endpoint.id) for secret in kept["secrets"]]
-        return SealedSecrets(current, previous[0] if previous and endpoint.rotation else None)
+    def encrypt_for_endpoint(self, endpoint: Endpoint, stored: Mapping[str, Any]) -> EncryptedSecrets:
+        """Return the secrets in `stored`, encrypted for the endpoint; the previous one only during a rotation."""
+        current, *previous = [self.vault.encrypt({"secret": secret}, endpoint.id) for secret in stored["secrets"]]
+        return EncryptedSecrets(current, previous[0] if previous and endpoint.rotation else None)
 
 
-def signing(kept: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Return the fields of an endpoint that depend on its stored secrets."""
-    stored_rotation = kept["rotation"]
+def create_secret_fields(stored: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Return the endpoint's fields that follow from the stored secrets `stored`: `secret_last4` and `rotation`."""
+    stored_rotation = stored["rotation"]
     until = datetime.fromisoformat(stored_rotation["until"]) if stored_rotation else now
     rotation = Rotation(until, stored_rotation["last4"]) if now < until else None
-    return {"secret_last4": kept["secrets"][0][-4:], "rotation": rotation}
+    return {"secret_last4": stored["secrets"][0][-4:], "rotation": rotation}

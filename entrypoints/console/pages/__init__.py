@@ -1,13 +1,12 @@
-"""All pages of the console, in the order of the menu."""
+"""List of all pages of the console, in the order of the menu."""
 
 from typing import Final
 
-from entrypoints.console.context import Page
+from entrypoints.console.context import ConsolePage
 from entrypoints.console.pages import (
     account,
     audit,
     catalogue,
-    connecting,
     consent,
     home,
     keys,
@@ -18,26 +17,27 @@ from entrypoints.console.pages import (
     reference,
     runs,
     sign_in,
+    source_setup,
     sources,
     sso_settings,
     webhooks,
 )
 
-PAGES: Final[tuple[Page, ...]] = (
+PAGES: Final[tuple[ConsolePage, ...]] = (
     *home.pages,
     *catalogue.pages,
     *sources.pages,
-    *connecting.pages,
+    *source_setup.pages,
     *runs.pages,
     *mappings.pages,
     *matching.pages,
-    *keys.keys,
-    *keys.apps,
+    *keys.key_pages,
+    *keys.app_pages,
     *webhooks.pages,
-    *logs.requests,
-    *logs.events,
+    *logs.request_pages,
+    *logs.event_pages,
     *reference.pages,
-    *organisation.members,
+    *organisation.member_pages,
     *sso_settings.pages,
     *audit.pages,
     *organisation.pages,

@@ -1,4 +1,4 @@
-"""Pages of the audit log: entries with their fields before and after, and undo with a preview."""
+"""Pages of the audit log: entries with the changed fields, and the undo of an entry with a preview."""
 
 import json
 from collections.abc import Mapping
@@ -7,55 +7,56 @@ from typing import Any, NamedTuple
 
 from domain.audit.ports import AuditLog
 from domain.kernel.errors import NotFound
-from entrypoints.console.context import PageContext, Pages, Refused
-from entrypoints.console.rendering import Portion, label
-from entrypoints.console.request import beginning_of_day
+from entrypoints.console.context import OperationRefused, PageContext, Pages
+from entrypoints.console.rendering import ListPortion, find_label
+from entrypoints.console.request import convert_to_day_start
 from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 
-PLACE = "/console/organisation/audit"
-_ENTRIES = 20
-_FIELDS = 10
-"""Number of fields that the list shows of an entry."""
-_VALUE = 100
+AUDIT_PATH = "/console/organisation/audit"
+_PAGE_SIZE = 20
+_MAX_LISTED_FIELDS = 10
+"""Number of changed fields that the list shows of an entry."""
+_MAX_LISTED_CHARS = 100
 """Number of characters that the list shows of a value."""
 
-pages = Pages(PLACE, section="Organisation", scope="audit:read")
+pages = Pages(AUDIT_PATH, section="Organisation", scope="audit:read")
 
 
 class Difference(NamedTuple):
-    """A field with its dotted path and its values before and after; None if it was absent."""
+    """Change of a field: its dotted path, and its formatted values before and after; None for a missing field."""
 
     path: str
     old: str | None
     new: str | None
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any], longest: int = 600) -> list[Difference]:
-    """Return the fields that differ, in order.
+def list_differences(before: Mapping[str, Any], after: Mapping[str, Any], max_length: int = 600) -> list[Difference]:
+    """Return the fields whose values differ between two versions of an object, in order.
 
-    Nested objects are flattened up to four levels; lists are compared and shown as a whole.
+    Fields of nested objects are compared one by one, up to four levels deep. Lists are compared as single values.
 
     Args:
         before: The object before the change.
         after: The object after the change.
-        longest: Number of characters after which a value is cut.
-
+        max_length: The number of characters after which a formatted value is cut off.
     """
-    old, new = _flat(before), _flat(after)
+    old, new = _flatten(before), _flatten(after)
     paths = [path for path in old | new if path not in old or path not in new or old[path] != new[path]]
-    return [Difference(path, *(_written(side.get(path), longest) for side in (old, new))) for path in paths]
+    return [Difference(path, *(_format_value(values.get(path), max_length) for values in (old, new))) for path in paths]
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "", depth: int = 1) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _flatten(value: Mapping[str, Any], prefix: str = "", depth: int = 1) -> dict[str, Any]:
+    """Return the values of nested objects by dotted path."""
+    flattened: dict[str, Any] = {}
     for name, item in value.items():
-        deeper = isinstance(item, Mapping) and item and depth < 4
-        found |= _flat(item, f"{prefix}{name}.", depth + 1) if deeper else {f"{prefix}{name}": item}
-    return found
+        is_nested = isinstance(item, Mapping) and item and depth < 4
+        flattened |= _flatten(item, f"{prefix}{name}.", depth + 1) if is_nested else {f"{prefix}{name}": item}
+    return flattened
 
 
-def _written(value: Any, longest: int) -> str | None:
+def _format_value(value: Any, max_length: int) -> str | None:
+    """Format a value of an audited object, cut off after `max_length` characters; None remains None."""
     match value:
         case None:
             return None
@@ -67,16 +68,17 @@ def _written(value: Any, longest: int) -> str | None:
             text = ", ".join(map(str, value)) or gettext("(none)")
         case _:
             text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= longest else text[:longest] + "…"
+    return text if len(text) <= max_length else text[:max_length] + "…"
 
 
-def _shown(before: Mapping[str, Any], after: Mapping[str, Any]) -> Portion[Difference]:
-    return Portion.of(differences(before, after, _VALUE), 0, _FIELDS)
+def _list_first_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> ListPortion[Difference]:
+    """Return the first fields that differ, with shortened values, for lists of entries."""
+    return ListPortion.of(list_differences(before, after, _MAX_LISTED_CHARS), 0, _MAX_LISTED_FIELDS)
 
 
-def _change_title(object: str, action: str) -> str:
-    """Return the heading of a change: the kind of the object and what happened to it."""
-    kind = label(object, "audited")
+def _format_change_title(object: str, action: str) -> str:
+    """Return the heading of a change, such as `Source created`, from the kind of the object and the action."""
+    kind = find_label(object, "audited")
     match action:
         case "create":
             return gettext("%(object)s created", object=kind)
@@ -86,77 +88,84 @@ def _change_title(object: str, action: str) -> str:
             return gettext("%(object)s changed", object=kind)
 
 
-@pages.get(title=N_("Audit log"))
+@pages.register_get(title=N_("Audit log"))
 async def list_entries(page: PageContext) -> Response:
-    """Show the entries that match the filters; days are in UTC, and the last day is included."""
-    filters = page.query.given("object", "action", "target", "actor", "undoable")
-    given = filters | page.query.given("since", "until", "cursor")
-    days = {name: beginning_of_day(given[name], int(name == "until")) for name in ("since", "until") if name in given}
-    found = await page.filtered("/v1/audit-events", _ENTRIES, filters | days)
+    """Show the audit entries that match the filters. Days are in UTC; the last day is included."""
+    filters = page.query.select("object", "action", "target", "actor", "undoable")
+    given = filters | page.query.select("since", "until", "cursor")
+    days = {
+        name: convert_to_day_start(given[name], int(name == "until")) for name in ("since", "until") if name in given
+    }
+    found = await page.get_filtered_page("/v1/audit-events", _PAGE_SIZE, filters | days)
     actors = [one["actor"] for one in found["data"]]
     ids = {one["id"] for one in actors if one["kind"] == "user"} | {one.get("on_behalf_of") for one in actors} - {None}
-    people = await page.people.several(ids) if ids else {}
+    people = await page.people.get_many(ids) if ids else {}
     return page.render(
         "organisation/audit.html",
         found=found,
         # Changes of one act are shown together; the first entry represents them.
         acts=[list(act) for _, act in groupby(found["data"], lambda one: one["act"])],
-        title_of=lambda action: _title(page, action),
-        change_title=_change_title,
-        shown=_shown,
+        title_of=lambda action: _find_action_title(page, action),
+        change_title=_format_change_title,
+        shown=_list_first_differences,
         people={id: user.name or user.email for id, user in people.items()},
         given=given,
     )
 
 
-def _title(page: PageContext, action: str) -> str:
-    """Return the title of an operation, which need not be one of the API."""
+def _find_action_title(page: PageContext, action: str) -> str:
+    """Return the title of an audited action: the summary of the API operation, or a label if there is no operation."""
     table = page.console.pipeline.table.operations
-    return next((one.summary for one in table if one.id == action), None) or label(action, "acts")
+    return next((one.summary for one in table if one.id == action), None) or find_label(action, "acts")
 
 
-@pages.get("/<id>")
+@pages.register_get("/<id>")
 async def show_entry(page: PageContext) -> Response:
-    """Show an entry with every field before and after."""
-    async with page.read() as tx:
-        entry = await tx[AuditLog].get(page.ids["id"])
+    """Show an audit entry with every changed field, before and after the change."""
+    async with page.open_read_transaction() as tx:
+        entry = await tx[AuditLog].get(page.path_parameters["id"])
     if entry is None:
         raise NotFound
-    every = differences(entry.change.before, entry.change.after, 10_000)
-    lines = Portion.of(every, page.query.number("from"), 200)
+    all_differences = list_differences(entry.change.before, entry.change.after, 10_000)
+    lines = ListPortion.of(all_differences, page.query.get_number("from"), 200)
     return page.render(
         "organisation/entry.html",
         entry=entry,
-        title=_title(page, entry.context.operation),
-        change_title=_change_title,
+        title=_find_action_title(page, entry.context.operation),
+        change_title=_format_change_title,
         lines=lines,
     )
 
 
-async def show_refusal(page: PageContext) -> Response:
-    """Show why the entry cannot be undone."""
+async def show_undo_error(page: PageContext) -> Response:
+    """Show the error that prevented the undo of an audit entry."""
     return page.render("organisation/undo.html", preview=None, changes=[])
 
 
-@pages.get("/<id>/undo", scope="audit:write")
+@pages.register_get("/<id>/undo", scope="audit:write")
 async def preview_undo(page: PageContext) -> Response:
-    """Show what undoing the entry would change (a dry run)."""
+    """Show what the undo of an audit entry would change, from a dry run."""
     try:
-        preview = await page.api.post(f"/v1/audit-events/{page.ids['id']}/undo", dry_run="explain")
-    except Refused as error:
+        preview = await page.api.post(f"/v1/audit-events/{page.path_parameters['id']}/undo", dry_run="explain")
+    except OperationRefused as error:
         if error.status == 404:
             raise
         page.refused = error
         return page.render("organisation/undo.html", status=200, preview=None, changes=[])
     changes = [
-        (one, _shown(*({field["path"]: field.get(side) for field in one["fields"]} for side in ("old", "new"))))
-        for one in preview.get("changes", ())[:_ENTRIES]
+        (
+            one,
+            _list_first_differences(
+                *({field["path"]: field.get(side) for field in one["fields"]} for side in ("old", "new"))
+            ),
+        )
+        for one in preview.get("changes", ())[:_PAGE_SIZE]
     ]
     return page.render("organisation/undo.html", preview=preview, changes=changes)
 
 
-@pages.post("/<id>/undo", scope="audit:write", again=show_refusal)
-async def undo(page: PageContext) -> Response:
-    """Undo the entry."""
-    await page.api.post(f"/v1/audit-events/{page.ids['id']}/undo")
-    return page.redirect(PLACE, gettext("Change undone"))
+@pages.register_post("/<id>/undo", scope="audit:write", error_view=show_undo_error)
+async def undo_entry(page: PageContext) -> Response:
+    """Undo the change of an audit entry."""
+    await page.api.post(f"/v1/audit-events/{page.path_parameters['id']}/undo")
+    return page.redirect(AUDIT_PATH, gettext("Change undone"))

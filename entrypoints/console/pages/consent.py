@@ -1,4 +1,4 @@
-"""Pages where a person grants an OAuth app access, also for a device that shows a code."""
+"""Pages on which a person grants an OAuth app access, also an app on a device that shows a code."""
 
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -6,199 +6,230 @@ from urllib.parse import urlsplit
 from domain.kernel.errors import InvalidRequest
 from domain.kernel.tenancy import Tenant
 from domain.oauth import redirects
-from domain.oauth.asking import Call, Known, Wish
 from domain.oauth.errors import OAuthError
-from domain.oauth.model import App, Device
+from domain.oauth.model import App, DeviceRequest
+from domain.oauth.requests import AuthorizationRequest, OAuthRequest, ReferencedRows
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
-from domain.people.usecases.throttling import network_of
-from entrypoints.console.context import PageContext, Pages, Refused
-from entrypoints.console.security import sign_in_target
+from domain.people.usecases.throttling import find_counted_network
+from entrypoints.console.context import OperationRefused, PageContext, Pages
+from entrypoints.console.security import build_sign_in_url
 from entrypoints.console.translation import gettext
 from entrypoints.http.exchange import Response
-from entrypoints.oauth import pairs_of
-from entrypoints.operations.scopes import permissions
+from entrypoints.oauth_endpoints import parse_parameters
+from entrypoints.operations.scopes import describe_scopes
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 
-AUTHORIZE = "/oauth/authorize"
-DEVICE = "/oauth/device"
-_LONGEST = 8000
+AUTHORIZE_PATH = "/oauth/authorize"
+DEVICE_PATH = "/oauth/device"
+_MAX_REQUEST_LENGTH = 8000
 _OPERATION = "oauth.consent"
+"""Operation that the audit log records."""
 
-pages = Pages(who="person")
+pages = Pages(audience="person")
 
 
-@pages.get(AUTHORIZE, who="anybody")
-async def authorize(page: PageContext) -> Response:
-    """Show the permissions that an app requests; redirect at once if the person granted them before."""
-    consent, call = page.console.oauth.consent, _call(page.request.query)
-    wish, known = await _wish(page, call)
-    if isinstance(wish, str):
-        return _leave(page, wish)
-    quiet = "none" in wish.prompt
+@pages.register_get(AUTHORIZE_PATH, audience="anybody")
+async def show_authorization(page: PageContext) -> Response:
+    """Show the permissions that an app requests. If the person has already granted them, redirect to the app instead."""
+    consent, call = page.console.oauth.authorization, _parse_request(page.request.query)
+    request, referenced_rows = await _validate_request(page, call)
+    if isinstance(request, str):
+        return _redirect_to_app(page, request)
+    is_silent = "none" in request.prompt
     if page.signed_in is None:
-        if quiet:
-            return _leave(page, consent.deny(call, known, "login_required"))
-        return page.redirect(sign_in_target(page.request.target))
-    if not (orgs := await page.sessions.open_to(page.person.session)):
+        if is_silent:
+            return _redirect_to_app(page, consent.build_error_location(call, referenced_rows, "login_required"))
+        return page.redirect(build_sign_in_url(page.request.target))
+    if not (orgs := await page.sessions.list_accessible_organisations(page.person.session)):
         return page.render("errors/no_organisation.html", status=403)
-    own = next((org for org in orgs if org.id == page.person.session.org), orgs[0])
-    if quiet or len(orgs) == 1:
-        target = await _agreed_before(page, call, wish, known, own)
+    own_org = next((org for org in orgs if org.id == page.person.session.org), orgs[0])
+    if is_silent or len(orgs) == 1:
+        target = await _reuse_consent(page, call, request, referenced_rows, own_org)
         if target is not None:
-            return _leave(page, target)
-    if quiet:
-        return _leave(page, consent.deny(call, known, "interaction_required"))
+            return _redirect_to_app(page, target)
+    if is_silent:
+        return _redirect_to_app(page, consent.build_error_location(call, referenced_rows, "interaction_required"))
     return page.render(
         "oauth/consent.html",
-        targets=[_origin(wish.redirect_uri)],
-        app=wish.app,
-        host=redirects.host_of(wish.redirect_uri),
-        maker=await _maker(page, wish.app),
+        form_origins=[_build_form_target(request.redirect_uri)],
+        app=request.app,
+        host=redirects.describe_target(request.redirect_uri),
+        maker=await _find_app_owner(page, request.app),
         orgs=orgs,
-        chosen=own.id,
-        permissions=permissions(wish.scopes),
+        chosen=own_org.id,
+        permissions=describe_scopes(request.scopes),
         request=page.request.query,
     )
 
 
-@pages.post(AUTHORIZE, who="anybody", most=64 * 1024)
-async def decide(page: PageContext) -> Response:
-    """Carry out the person's decision. The app's request is validated again, as a form can contain anything."""
-    consent, query = page.console.oauth.consent, page.form["request"]
-    call = _call(query)
-    wish, known = await _wish(page, call)
-    if isinstance(wish, str):
-        return _leave(page, wish)
+@pages.register_post(AUTHORIZE_PATH, audience="anybody", max_bytes=64 * 1024)
+async def decide_authorization(page: PageContext) -> Response:
+    """Grant or deny an app access, as the person decided, and redirect to the app."""
+    consent, query = page.console.oauth.authorization, page.form["request"]
+    call = _parse_request(query)
+    request, referenced_rows = await _validate_request(page, call)  # again, because a form can contain anything
+    if isinstance(request, str):
+        return _redirect_to_app(page, request)
     if page.signed_in is None:
-        return page.redirect(sign_in_target(f"{AUTHORIZE}?{query}"))
+        return page.redirect(build_sign_in_url(f"{AUTHORIZE_PATH}?{query}"))
     if page.form["decision"] != "allow":
-        return _leave(page, consent.deny(call, known))
-    org, user = await _chosen(page), page.person.user.id
-    async with page.transaction_of(org.id, user, _OPERATION) as tx:
-        agreed = await consent.agree(tx, call, known, user)
-    return _leave(page, await consent.keep(agreed))
+        return _redirect_to_app(page, consent.build_error_location(call, referenced_rows))
+    org, user = await _find_selected_organisation(page), page.person.user.id
+    async with page.open_transaction_as(org.id, user, _OPERATION) as tx:
+        target_url = await consent.record_consent(tx, call, referenced_rows, user)
+    return _redirect_to_app(page, await consent.store_code(target_url))
 
 
-async def _agreed_before(page: PageContext, call: Call, wish: Wish, known: Known, org: Organisation) -> str | None:
-    """Return the redirect target if the person granted the request in this organisation before; None if consent is needed."""
-    consent, user = page.console.oauth.consent, page.person.user.id
-    async with page.transaction_of(org.id, user, _OPERATION) as tx:
-        if not await consent.agreed_before(tx, wish, user):
+async def _reuse_consent(
+    page: PageContext,
+    call: OAuthRequest,
+    request: AuthorizationRequest,
+    referenced_rows: ReferencedRows,
+    org: Organisation,
+) -> str | None:
+    """Grant the request again if the person has already granted it in the organisation.
+
+    Returns:
+        The URL at the app to redirect to, or None if the person must decide.
+    """
+    consent, user = page.console.oauth.authorization, page.person.user.id
+    async with page.open_transaction_as(org.id, user, _OPERATION) as tx:
+        if not await consent.can_skip_consent(tx, request, user):
             return None
-        agreed = await consent.agree(tx, call, known, user)
-    return await consent.keep(agreed)
+        target = await consent.record_consent(tx, call, referenced_rows, user)
+    return await consent.store_code(target)
 
 
-@pages.get(DEVICE)
+@pages.register_get(DEVICE_PATH)
 async def show_device(page: PageContext) -> Response:
-    """Show the form for a device's code; with a valid code, show the requested permissions."""
-    typed = page.query.get("user_code")
-    found = await _device(page, typed) if typed else None
+    """Show the form for the code that a device shows; with a valid code, show the requested permissions."""
+    user_code = page.query.get("user_code")
+    found = await _find_device(page, user_code) if user_code else None
     if found is None:
-        return page.render("oauth/device.html", wrong=bool(typed))
-    if not (orgs := await page.sessions.open_to(page.person.session)):
+        return page.render("oauth/device.html", wrong=bool(user_code))
+    if not (orgs := await page.sessions.list_accessible_organisations(page.person.session)):
         return page.render("errors/no_organisation.html", status=403)
-    wanted, app = found
+    device, app = found
     return page.render(
         "oauth/device_consent.html",
         app=app,
-        maker=await _maker(page, app),
-        typed=typed[:20].upper(),
+        maker=await _find_app_owner(page, app),
+        typed=user_code[:20].upper(),
         orgs=orgs,
         chosen=page.person.session.org,
-        permissions=permissions(wanted.scopes),
+        permissions=describe_scopes(device.scopes),
     )
 
 
-@pages.post(f"{DEVICE}/decision")
+@pages.register_post(f"{DEVICE_PATH}/decision")
 async def decide_device(page: PageContext) -> Response:
-    """Carry out the person's decision on a device."""
-    approved, consent = page.form["decision"] == "allow", page.console.oauth.consent
-    if found := await _device(page, page.form["user_code"]):
-        org, user, decision = await _chosen(page), page.person.user.id, replace(found[0], approved=False)
+    """Grant or deny the app on a device access, as the person decided."""
+    approved, consent = page.form["decision"] == "allow", page.console.oauth.authorization
+    if found := await _find_device(page, page.form["user_code"]):
+        org, user, decision = (
+            await _find_selected_organisation(page),
+            page.person.user.id,
+            replace(found[0], approved=False),
+        )
         if approved:
-            async with page.transaction_of(org.id, user, _OPERATION) as tx:
-                decision = await consent.agree_to_device(tx, found, user)
-        if await consent.decide(decision):
+            async with page.open_transaction_as(org.id, user, _OPERATION) as tx:
+                decision = await consent.record_device_consent(tx, found, user)
+        if await consent.save_decision(decision):
             return page.render("oauth/device_done.html", app=found[1], approved=approved, org=org)
     return page.render("oauth/device.html", wrong=True)
 
 
-def _call(query: str) -> Call:
-    if len(query) > _LONGEST:
+def _parse_request(query: str) -> OAuthRequest:
+    """Parse an app's authorization request. Raises InvalidRequest or OperationRefused if it is malformed."""
+    if len(query) > _MAX_REQUEST_LENGTH:
         raise InvalidRequest(gettext("The app's request is too long."))
     try:
-        return Call(pairs_of(query), method="GET")
+        return OAuthRequest(parse_parameters(query), method="GET")
     except OAuthError as error:
-        raise _refused(error) from None
+        raise _convert_oauth_error(error) from None
 
 
-async def _wish(page: PageContext, call: Call) -> tuple[Wish | str, Known]:
-    """Return the app's request, or the redirect target for a refusal. Raises Refused if no redirect URI was validated."""
+async def _validate_request(page: PageContext, call: OAuthRequest) -> tuple[AuthorizationRequest | str, ReferencedRows]:
+    """Validate an app's authorization request.
+
+    Returns:
+        The validated request, or for an invalid request the URL at the app that reports the error; and the stored rows
+        that the request names.
+
+    Raises:
+        OperationRefused: The request is invalid and has no valid redirect URI.
+    """
     try:
-        return await page.console.oauth.consent.wish(call, network_of(page.visitor.address))
+        return await page.console.oauth.authorization.validate(call, find_counted_network(page.client_info.address))
     except OAuthError as error:
         if error.location is not None:
-            return error.location, Known(page.dependencies[Clock].now())
-        raise _refused(error) from None
+            return error.location, ReferencedRows(page.dependencies[Clock].now())
+        raise _convert_oauth_error(error) from None
 
 
-async def _device(page: PageContext, typed: str) -> tuple[Device, App] | None:
+async def _find_device(page: PageContext, user_code: str) -> tuple[DeviceRequest, App] | None:
+    """Return the open request of the device that shows the code, and its app; None if the code is wrong or has expired."""
     try:
-        return await page.console.oauth.consent.device(typed, page.person.user.id, network_of(page.visitor.address))
+        return await page.console.oauth.authorization.find_device_request(
+            user_code, page.person.user.id, find_counted_network(page.client_info.address)
+        )
     except OAuthError as error:
-        raise _refused(error) from None
+        raise _convert_oauth_error(error) from None
 
 
-def _refused(error: OAuthError) -> Refused:
-    """Return the refusal for the page, used when no redirect URI was validated."""
+def _convert_oauth_error(error: OAuthError) -> OperationRefused:
+    """Convert an OAuth error to OperationRefused, for an error that cannot be reported to the app by a redirect."""
     if error.status == 429:
         problem = {
             "status": 429,
             "title": gettext("Too many requests"),
             "detail": gettext("Wait a moment, then try again."),
         }
-        return Refused(problem, str(error.retry_after))
+        return OperationRefused(problem, str(error.retry_after))
     detail = gettext(
         "The app sent an invalid request, so nothing was shared with it. Details for its developer: %(code)s. %(reason)s",
         code=error.code,
         reason=error.description,
     )
-    return Refused({"status": 400, "title": gettext("Invalid app request"), "detail": detail})
+    return OperationRefused({"status": 400, "title": gettext("Invalid app request"), "detail": detail})
 
 
-def _leave(page: PageContext, target: str) -> Response:
-    """Redirect to the app, without a referrer that could expose the authorization code."""
+def _redirect_to_app(page: PageContext, target: str) -> Response:
+    """Redirect to the app with the header `Referrer-Policy: no-referrer`, which protects the authorization code."""
     response = page.redirect(target)
     response.headers = [(name, value) for name, value in response.headers if name != b"referrer-policy"]
     response.headers.append((b"referrer-policy", b"no-referrer"))
     return response
 
 
-async def _chosen(page: PageContext) -> Organisation:
-    """Return the organisation selected in the form. Raises InvalidRequest if the person has no access to it."""
+async def _find_selected_organisation(page: PageContext) -> Organisation:
+    """Return the organisation that the form selects. Raises InvalidRequest if the person cannot use the organisation."""
     org = next(
-        (one for one in await page.sessions.open_to(page.person.session) if one.id == page.form["org"]),
+        (
+            organisation
+            for organisation in await page.sessions.list_accessible_organisations(page.person.session)
+            if organisation.id == page.form["org"]
+        ),
         None,
     )
     if org is None:
         raise InvalidRequest(gettext("Select one of your organisations."))
-    await page.sessions.let_in(page.person.session, org.id)
+    await page.sessions.check_admission(page.person.session, org.id)
     return org
 
 
-async def _maker(page: PageContext, app: App) -> str:
-    """Return the name of the organisation that owns the app; empty if there is none."""
+async def _find_app_owner(page: PageContext, app: App) -> str:
+    """Return the name of the organisation that owns the app; empty if no organisation owns it."""
     if app.org is None:
         return ""
-    async with page.dependencies[UnitOfWork].read(Tenant(app.org, True)) as tx:
-        return (await tx[OrgStore].own()).name
+    async with page.dependencies[UnitOfWork].begin_reading(Tenant(app.org, True)) as tx:
+        return (await tx[OrgStore].get_organisation()).name
 
 
-def _origin(uri: str) -> str:
-    """Return the form target for the page's Content-Security-Policy: an origin, or a scheme for custom schemes."""
+def _build_form_target(uri: str) -> str:
+    """Return the source expression of a redirect URI for the Content-Security-Policy: its origin, or its custom scheme."""
     parts = urlsplit(uri)
-    web = parts.netloc and parts.scheme in ("http", "https")
-    return f"{parts.scheme}://{parts.netloc}" if web else f"{parts.scheme}:"
+    is_web = parts.netloc and parts.scheme in ("http", "https")
+    return f"{parts.scheme}://{parts.netloc}" if is_web else f"{parts.scheme}:"

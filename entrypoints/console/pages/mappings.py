@@ -1,4 +1,4 @@
-"""Column mappings: the review of columns with samples, and a preview of each choice."""
+"""Pages of column mappings: the review of columns with samples, and a preview of each choice."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,128 +6,153 @@ from typing import Any
 from domain.catalogue.model import Stream
 from domain.ingestion.model import Column
 from domain.kernel.errors import DomainError, NotFound
-from domain.mappings.asking import OFFERED
-from domain.mappings.confirming import FIELDS
+from domain.mappings.column_preview import SampleResult, preview_column
+from domain.mappings.confirmation import FIELD_NAMES
 from domain.mappings.model import SourceMapping
+from domain.mappings.model_requests import SELECTABLE_FIELDS
 from domain.mappings.ports import MappingStore
-from domain.mappings.trying import Tried, tried
-from domain.runs.sheets import context_of
+from domain.runs.sheets import create_feed_settings
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from entrypoints.console.context import PageContext, Pages
-from entrypoints.console.pages.sources import READ, WRITE
-from entrypoints.console.rendering import Portion
+from entrypoints.console.pages.sources import READ_SCOPE, WRITE_SCOPE
+from entrypoints.console.rendering import ListPortion
 from entrypoints.console.request import FormData
 from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 
-AT_ONCE = 20
-"""Maximum number of columns in a form; choices for other columns are hidden fields."""
+COLUMNS_PER_FORM = 20
+"""Maximum number of columns that a form shows; unsaved choices for other columns are hidden fields."""
 
-pages = Pages("/console", section=N_("Sources"), scope=READ)
-
-
-def _choices(mapping: Mapping[str, Any], form: FormData) -> list[tuple[Any, str, str, Any]]:
-    """Return for each column its current mapping, the field and settings of the form, and the edit, if any."""
-    current = {one["position"]: one for one in mapping["columns"]}
-    found: list[tuple[Any, str, str, Any]] = []
-    for at in range(len(mapping["headers"])):
-        read, edit = current.get(at), dict[str, Any]()
-        now = (read["field"], _settings_text(read["settings"])) if read else ("", "")
-        field, settings = _chosen(form, at, now)
-        if f"field.{at}" in form and (field, settings) != now:
-            edit = {"position": at, "field": field or None}
-            if field and settings != now[1]:
-                edit["settings"] = _settings_of(settings)
-        found.append((read, field, settings, edit))
-    return found
+pages = Pages("/console", section=N_("Sources"), scope=READ_SCOPE)
 
 
-def _chosen(form: FormData, at: int, now: tuple[str, str] = ("", "")) -> list[str]:
-    """Return the field and settings of a column in the form, or the current ones."""
-    names = (f"field.{at}", f"settings.{at}")
-    return [form.get(name) if name in form else before for name, before in zip(names, now, strict=True)]
+def _read_choices(mapping: Mapping[str, Any], form: FormData) -> list[tuple[Any, str, str, Any]]:
+    """Return for each column a tuple: stored mapping, field and settings as in the form, and the edit for the API.
+
+    The stored mapping is None for an unmapped column; the edit is empty if the form does not change the column.
+    """
+    column_by_position = {column["position"]: column for column in mapping["columns"]}
+    choices: list[tuple[Any, str, str, Any]] = []
+    for position in range(len(mapping["headers"])):
+        current_column, edit = column_by_position.get(position), dict[str, Any]()
+        current_choice = (
+            (current_column["field"], _format_settings(current_column["settings"])) if current_column else ("", "")
+        )
+        field, settings = _read_choice(form, position, current_choice)
+        if f"field.{position}" in form and (field, settings) != current_choice:
+            edit = {"position": position, "field": field or None}
+            if field and settings != current_choice[1]:
+                edit["settings"] = _parse_settings(settings)
+        choices.append((current_column, field, settings, edit))
+    return choices
 
 
-def _settings_text(settings: Mapping[str, Any]) -> str:
+def _read_choice(form: FormData, position: int, current: tuple[str, str] = ("", "")) -> list[str]:
+    """Return the field and the settings of a column as in the form; if the form lacks them, those in `current`."""
+    names = (f"field.{position}", f"settings.{position}")
+    return [
+        form.get(name) if name in form else current_value for name, current_value in zip(names, current, strict=True)
+    ]
+
+
+def _format_settings(settings: Mapping[str, Any]) -> str:
+    """Format a column's settings as `unit=cm; location=EAST`."""
     return "; ".join(f"{name}={value}" for name, value in settings.items() if name != "unit_by")
 
 
-def _settings_of(text: str) -> dict[str, str]:
-    """Parse settings such as `unit=cm; location=EAST`."""
+def _parse_settings(text: str) -> dict[str, str]:
+    """Parse a column's settings, such as `unit=cm; location=EAST`."""
     pairs = (part.partition("=") for part in text.replace("\n", ";").split(";"))
     return {name.strip(): value.strip() for name, _, value in pairs if name.strip()}
 
 
 async def _find_mapping(page: PageContext) -> tuple[SourceMapping, Any]:
-    async with page.read() as tx:
-        mapping = await tx[MappingStore].get(page.ids["id"])
+    """Return the column mapping in the page's path, and the settings of its feed. Raises NotFound."""
+    async with page.open_read_transaction() as tx:
+        mapping = await tx[MappingStore].get(page.path_parameters["id"])
         source: Source | None = await tx[SourceStore].get(mapping.source) if mapping else None
     if mapping is None or source is None:
         raise NotFound
-    return mapping, context_of(source, Stream(mapping.stream))
+    return mapping, create_feed_settings(source, Stream(mapping.stream))
 
 
-def _preview_samples(mapping: SourceMapping, context: Any, at: int, field: str, settings: str) -> Sequence[Tried]:
-    """Return the values of the samples for a field; empty if the field does not exist."""
+def _preview_samples(
+    mapping: SourceMapping, context: Any, position: int, field: str, settings: str
+) -> Sequence[SampleResult]:
+    """Return the values that a column's samples have if the column is mapped to a field with settings.
+
+    The result is empty if the field does not exist.
+    """
     try:
-        return tried(mapping, Column(at, mapping.headers[at], field, _settings_of(settings)), context)
+        return preview_column(
+            mapping, Column(position, mapping.headers[position], field, _parse_settings(settings)), context
+        )
     except DomainError:
         return ()
 
 
-@pages.get("/mappings/<id>")
+@pages.register_get("/mappings/<id>")
 async def show_mapping(page: PageContext) -> Response:
-    """Show a mapping for review, with the unconfirmed choices of a form."""
-    mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
+    """Show a column mapping for review, including unconfirmed choices from the submitted form."""
+    mapping = await page.api.get(f"/v1/mappings/{page.path_parameters['id']}")
     stored, context = await _find_mapping(page)
-    values = page.form if page.sent else page.query
-    every, column = range(len(mapping["headers"])), values.number("column")
-    alone = column is not None and column in every
-    start = column if alone else values.number("to" if "to" in values else "from")
-    shown = Portion.of(every, start, 1 if alone else AT_ONCE)
-    choices = _choices(mapping, page.form)
+    values = page.form if page.is_post else page.query
+    positions, column = range(len(mapping["headers"])), values.get_number("column")
+    is_single = column is not None and column in positions
+    start = column if is_single else values.get_number("to" if "to" in values else "from")
+    portion = ListPortion.of(positions, start, 1 if is_single else COLUMNS_PER_FORM)
+    choices = _read_choices(mapping, page.form)
     reasons = {one["position"]: one["reason"] for one in mapping["unmapped"]}
     rows = []
-    for at in shown.items:
-        read, field, settings, _ = choices[at]
-        cells = [row[at] if at < len(row) else "" for row in mapping["samples"]][:3]
-        readings = _preview_samples(stored, context, at, field, settings)
-        rows.append((at, read, reasons.get(at), cells, field, settings, readings))
-    unseen = [at for at, (*_, edit) in enumerate(choices) if edit and at not in shown.items]
+    for position in portion.items:
+        mapped_column, field, settings, _ = choices[position]
+        cells = [row[position] if position < len(row) else "" for row in mapping["samples"]][:3]
+        readings = _preview_samples(stored, context, position, field, settings)
+        rows.append((position, mapped_column, reasons.get(position), cells, field, settings, readings))
+    hidden_positions = [
+        position for position, (*_, edit) in enumerate(choices) if edit and position not in portion.items
+    ]
     return page.render(
         "sources/mapping.html",
         mapping=mapping,
         source=await page.api.get(f"/v1/sources/{mapping['source']}"),
         rows=rows,
-        shown=shown,
-        alone=alone,
-        at_once=AT_ONCE,
-        unseen=[(f"{name}.{at}", page.form.get(f"{name}.{at}")) for at in unseen for name in ("field", "settings")],
-        fields=FIELDS,
-        offered=OFFERED,
-        editable=page.may(WRITE),
+        shown=portion,
+        alone=is_single,
+        at_once=COLUMNS_PER_FORM,
+        unseen=[
+            (f"{name}.{position}", page.form.get(f"{name}.{position}"))
+            for position in hidden_positions
+            for name in ("field", "settings")
+        ],
+        fields=FIELD_NAMES,
+        offered=SELECTABLE_FIELDS,
+        editable=page.may(WRITE_SCOPE),
     )
 
 
-@pages.get("/mappings/<id>/reading")
-async def show_reading(page: PageContext) -> Response:
-    """Show the values of a column's samples for an unsaved choice."""
+@pages.register_get("/mappings/<id>/reading")
+async def show_sample_preview(page: PageContext) -> Response:
+    """Show the values that a column's samples have with the field and settings in the query."""
     mapping, context = await _find_mapping(page)
-    at = page.query.number("position")
-    if at is None or at >= len(mapping.headers):
+    position = page.query.get_number("position")
+    if position is None or position >= len(mapping.headers):
         raise NotFound
-    found = _preview_samples(mapping, context, at, *_chosen(page.query, at))
+    found = _preview_samples(mapping, context, position, *_read_choice(page.query, position))
     return page.render("sources/reading.html", tried=found, currency=context.currency)
 
 
-@pages.post("/mappings/<id>", scope=WRITE, again=show_mapping)
+@pages.register_post("/mappings/<id>", scope=WRITE_SCOPE, error_view=show_mapping)
 async def confirm_mapping(page: PageContext) -> Response:
-    """Confirm the mapping with the changes of the form, or show another page of columns."""
+    """Confirm a column mapping with the changes in the form.
+
+    A form with the field `to`, which the paging buttons send, only shows the columns from that position.
+    """
     if "to" in page.form:
         return await show_mapping(page)
-    mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
-    edits = [edit for *_, edit in _choices(mapping, page.form) if edit]
+    mapping = await page.api.get(f"/v1/mappings/{page.path_parameters['id']}")
+    edits = [edit for *_, edit in _read_choices(mapping, page.form) if edit]
     await page.api.post(f"/v1/mappings/{mapping['id']}/confirm", {"columns": edits} if edits else {})
     notice = gettext("Columns confirmed. The stored file is being re-imported.")
     return page.redirect(f"/console/sources/{mapping['source']}", notice)

@@ -1,4 +1,4 @@
-"""Matches with their review, merges with their undo, and the settings of the AI review."""
+"""Pages of matches and their review, merges and their undo, and the settings of the judge."""
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -8,153 +8,167 @@ from urllib.parse import urlencode
 from domain.kernel.paging import PageRequest
 from domain.matching.model import PairFilter, PairStatus
 from domain.matching.ports import PairStore
-from entrypoints.console.context import PageContext, Pages, Refused
-from entrypoints.console.products import compared, item_of, origins_of
+from entrypoints.console.context import OperationRefused, PageContext, Pages
+from entrypoints.console.products import build_match_item, compare_items, list_picture_origins
 from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
-from ports.models import Models
+from ports.language_models import LanguageModels
 
-WRITE = "products:write"
+WRITE_SCOPE = "products:write"
 _STATUSES = ("open", "merged", "dismissed", "superseded")
-_JUDGE = "/v1/matching/judge-settings"
-_SHARES = ("auto_merge_at", "auto_dismiss_at")
-_MICROS = 1_000_000
+_SETTINGS_PATH = "/v1/matching/judge-settings"
+_PERCENT_FIELDS = ("auto_merge_at", "auto_dismiss_at")
+_MICROS_PER_DOLLAR = 1_000_000
+"""Number of millionths of a dollar, the unit of `daily_budget_micros`, in a dollar."""
 
 pages = Pages("/console", section=N_("Matching"), scope="products:read")
 
 
-@pages.get("/matching/review", title=N_("Review"))
-async def review(page: PageContext) -> Response:
-    """Show the newest open match."""
-    pair = await _find_neighbour(page, None, backwards=False)
+@pages.register_get("/matching/review", title=N_("Review"))
+async def redirect_to_open_match(page: PageContext) -> Response:
+    """Redirect to the newest open match; if no match is open, show a page that states this."""
+    pair = await _find_next_pair(page, None, backwards=False)
     return page.redirect(f"/console/matching/pairs/{pair}") if pair else page.render("matching/nothing.html")
 
 
-@pages.get("/matching", title=N_("Matches"))
+@pages.register_get("/matching", title=N_("Matches"))
 async def list_pairs(page: PageContext) -> Response:
-    """Show the list of matches."""
-    status, given = page.query.get("status", "open"), page.query.given("product", "variant")
+    """Show the matches with the selected status."""
+    status, given = page.query.get("status", "open"), page.query.select("product", "variant")
     known = status if status in _STATUSES else None
     found = await page.api.get("/v1/match-pairs", limit=25, status=known, starting_after=page.cursor, **given)
     kept = {"status": status, "cursor": page.cursor or ""} | given
     return page.render("matching/pairs.html", found=found, chosen=status, statuses=_STATUSES, kept=kept)
 
 
-async def _find_neighbour(page: PageContext, pair: str | None, *, backwards: bool) -> str | None:
-    """Return the ID of the next open pair in the order of the list; the first one if `pair` is None."""
+async def _find_next_pair(page: PageContext, pair: str | None, *, backwards: bool) -> str | None:
+    """Return the ID of the open match that follows the match `pair` in the list, or None if there is none.
+
+    Args:
+        page: The context.
+        pair: The ID of a match; None to find the first open match.
+        backwards: Whether the preceding match is found instead.
+    """
     request = PageRequest(limit=1, key=pair, backwards=backwards)
-    async with page.read() as tx:
-        found = (await tx[PairStore].matching(PairFilter(status=PairStatus.OPEN), request)).items
-    return found[-1].id if found else None
+    async with page.open_read_transaction() as tx:
+        pairs = (await tx[PairStore].list_pairs(PairFilter(status=PairStatus.OPEN), request)).items
+    return pairs[-1].id if pairs else None
 
 
-@pages.get("/matching/pairs/<id>")
+@pages.register_get("/matching/pairs/<id>")
 async def show_pair(page: PageContext) -> Response:
     """Show the two items of a match side by side."""
-    pair = await page.api.get(f"/v1/match-pairs/{page.ids['id']}")
+    pair = await page.api.get(f"/v1/match-pairs/{page.path_parameters['id']}")
     left, right = [
-        item_of(side, await page.get_or_none(f"/v1/products/{side['product']}")) for side in pair["variants"]
+        build_match_item(side, await page.get_visible(f"/v1/products/{side['product']}")) for side in pair["variants"]
     ]
     ids = {id for side in (left, right) for id in side.sources[:3]} if page.may("sources:read") else ()
-    sources = [await page.get_or_none(f"/v1/sources/{id}") for id in ids]
+    sources = [await page.get_visible(f"/v1/sources/{id}") for id in ids]
     return page.render(
         "matching/pair.html",
-        pictures=(*origins_of((*left.pictures, *right.pictures)), *page.console.object_origins),
+        picture_origins=(*list_picture_origins((*left.pictures, *right.pictures)), *page.console.object_origins),
         pair=pair,
         sides=(left, right),
-        rows=compared(left, right),
+        rows=compare_items(left, right),
         evidence=sorted((part for part in pair["evidence"] if part["weight"]), key=lambda part: -abs(part["weight"])),
-        next=await _find_neighbour(page, pair["id"], backwards=False),
-        previous=await _find_neighbour(page, pair["id"], backwards=True),
+        next=await _find_next_pair(page, pair["id"], backwards=False),
+        previous=await _find_next_pair(page, pair["id"], backwards=True),
         names={source["id"]: source["name"] for source in sources if source},
     )
 
 
-@pages.post("/matching/pairs/<id>/<any(merge, dismiss, reopen, undo):what>", scope=WRITE, again=show_pair)
-async def decide(page: PageContext) -> Response:
-    """Merge or dismiss a match and show the next one, reopen the match, or undo the last decision."""
-    id, what = page.ids["id"], page.ids["what"]
-    here, path = f"/console/matching/pairs/{id}", f"/v1/match-pairs/{id}"
-    if what == "undo":
+@pages.register_post(
+    "/matching/pairs/<id>/<any(merge, dismiss, reopen, undo):what>", scope=WRITE_SCOPE, error_view=show_pair
+)
+async def decide_pair(page: PageContext) -> Response:
+    """Merge, dismiss or reopen a match, or undo the last decision about it. After a decision, show the next open match."""
+    id, action = page.path_parameters["id"], page.path_parameters["what"]
+    pair_url, path = f"/console/matching/pairs/{id}", f"/v1/match-pairs/{id}"
+    if action == "undo":
         pair = await page.api.get(path)
         if pair["status"] == "merged" and pair.get("merge"):
             await page.api.post(f"/v1/merges/{pair['merge']}/undo")
         elif pair["status"] == "dismissed":
             await page.api.post(f"{path}/reopen")
-        return page.redirect(here, gettext("Decision undone. The match is open again."))
-    following = await _find_neighbour(page, id, backwards=False) or await _find_neighbour(page, id, backwards=True)
-    await page.api.post(f"{path}/{what}")
-    if what == "reopen":
-        return page.redirect(here, gettext("Match reopened"))
-    notice = gettext("Items merged") if what == "merge" else gettext("Match dismissed")
-    place = f"/console/matching/pairs/{following}" if following else "/console/matching/review"
-    return page.redirect(f"{place}?{urlencode({'last': id})}", notice)
+        return page.redirect(pair_url, gettext("Decision undone. The match is open again."))
+    next_pair = await _find_next_pair(page, id, backwards=False) or await _find_next_pair(page, id, backwards=True)
+    await page.api.post(f"{path}/{action}")
+    if action == "reopen":
+        return page.redirect(pair_url, gettext("Match reopened"))
+    notice = gettext("Items merged") if action == "merge" else gettext("Match dismissed")
+    next_url = f"/console/matching/pairs/{next_pair}" if next_pair else "/console/matching/review"
+    return page.redirect(f"{next_url}?{urlencode({'last': id})}", notice)
 
 
-pages.show(
+pages.register_template(
     "/merges",
     "matching/merges.html",
-    limit=25,
-    filters=("status", "kind"),
-    read={"found": "/v1/merges"},
+    page_size=25,
+    filter_names=("status", "kind"),
+    operation_paths={"found": "/v1/merges"},
     title=N_("Merges"),
 )
 
 
-@pages.get("/merges/<id>")
+@pages.register_get("/merges/<id>")
 async def show_merge(page: PageContext) -> Response:
-    """Show a merge with a preview of its undo by a dry run."""
-    merge, preview, why_not, survivor = await page.api.get(f"/v1/merges/{page.ids['id']}"), None, "", None
-    if merge["status"] == "applied" and page.may(WRITE):
+    """Show a merge with a preview of what its undo would change."""
+    merge, preview, why_not, survivor = await page.api.get(f"/v1/merges/{page.path_parameters['id']}"), None, "", None
+    if merge["status"] == "applied" and page.may(WRITE_SCOPE):
         try:
             preview = await page.api.post(f"/v1/merges/{merge['id']}/undo", dry_run="explain")
-        except Refused as error:
+        except OperationRefused as error:
             why_not = error.detail
     if merge["kind"] == "product":
-        survivor = await page.get_or_none(f"/v1/products/{merge['survivor']}")
+        survivor = await page.get_visible(f"/v1/products/{merge['survivor']}")
     return page.render("matching/merge.html", merge=merge, survivor=survivor, preview=preview, most=60, why_not=why_not)
 
 
-@pages.post("/merges/<id>/undo", scope=WRITE, again=show_merge)
+@pages.register_post("/merges/<id>/undo", scope=WRITE_SCOPE, error_view=show_merge)
 async def undo_merge(page: PageContext) -> Response:
     """Undo the merge."""
-    await page.api.post(f"/v1/merges/{page.ids['id']}/undo")
-    return page.redirect(f"/console/merges/{page.ids['id']}", gettext("Merge undone. Both items are separate again."))
+    await page.api.post(f"/v1/merges/{page.path_parameters['id']}/undo")
+    return page.redirect(
+        f"/console/merges/{page.path_parameters['id']}", gettext("Merge undone. Both items are separate again.")
+    )
 
 
-@pages.get("/judge", title=N_("AI review"))
-async def show_judge(page: PageContext) -> Response:
-    """Show the settings of the AI review."""
-    now = await page.api.get(_JUDGE)
+@pages.register_get("/judge", title=N_("AI review"))
+async def show_judge_settings(page: PageContext) -> Response:
+    """Show the settings of the judge, which the console calls AI review."""
+    now = await page.api.get(_SETTINGS_PATH)
     values: Mapping[str, Any] = {
         "enabled": now["enabled"],
         "model": now.get("model") or "",
-        **{name: f"{Decimal(str(now[name])) * 100:f}".rstrip("0").rstrip(".") for name in _SHARES},
-        "daily_budget": f"{Decimal(now['daily_budget_micros']) / _MICROS:.2f}",
+        **{name: f"{Decimal(str(now[name])) * 100:f}".rstrip("0").rstrip(".") for name in _PERCENT_FIELDS},
+        "daily_budget": f"{Decimal(now['daily_budget_micros']) / _MICROS_PER_DOLLAR:.2f}",
     }
-    if page.sent:
+    if page.is_post:
         values = {name: page.form[name] for name in values}
-    return page.render("matching/judge.html", values=values, configured=page.dependencies.find(Models) is not None)
+    return page.render(
+        "matching/judge.html", values=values, configured=page.dependencies.find_optional(LanguageModels) is not None
+    )
 
 
-def _number(text: str) -> Any:
-    """Return the number, or the text itself for the operation to refuse; limits the exponent, which sets the size."""
+def _parse_number(text: str) -> Any:
+    """Parse a number with an optional `$` or `%`; any other text is returned unchanged, so that the API rejects it."""
     try:
         found = Decimal(text.replace(",", ".").removesuffix("%").strip().removeprefix("$"))
     except InvalidOperation:
         return text
+    # Conversion of a number with a large exponent would use too much memory.
     return found if found.is_finite() and abs(found.adjusted()) < 12 else text
 
 
-@pages.post("/judge", scope=WRITE, again=show_judge)
-async def save_judge(page: PageContext) -> Response:
-    """Change the settings of the AI review."""
+@pages.register_post("/judge", scope=WRITE_SCOPE, error_view=show_judge_settings)
+async def save_judge_settings(page: PageContext) -> Response:
+    """Change the settings of the judge."""
     form = page.form
     body: dict[str, Any] = {"enabled": bool(form.get("enabled")), "model": form.get("model") or None}
-    for name in _SHARES:
-        share = _number(form.get(name))
-        body[name] = float(share / 100) if isinstance(share, Decimal) else share
-    budget = _number(form.get("daily_budget"))
-    body["daily_budget_micros"] = int(budget * _MICROS) if isinstance(budget, Decimal) else budget
-    await page.api.change("PATCH", _JUDGE, body)
+    for name in _PERCENT_FIELDS:
+        percent = _parse_number(form.get(name))
+        body[name] = float(percent / 100) if isinstance(percent, Decimal) else percent
+    budget = _parse_number(form.get("daily_budget"))
+    body["daily_budget_micros"] = int(budget * _MICROS_PER_DOLLAR) if isinstance(budget, Decimal) else budget
+    await page.api.send_change("PATCH", _SETTINGS_PATH, body)
     return page.redirect("/console/judge", gettext("Saved"))

@@ -8,36 +8,36 @@ from domain.kernel.versions import SUPPORTED
 from domain.orgs.model import OWNER, Invitation
 from domain.orgs.ports import OrgStore
 from domain.outbox.usecases import OutgoingMail
-from domain.people.usecases.members import ROLES, MemberService, OrgSettings
+from domain.people.usecases.members import ROLES, MemberService, OrgSettingsService
 from domain.sso.usecases.rules import SsoRules
-from entrypoints.console.context import PageContext, Pages, Refused, sudo
-from entrypoints.console.rendering import words
-from entrypoints.console.request import beginning_of_day
+from entrypoints.console.context import OperationRefused, PageContext, Pages, require_recent_confirmation
+from entrypoints.console.rendering import format_words
+from entrypoints.console.request import convert_to_day_start
 from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 
-BASE = "/console/organisation"
-MEMBERS = f"{BASE}/members"
-_LIMIT = 20
+BASE_PATH = "/console/organisation"
+MEMBERS_PATH = f"{BASE_PATH}/members"
+_PAGE_SIZE = 20
 
-members = Pages(MEMBERS, section="Organisation", scope="org:read")
-pages = Pages(BASE, section="Organisation", scope="org:read")
+member_pages = Pages(MEMBERS_PATH, section="Organisation", scope="org:read")
+pages = Pages(BASE_PATH, section="Organisation", scope="org:read")
 
 
-@members.get(title=N_("Members"))
+@member_pages.register_get(title=N_("Members"))
 async def list_members(page: PageContext) -> Response:
-    """Show the members and, to managers, the pending invitations."""
-    async with page.read() as tx:
-        listed = await tx[OrgStore].members(PageRequest(limit=_LIMIT, key=page.cursor))
+    """Show the members of the organisation; owners and admins also see the pending invitations."""
+    async with page.open_read_transaction() as tx:
+        listed = await tx[OrgStore].members(PageRequest(limit=_PAGE_SIZE, key=page.cursor))
         waiting: Page[Invitation] = Page((), False, None)
-        if page.manages:
-            request = PageRequest(limit=_LIMIT, key=page.query.get("invited") or None)
+        if page.is_manager:
+            request = PageRequest(limit=_PAGE_SIZE, key=page.query.get("invited") or None)
             waiting = await tx[OrgStore].invitations(tx.now, request)
     owns = page.principal.role == OWNER
     return page.render(
         "members/list.html",
         members=listed,
-        people=await page.people.several([member.user for member in listed.items]),
+        people=await page.people.get_many([member.user for member in listed.items]),
         waiting=waiting,
         owns=owns,
         roles=ROLES if owns else ROLES[1:],
@@ -45,70 +45,71 @@ async def list_members(page: PageContext) -> Response:
     )
 
 
-@members.post("/invite", again=list_members)
-@sudo(MEMBERS)
-async def invite(page: PageContext) -> Response:
-    """Invite a person by email."""
+@member_pages.register_post("/invite", error_view=list_members)
+@require_recent_confirmation(MEMBERS_PATH)
+async def invite_member(page: PageContext) -> Response:
+    """Invite a person to the organisation by email."""
     service = page.console.invitations
     email, role = page.form["email"], page.form.get("role", "viewer")
-    made, secret = await page.run("invitations.create", service.invite, email, role)
-    await service.send(made, secret, page.principal.organisation.name)
-    if page.dependencies[OutgoingMail].sends:
-        notice = gettext("Invitation sent to %(email)s. It expires in one week.", email=made.email)
+    invitation, secret = await page.run_use_case("invitations.create", service.invite, email, role)
+    await service.send(invitation, secret, page.principal.organisation.name)
+    if page.dependencies[OutgoingMail].sends_messages:
+        notice = gettext("Invitation sent to %(email)s. It expires in one week.", email=invitation.email)
     else:
         notice = gettext(
             "Invitation for %(email)s created, but email isn't set up. Ask the operator for the link, which expires in one week.",
-            email=made.email,
+            email=invitation.email,
         )
-    return page.redirect(MEMBERS, notice)
+    return page.redirect(MEMBERS_PATH, notice)
 
 
-@members.post("/invitations/<invitation>/take-back")
+@member_pages.register_post("/invitations/<invitation>/take-back")
 async def revoke_invitation(page: PageContext) -> Response:
     """Revoke an invitation."""
-    await page.run("invitations.revoke", page.console.invitations.take_back, page.ids["invitation"])
-    return page.redirect(MEMBERS, gettext("Invitation revoked"))
+    await page.run_use_case("invitations.revoke", page.console.invitations.revoke, page.path_parameters["invitation"])
+    return page.redirect(MEMBERS_PATH, gettext("Invitation revoked"))
 
 
-@members.post("/<member>/role", again=list_members)
-@sudo(MEMBERS)
+@member_pages.register_post("/<member>/role", error_view=list_members)
+@require_recent_confirmation(MEMBERS_PATH)
 async def change_role(page: PageContext) -> Response:
     """Change the role of a member."""
-    member, role = page.ids["member"], page.form["role"]
-    changed = await page.run("members.change_role", MemberService().change_role, member, role)
+    member, role = page.path_parameters["member"], page.form["role"]
+    changed = await page.run_use_case("members.change_role", MemberService().change_role, member, role)
     # Only owners may sign in without an enforced provider, so a former owner's sessions end.
-    await page.dependencies[SsoRules].barred(changed.org, (changed.user,))
+    await page.dependencies[SsoRules].revoke_barred(changed.org, (changed.user,))
     return page.redirect(
-        MEMBERS, gettext("Role of %(email)s changed to %(role)s", email=changed.email, role=words(changed.role))
+        MEMBERS_PATH,
+        gettext("Role of %(email)s changed to %(role)s", email=changed.email, role=format_words(changed.role)),
     )
 
 
-@members.form("/<member>/remove")
-@sudo(MEMBERS)
+@member_pages.register_form("/<member>/remove")
+@require_recent_confirmation(MEMBERS_PATH)
 async def remove_member(page: PageContext) -> Response:
-    """Ask for confirmation, and remove the member or leave the organisation."""
-    user = await page.people.get(page.ids["member"])
-    async with page.read() as tx:
+    """Show the confirmation page; if it is submitted, remove the member, who may be the person themselves."""
+    user = await page.people.get(page.path_parameters["member"])
+    async with page.open_read_transaction() as tx:
         member = await tx[OrgStore].member(user.email) if user is not None else None
     if user is None or member is None:
-        raise Refused(
+        raise OperationRefused(
             {"status": 404, "title": gettext("Not found"), "detail": gettext("The organisation has no such member.")}
         )
     leaves = user.id == page.person.user.id
-    if not page.submitted:
+    if not page.must_process:
         return page.render("members/remove.html", user=user, member=member, leaves=leaves)
     service = MemberService()
-    removed = await page.run("members.remove", *((service.leave,) if leaves else (service.remove, user.id)))
+    removed = await page.run_use_case("members.remove", *((service.leave,) if leaves else (service.remove, user.id)))
     # The tokens are already invalid; this only removes them from lists, so a crash before it does no harm.
-    await page.sessions.end_tokens(removed.user, removed.org)
+    await page.sessions.revoke_tokens(removed.user, removed.org)
     if leaves:
         return page.redirect("/console/organisations", gettext("You left the organisation."), tone="info")
-    return page.redirect(MEMBERS, gettext("%(email)s removed", email=removed.email))
+    return page.redirect(MEMBERS_PATH, gettext("%(email)s removed", email=removed.email))
 
 
-@pages.get("/usage", scope="usage:read", title=N_("Plan and usage"))
+@pages.register_get("/usage", scope="usage:read", title=N_("Plan and usage"))
 async def show_usage(page: PageContext) -> Response:
-    """Show each meter with its share of the plan, the last 30 days and the times its thresholds were reached."""
+    """Show the plan and the usage by meter: share of the quota, daily values, and times when thresholds were reached."""
     usage, series = await page.api.get("/v1/usage"), await page.api.get("/v1/usage/series")
     return page.render(
         "organisation/usage.html",
@@ -119,36 +120,38 @@ async def show_usage(page: PageContext) -> Response:
     )
 
 
-show_exports = pages.show(
+show_exports = pages.register_template(
     "/exports",
     "organisation/exports.html",
-    limit=_LIMIT,
-    read={"found": "/v1/exports"},
+    page_size=_PAGE_SIZE,
+    operation_paths={"found": "/v1/exports"},
     scope="exports:read",
     title=N_("Exports"),
 )
 
 
-@pages.post("/exports", scope="exports:write", again=show_exports)
+@pages.register_post("/exports", scope="exports:write", error_view=show_exports)
 async def start_export(page: PageContext) -> Response:
-    """Start an export."""
+    """Start an export of products or all data."""
     body: dict[str, Any] = {"kind": page.form.get("kind", "products")}
     if (since := page.form.get("since")) and body["kind"] == "products":
-        body["filters"] = {"updated_since": beginning_of_day(since)}
+        body["filters"] = {"updated_since": convert_to_day_start(since)}
     await page.api.post("/v1/exports", body)
-    return page.redirect(f"{BASE}/exports", gettext("Export started. You can leave this page."), tone="info")
+    return page.redirect(f"{BASE_PATH}/exports", gettext("Export started. You can leave this page."), tone="info")
 
 
-@pages.form("/settings", title=N_("Settings"))
+@pages.register_form("/settings", title=N_("Settings"))
 async def change_settings(page: PageContext) -> Response:
-    """Show and change the organisation's name and default API version."""
-    if page.sent and not page.manages:
+    """Show the form with the organisation's name and default API version; if it is submitted, change them."""
+    if page.is_post and not page.is_manager:
         raise PermissionDenied(gettext("Only owners and admins can change the organisation's settings."))
-    if page.submitted:
-        service, version = OrgSettings(SUPPORTED.dates), page.form.get("api_version") or None
-        await page.run("orgs.change", service.change, page.form.get("name"), version)
-        return page.redirect(f"{BASE}/settings", gettext("Settings saved"))
-    async with page.read() as tx:
-        own = await tx[OrgStore].own()
-    given = page.form if page.sent else {"name": own.name, "api_version": own.api_version or ""}
-    return page.render("organisation/settings.html", own=own, given=given, versions=list(reversed(SUPPORTED.dates)))
+    if page.must_process:
+        service, version = OrgSettingsService(SUPPORTED.dates), page.form.get("api_version") or None
+        await page.run_use_case("orgs.change", service.change, page.form.get("name"), version)
+        return page.redirect(f"{BASE_PATH}/settings", gettext("Settings saved"))
+    async with page.open_read_transaction() as tx:
+        organisation = await tx[OrgStore].get_organisation()
+    given = page.form if page.is_post else {"name": organisation.name, "api_version": organisation.api_version or ""}
+    return page.render(
+        "organisation/settings.html", own=organisation, given=given, versions=list(reversed(SUPPORTED.dates))
+    )

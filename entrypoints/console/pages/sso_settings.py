@@ -5,34 +5,36 @@ from typing import Any
 
 from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.orgs.model import OWNER
-from domain.orgs.usecases.service import confirm_role
-from domain.sso.model import JOINING
+from domain.orgs.usecases.service import require_role
+from domain.sso.model import JOINABLE_ROLES
 from domain.sso.ports import IdentityProviders, ProviderFault, SsoStore
-from domain.sso.usecases.proving import DomainProofs, seen
+from domain.sso.usecases.domain_verifier import DomainVerifier, apply_lookup
 from domain.sso.usecases.rules import SsoRules
-from domain.sso.usecases.settings import SsoSettings, Wanted
-from domain.sso.usecases.signing_in import SsoSignIn
-from entrypoints.console.context import PageContext, Pages, View, sudo
-from entrypoints.console.rendering import label
+from domain.sso.usecases.settings import SsoConnectionInput, SsoSettings
+from domain.sso.usecases.sso_sign_in import SsoSignIn
+from entrypoints.console.context import PageContext, Pages, View, require_recent_confirmation
+from entrypoints.console.rendering import find_label
 from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 from ports.clock import Clock
-from ports.limits import Budget
+from ports.limits import RateLimitBucket
 
-PLACE = "/console/organisation/single-sign-on"
+SSO_PATH = "/console/organisation/single-sign-on"
 _ROLES = ("viewer", "editor", "developer", "billing", "admin")
-_OWNERS = N_("Only owners can set up single sign-on, as it controls who can sign in with an address in your domains.")
+_OWNERS_ONLY = N_(
+    "Only owners can set up single sign-on, as it controls who can sign in with an address in your domains."
+)
 
-pages = Pages(PLACE, section="Organisation")
+pages = Pages(SSO_PATH, section="Organisation")
 
 
-@pages.get(title=N_("Single sign-on"), scope="org:read")
+@pages.register_get(title=N_("Single sign-on"), scope="org:read")
 async def show_settings(page: PageContext) -> Response:
-    """Show the configuration and the next step."""
+    """Show the settings of single sign-on: identity provider, domains, test and enforcement."""
     _require_owner(page)
-    async with page.read(livemode=True) as tx:
+    async with page.open_read_transaction(livemode=True) as tx:
         connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
-        affected = len(await page.dependencies[SsoSettings].affected(tx)) if connection else 0
+        affected = len(await page.dependencies[SsoSettings].list_members_in_verified_domains(tx)) if connection else 0
     given = {"issuer": "", "client_id": "", "joins_as": "viewer"}
     if "issuer" in page.form:
         given = {name: page.form.get(name) for name in given}
@@ -43,96 +45,100 @@ async def show_settings(page: PageContext) -> Response:
         connection=connection,
         domains=domains,
         affected=affected,
-        roles=[role for role in _ROLES if role in JOINING],
-        redirect_uri=page.dependencies[SsoSignIn].redirect_uri(page.principal.tenant.org),
+        roles=[role for role in _ROLES if role in JOINABLE_ROLES],
+        redirect_uri=page.dependencies[SsoSignIn].build_redirect_uri(page.principal.tenant.org),
         given=given,
     )
 
 
 def _require_owner(page: PageContext) -> None:
+    """Raise PermissionDenied unless the person is an owner of the organisation."""
     if page.principal.role != OWNER:
-        raise PermissionDenied(gettext(_OWNERS))
+        raise PermissionDenied(gettext(_OWNERS_ONLY))
 
 
-def _step(rule: str, view: View) -> None:
-    """Register a change that only owners can make; the settings page shows its refusal."""
+def _register_owner_action(rule: str, view: View) -> None:
+    """Register a view for POST that only owners may use. If it fails, the settings page shows the error."""
 
-    async def run_step(page: PageContext) -> Response:
+    async def run_as_owner(page: PageContext) -> Response:
         _require_owner(page)
         return await view(page)
 
-    pages.post(rule, again=show_settings)(sudo(PLACE)(run_step))
+    pages.register_post(rule, error_view=show_settings)(require_recent_confirmation(SSO_PATH)(run_as_owner))
 
 
-async def _change(page: PageContext, operation: str, act: Callable[..., Awaitable[Any]], *args: Any) -> None:
-    """Run a use case in a transaction, after checking again that the person is an owner."""
-    async with page.transaction(operation, livemode=True) as tx:
-        await confirm_role(tx, {OWNER}, gettext(_OWNERS))
-        await act(tx, *args)
+async def _run_as_owner(page: PageContext, operation: str, use_case: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    """Call a use case in a transaction after checking in the transaction that the person is still an owner."""
+    async with page.open_transaction(operation, livemode=True) as tx:
+        await require_role(tx, {OWNER}, gettext(_OWNERS_ONLY))
+        await use_case(tx, *args)
 
 
-async def _take_turn(page: PageContext) -> None:
-    """Limit an organisation to a burst of ten provider or DNS queries, then one every six seconds. Raises RateLimited."""
-    await page.take_turn(Budget(f"sso-look:{page.principal.tenant.org}", 10, 1 / 6))
+async def _limit_queries(page: PageContext) -> None:
+    """Count a query of an identity provider or name server by the organisation; raise RateLimited beyond the limit.
+
+    The limit is ten queries at once, and one more every six seconds.
+    """
+    await page.take_token(RateLimitBucket(f"sso-look:{page.principal.tenant.org}", 10, 1 / 6))
 
 
-async def _save(page: PageContext) -> Response:
-    """Save the provider after validating its discovery document."""
+async def _save_provider(page: PageContext) -> Response:
+    """Save the identity provider if its discovery document is valid."""
     form = page.form
-    await _take_turn(page)
+    await _limit_queries(page)
     try:
-        issuer = await page.dependencies[IdentityProviders].issuer(form.get("issuer"))
+        issuer = await page.dependencies[IdentityProviders].check_issuer(form.get("issuer"))
     except ProviderFault as error:
-        raise InvalidRequest.of("issuer", "invalid_value", str(error)) from None
-    wanted = Wanted(issuer, form.get("client_id"), form.get("secret") or None, form.get("joins_as") or None)
-    await _change(page, "sso.set", page.dependencies[SsoSettings].set, wanted)
-    return page.redirect(PLACE, gettext("Identity provider saved"))
+        raise InvalidRequest.for_field("issuer", "invalid_value", str(error)) from None
+    wanted = SsoConnectionInput(issuer, form.get("client_id"), form.get("secret") or None, form.get("joins_as") or None)
+    await _run_as_owner(page, "sso.set", page.dependencies[SsoSettings].save_connection, wanted)
+    return page.redirect(SSO_PATH, gettext("Identity provider saved"))
 
 
-async def _switch(page: PageContext) -> Response:
-    """Enforce, relax, enable, disable or remove single sign-on."""
+async def _switch_sso(page: PageContext) -> Response:
+    """Turn single sign-on on or off, start or stop enforcing it, or remove it."""
     settings, act = page.dependencies[SsoSettings], page.form["act"]
     acts: Mapping[str, tuple[Any, ...]] = {
-        "enforce": (settings.enforce, True),
-        "relax": (settings.enforce, False),
-        "enable": (settings.enable, True),
-        "disable": (settings.enable, False),
-        "remove": (settings.remove,),
+        "enforce": (settings.set_enforced, True),
+        "relax": (settings.set_enforced, False),
+        "enable": (settings.set_enabled, True),
+        "disable": (settings.set_enabled, False),
+        "remove": (settings.delete_connection,),
     }
     if act not in acts:
         raise InvalidRequest
-    await _change(page, f"sso.{act}", *acts[act])
-    await _end_sessions(page)
-    return page.redirect(PLACE, label(act, "sso_acts"))
+    await _run_as_owner(page, f"sso.{act}", *acts[act])
+    await _end_barred_sessions(page)
+    return page.redirect(SSO_PATH, find_label(act, "sso_acts"))
 
 
-async def _end_sessions(page: PageContext) -> None:
-    """End the sessions of members who must now use single sign-on."""
-    async with page.read(livemode=True) as tx:
-        affected = await page.dependencies[SsoSettings].obliged(tx)
-    await page.dependencies[SsoRules].barred(page.principal.tenant.org, affected)
+async def _end_barred_sessions(page: PageContext) -> None:
+    """End the sessions of members that are no longer allowed, because they did not sign in by single sign-on."""
+    async with page.open_read_transaction(livemode=True) as tx:
+        affected = await page.dependencies[SsoSettings].list_members_bound_to_sso(tx)
+    await page.dependencies[SsoRules].revoke_barred(page.principal.tenant.org, affected)
 
 
 async def _add_domain(page: PageContext) -> Response:
-    """Add a domain that is not yet verified."""
-    await _change(page, "sso.add_domain", page.dependencies[SsoSettings].add_domain, page.form.get("domain"))
+    """Add an email domain, whose ownership is not verified yet."""
+    await _run_as_owner(page, "sso.add_domain", page.dependencies[SsoSettings].add_domain, page.form.get("domain"))
     return page.redirect(
-        f"{PLACE}#domains", gettext("Domain added. Create its DNS record, then check the domain."), tone="info"
+        f"{SSO_PATH}#domains", gettext("Domain added. Create its DNS record, then check the domain."), tone="info"
     )
 
 
 async def _check_domain(page: PageContext) -> Response:
-    """Check the domain's DNS record now."""
-    proofs, name = page.dependencies[DomainProofs], page.form["domain"]
-    await _take_turn(page)
-    async with page.read(livemode=True) as tx:
+    """Check the DNS record that verifies an email domain, and show the result."""
+    verifier, name = page.dependencies[DomainVerifier], page.form["domain"]
+    await _limit_queries(page)
+    async with page.open_read_transaction(livemode=True) as tx:
         domain = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
     if domain is None:
         raise NotFound
-    there = await proofs.is_there(domain)
-    if seen(domain, there, page.dependencies[Clock].now()) != domain:
-        await _change(page, "sso.check_domain", proofs.keep, name, there)
-        await _end_sessions(page)
+    has_record = await verifier.has_record(domain)
+    if apply_lookup(domain, has_record, page.dependencies[Clock].now()) != domain:
+        await _run_as_owner(page, "sso.check_domain", verifier.store_result, name, has_record)
+        await _end_barred_sessions(page)
     notices = {
         True: gettext("Domain %(domain)s verified", domain=name),
         False: gettext(
@@ -140,17 +146,17 @@ async def _check_domain(page: PageContext) -> Response:
         ),
         None: gettext("The name servers of %(domain)s did not respond. Check again later.", domain=name),
     }
-    return page.redirect(f"{PLACE}#domains", notices[there], tone="good" if there else "bad")
+    return page.redirect(f"{SSO_PATH}#domains", notices[has_record], tone="good" if has_record else "bad")
 
 
 async def _remove_domain(page: PageContext) -> Response:
-    """Remove a domain."""
-    await _change(page, "sso.remove_domain", page.dependencies[SsoSettings].remove_domain, page.form["domain"])
-    return page.redirect(f"{PLACE}#domains", gettext("Domain removed"), tone="info")
+    """Remove an email domain."""
+    await _run_as_owner(page, "sso.remove_domain", page.dependencies[SsoSettings].remove_domain, page.form["domain"])
+    return page.redirect(f"{SSO_PATH}#domains", gettext("Domain removed"), tone="info")
 
 
-_step("/save", _save)
-_step("/switch", _switch)
-_step("/domains", _add_domain)
-_step("/domains/check", _check_domain)
-_step("/domains/remove", _remove_domain)
+_register_owner_action("/save", _save_provider)
+_register_owner_action("/switch", _switch_sso)
+_register_owner_action("/domains", _add_domain)
+_register_owner_action("/domains/check", _check_domain)
+_register_owner_action("/domains/remove", _remove_domain)

@@ -17,12 +17,12 @@ from domain.changes.model import (
     EventBatch,
     EventFilter,
     LogBounds,
-    View,
-    network_of,
+    LogView,
+    get_network_tenant,
 )
-from domain.changes.ports import EventRendering, Published, Recent, Splice
-from domain.changes.ports import Grant as LicenceShown
-from domain.events.model import Event, LoggedEvent, LogPosition, weight_of, within
+from domain.changes.ports import EventPermission as LicenceShown
+from domain.changes.ports import EventRendering, JoinedEvents, PublishedEvents, RecentEvents
+from domain.events.model import Event, LoggedEvent, LogPosition, limit_events, sum_body_bytes
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import AuditContext, Tenant
@@ -34,14 +34,14 @@ FIRST_EPOCH = 1
 
 @dataclass(frozen=True, slots=True)
 class KeptEvent:
-    """An event at its position in a log. In a network's log, `owner` is whose it is, `told` when that one had it."""
+    """An event at its position in a log. In a network's log, `owner` is whose it is, `announced_at` when that one had it."""
 
     position: int
     tenant: Tenant
     event: Event
     at: datetime
     owner: Tenant | None = None
-    told: datetime | None = None
+    announced_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class MemoryLogs:
         return ((owner, grant) for owner, grants in self.granted.items() for grant in grants.values())
 
     def append(
-        self, log: Tenant, event: Event, at: datetime, owner: Tenant | None = None, told: datetime | None = None
+        self, log: Tenant, event: Event, at: datetime, owner: Tenant | None = None, announced_at: datetime | None = None
     ) -> None:
         """Append an event at the log's next position."""
         position = max(self.low_watermarks.get(log, 0), *self.events[log], 0) + 1
-        self.events[log][position] = KeptEvent(position, log, event, at, owner, told)
+        self.events[log][position] = KeptEvent(position, log, event, at, owner, announced_at)
 
     def notify(self, log: Tenant) -> None:
         """Signal that something was appended to the log."""
@@ -132,7 +132,7 @@ class MemoryAppends:
 
             async def append(self, events: Sequence[Event]) -> None:
                 for event in events:
-                    event.identify(context)
+                    event.assign_ids(context)
                 appended.extend(events)
 
         now = self._clock.now()
@@ -148,21 +148,21 @@ class MemoryEventReader:
 
     def __init__(self, logs: MemoryLogs, rendering: EventRendering) -> None:
         self._logs = logs
-        self._render = rendering.event
+        self._render = rendering.encode_event
 
-    async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
+    async def query_bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
         return {log: self._logs.bounds(log) for log in logs}
 
-    async def confirmed(self, log: Tenant) -> LogBounds:
+    async def confirm_bounds(self, log: Tenant) -> LogBounds:
         return self._logs.bounds(log)
 
     async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
         bounds = self._logs.bounds(log)
-        if bounds.beyond(after):
-            began = min(bounds.began, bounds.last) if bounds.began else bounds.last
+        if bounds.is_beyond_end(after):
+            began = min(bounds.epoch_start, bounds.last) if bounds.epoch_start else bounds.last
             self._logs.epochs[log] = (after.epoch + 1, began)
 
-    async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
+    async def filter_licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
         grants = list(self._logs.grants())
         return frozenset(
             tenant
@@ -170,7 +170,9 @@ class MemoryEventReader:
             if any(_opens(grant, owner, tenant) and owner.org != tenant.org for owner, grant in grants)
         )
 
-    async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[LicenceShown]:
+    async def list_permissions(
+        self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]
+    ) -> Sequence[LicenceShown]:
         holders = {"*", *(tenant.org for tenant in tenants)}
         return [
             LicenceShown(kept.position, owner.org, grant.holder, grant.groups)
@@ -180,21 +182,21 @@ class MemoryEventReader:
             if owner == kept.owner and grant.catalogue == kept.event.catalogue and grant.holder in holders
         ]
 
-    async def page(
+    async def read_page(
         self,
-        view: View,
+        view: LogView,
         after: LogPosition,
         end: LogPosition,
         limit: int,
         wanted: EventFilter,
         *,
-        most_bytes: int = CHANGES_BYTES,
+        max_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
         self._refuse_lost(view.log, after)
         found = [event for event in self._visible(view, wanted) if event.position > after.position]
-        events = within(found, limit, most_bytes)
-        whole = len(events) < limit and weight_of(events) < most_bytes
-        position = after.behind(events[-1]) if events else after
+        events = limit_events(found, limit, max_bytes)
+        whole = len(events) < limit and sum_body_bytes(events) < max_bytes
+        position = after.after(events[-1]) if events else after
         newest = self._logs.bounds(view.log).end
         if whole and newest.position > position.position:
             position = replace(newest, epoch=after.epoch)
@@ -208,42 +210,44 @@ class MemoryEventReader:
         if after.time is not None and lost and self._logs.bounds(log).low != after.position:
             raise CursorExpired
 
-    async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
+    async def read_recent(self, view: LogView, before: int, limit: int, wanted: EventFilter) -> RecentEvents:
         found = [event for event in self._visible(view, wanted) if event.position < before][::-1]
-        events = within(found, limit, CHANGES_BYTES)
+        events = limit_events(found, limit, CHANGES_BYTES)
         whole = len(events) == len(found)
-        return Recent(events, 1 if whole else events[-1].position)
+        return RecentEvents(events, 1 if whole else events[-1].position)
 
-    async def splice(
+    async def read_joined(
         self, tenant: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter
-    ) -> Splice:
-        page = await self.page(View.own(tenant), after, end, limit, wanted)
-        return Splice(len(page.events), page.position, b",".join(event.body for event in page.events), page.caught_up)
+    ) -> JoinedEvents:
+        page = await self.read_page(LogView.own(tenant), after, end, limit, wanted)
+        return JoinedEvents(
+            len(page.events), page.position, b",".join(event.body for event in page.events), page.caught_up
+        )
 
-    async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+    async def get_at(self, view: LogView, positions: Sequence[int]) -> Sequence[LoggedEvent]:
         return [event for event in self._visible(view, ALL) if event.position in positions]
 
-    async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
-        everything = self._visible(View.own(tenant), ALL)
+    async def get_about_subject(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
+        everything = self._visible(LogView.own(tenant), ALL)
         return [event for event in everything if event.subject == subject and event.position > after][::-1][:limit]
 
-    async def of_products(
+    async def get_about_products(
         self, tenant: Tenant, products: Collection[str], after: int, limit: int
     ) -> Sequence[LoggedEvent]:
-        everything = self._visible(View.own(tenant), ALL)
+        everything = self._visible(LogView.own(tenant), ALL)
         return [event for event in everything if event.product in products and event.position > after][::-1][:limit]
 
-    async def counts(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
-        everything = self._visible(View.own(tenant), ALL)
+    async def count_by_type(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
+        everything = self._visible(LogView.own(tenant), ALL)
         return Counter(event.type for event in everything if event.position > after and event.time >= since)
 
-    def _visible(self, view: View, wanted: EventFilter) -> list[LoggedEvent]:
+    def _visible(self, view: LogView, wanted: EventFilter) -> list[LoggedEvent]:
         found = []
         for kept in self._logs.events[view.log].values():
-            groups = self._groups(view.tenant, kept) if view.of_network else None
-            if groups is not None or not view.of_network:
+            groups = self._groups(view.tenant, kept) if view.is_network else None
+            if groups is not None or not view.is_network:
                 owner = kept.owner or kept.tenant
-                found.append(logged(kept, self._render(kept.event, owner, kept.told or kept.at), groups))
+                found.append(logged(kept, self._render(kept.event, owner, kept.announced_at or kept.at), groups))
         return sorted((event for event in found if wanted.matches(event)), key=lambda event: event.position)
 
     def _groups(self, reader: Tenant, kept: KeptEvent) -> frozenset[str] | None:
@@ -268,33 +272,36 @@ class MemoryNetworkLog:
         self._logs, self._clock = logs, clock
         self._reader = MemoryEventReader(logs, rendering)
 
-    async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
+    async def list_publishers(self, tenants: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
         found = [
             owner
             for owner, kept in self._logs.events.items()
             if any(one.event.network and one.owner is None for one in kept.values())
         ]
-        return await self._reader.bounds([owner for owner in found if among is None or owner in among])
+        return await self._reader.query_bounds([owner for owner in found if tenants is None or owner in tenants])
 
-    async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
-        return dict(self._logs.checkpoints[network_of(livemode)])
+    async def load_checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
+        return dict(self._logs.checkpoints[get_network_tenant(livemode)])
 
-    async def confirmed(self, owner: Tenant) -> LogBounds:
-        return await self._reader.confirmed(owner)
+    async def confirm_bounds(self, owner: Tenant) -> LogBounds:
+        return await self._reader.confirm_bounds(owner)
 
-    async def published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
+    async def read_published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
         kept = self._logs.events[owner].values()
         return [logged(one) for one in kept if one.event.network and one.position > after.position][:limit]
 
-    async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
+    async def append(self, log: Tenant, published: Sequence[PublishedEvents]) -> bool:
         checkpoints = self._logs.checkpoints[log]
-        if any(checkpoints.get(one.owner) != (_undated(one.was) if one.was else None) for one in published):
+        if any(
+            checkpoints.get(one.owner) != (_undated(one.checkpoint_before) if one.checkpoint_before else None)
+            for one in published
+        ):
             return False
         for one in published:
             for event in one.events:
                 source = self._logs.events[one.owner][event.position]
                 self._logs.append(log, source.event, self._clock.now(), one.owner, source.at)
-            checkpoints[one.owner] = _undated(one.reached)
+            checkpoints[one.owner] = _undated(one.checkpoint_after)
         self._logs.notify(log)
         return True
 

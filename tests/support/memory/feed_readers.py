@@ -4,59 +4,66 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 
-from domain.ingestion.ports import Place, ReadingOrder, Told
-from domain.ingestion.reading import Excerpt, FoundRows, Gathered, Sample, SpooledRows, Stated
+from domain.ingestion.ports import FeedLine, ProgressCallback, ReadRequest
+from domain.ingestion.snapshot_results import (
+    BucketKeys,
+    FeedExcerpt,
+    FeedStatements,
+    RowSearchResult,
+    SnapshotSample,
+    SpoolResult,
+)
 from domain.kernel.problems import Problem
-from domain.runs.usecases.reading import SnapshotReading
+from domain.runs.usecases.snapshot_reading import SnapshotReader
 
 
 class MemoryFeedReader:
     """FeedReader."""
 
-    def __init__(self, reader: SnapshotReading) -> None:
+    def __init__(self, reader: SnapshotReader) -> None:
         self._reader = reader
 
-    async def spool(self, told: Told) -> SpooledRows:
+    async def spool(self, on_progress: ProgressCallback) -> SpoolResult:
         work = asyncio.create_task(asyncio.to_thread(self._reader.spool))
         while not (await asyncio.wait({work}, timeout=2))[0]:
-            await told(self._reader.rows)
+            await on_progress(self._reader.row_count)
         return work.result()
 
-    async def gather(self, buckets: range) -> Gathered:
-        return await asyncio.to_thread(self._reader.gather, buckets)
+    async def load_keys(self, buckets: range) -> BucketKeys:
+        return await asyncio.to_thread(self._reader.load_keys, buckets)
 
-    async def states(self, buckets: range, keys: Collection[str]) -> Stated:
-        def stated() -> Stated:
+    async def load_statements(self, buckets: range, keys: Collection[str]) -> FeedStatements:
+        def stated() -> FeedStatements:
             problems: list[Problem] = []
-            return Stated(list(self._reader.statements(buckets, keys, problems)), problems)
+            return FeedStatements(list(self._reader.load_statements(buckets, keys, problems)), problems)
 
         return await asyncio.to_thread(stated)
 
-    async def sample(self, count: int) -> Sample:
-        return await asyncio.to_thread(self._reader.sample, count)
+    async def read_sample(self, count: int) -> SnapshotSample:
+        return await asyncio.to_thread(self._reader.read_sample, count)
 
-    async def find(self, texts: Collection[str], most: int) -> FoundRows:
-        return await asyncio.to_thread(self._reader.find, texts, most)
+    async def find_rows(self, texts: Collection[str], max_results: int) -> RowSearchResult:
+        return await asyncio.to_thread(self._reader.find_rows, texts, max_results)
 
-    async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
-        return await asyncio.to_thread(self._reader.excerpt, lines, beside)
+    async def read_excerpts(self, lines: Collection[FeedLine], context_rows: int) -> Sequence[FeedExcerpt]:
+        return await asyncio.to_thread(self._reader.read_excerpts, lines, context_rows)
 
 
 class MemoryFeedReaders:
-    """FeedReaders."""
+    """FeedReaderFactory."""
 
-    def __init__(self, open_snapshot: Callable[[ReadingOrder], SnapshotReading]) -> None:
+    def __init__(self, open_snapshot: Callable[[ReadRequest], SnapshotReader]) -> None:
         self._open = open_snapshot
 
     @asynccontextmanager
-    async def open(self, order: ReadingOrder) -> AsyncIterator[MemoryFeedReader]:
-        reader = self._open(order)
+    async def open(self, request: ReadRequest) -> AsyncIterator[MemoryFeedReader]:
+        reader = self._open(request)
         try:
             yield MemoryFeedReader(reader)
         finally:
             reader.close()
 
-    async def warm(self) -> None:
+    async def prepare(self) -> None:
         """Everything is ready."""
 
     async def close(self) -> None:

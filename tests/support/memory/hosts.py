@@ -4,35 +4,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from domain.probes.facts import Response
+from domain.probes.facts import ProbeResponse
 from domain.probes.ports import Unreachable
-from domain.sso.ports import NameRecord, NamesUnavailable, RecordKind
+from domain.sso.ports import DnsRecord, DnsUnavailable, RecordKind
 
 
 @dataclass
 class MemoryWeb:
-    """Web. `pages` by URL; of what is not there a known host answers 404, and a strange one nothing. `asked` are the URLs asked for."""
+    """Web. `pages` by URL; of what is not there a known host answers 404, and a strange one nothing. `requests` are the URLs asked for."""
 
-    pages: dict[str, Response | Unreachable] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    pages: dict[str, ProbeResponse | Unreachable] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
 
     def serve(
         self, url: str, body: bytes | str = b"", status: int = 200, cookies: tuple[str, ...] = (), **headers: str
     ) -> None:
         """Have the URL answer so; names of headers have underscores for hyphens."""
         content = body.encode() if isinstance(body, str) else body
-        self.pages[url] = Response(url, status, _named(headers), cookies, content)
+        self.pages[url] = ProbeResponse(url, status, _named(headers), cookies, content)
 
-    async def get(self, url: str, *, accept: str, most: int, seconds: float) -> Response:
-        self.asked.append(url)
+    async def get(self, url: str, *, accept: str, max_bytes: int, seconds: float) -> ProbeResponse:
+        self.requests.append(url)
         page = self.pages.get(url)
         if page is None:
             if not any(urlsplit(known).netloc == urlsplit(url).netloc for known in self.pages):
                 raise Unreachable("The host's name has no address.")
-            return Response(url, 404, {"content-type": "text/html"}, body=b"<html><title>Not found</title></html>")
+            return ProbeResponse(url, 404, {"content-type": "text/html"}, body=b"<html><title>Not found</title></html>")
         if isinstance(page, Unreachable):
             raise page
-        return replace(page, body=page.body[:most], whole=page.whole and len(page.body) <= most)
+        return replace(page, body=page.body[:max_bytes], is_complete=page.is_complete and len(page.body) <= max_bytes)
 
 
 def _named(headers: Mapping[str, str]) -> dict[str, str]:
@@ -40,21 +40,21 @@ def _named(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class MemoryNameRecords:
-    """NameRecords. `down` names do not answer."""
+    """DnsResolver. `down` names do not answer."""
 
-    def __init__(self, records: Mapping[tuple[str, RecordKind], tuple[NameRecord, ...]] | None = None) -> None:
+    def __init__(self, records: Mapping[tuple[str, RecordKind], tuple[DnsRecord, ...]] | None = None) -> None:
         self._records = dict(records or {})
         self.down: set[str] = set()
-        self.asked: list[tuple[str, RecordKind]] = []
+        self.queries: list[tuple[str, RecordKind]] = []
 
     def put(self, name: str, kind: RecordKind, *values: str | bytes) -> None:
         """Have the name these records, in place of others of the kind."""
-        made = (NameRecord(value if isinstance(value, bytes) else value.encode()) for value in values)
+        made = (DnsRecord(value if isinstance(value, bytes) else value.encode()) for value in values)
         self._records[name.lower(), kind] = tuple(made)
 
-    def look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...]:
+    def look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[DnsRecord, ...]:
         plain = name.rstrip(".").lower()
-        self.asked.append((plain, kind))
+        self.queries.append((plain, kind))
         if plain in self.down or "*" in self.down:
-            raise NamesUnavailable(plain)
+            raise DnsUnavailable(plain)
         return self._records.get((plain, kind), ())

@@ -19,16 +19,16 @@ class MemoryQueue:
         self.lost = False
         """Set to have it behave as a queue that cannot be reached."""
 
-    async def wake(self, lane: str) -> None:
+    async def notify(self, lane: str) -> None:
         self._check()
         self._lanes[lane] = None
         self._filled.set()
 
-    async def epoch(self) -> str:
+    async def get_epoch(self) -> str:
         self._check()
         return self._epoch
 
-    async def healthy(self) -> bool:
+    async def is_healthy(self) -> bool:
         return not self.lost
 
     def forget(self) -> None:
@@ -41,13 +41,13 @@ class MemoryQueue:
             del self._lanes[lane]
         return lane
 
-    async def serve(self, start: Callable[[str], Awaitable[None]], stop: asyncio.Event) -> None:
+    async def serve(self, start_lane: Callable[[str], Awaitable[None]], stop: asyncio.Event) -> None:
         stopped = asyncio.ensure_future(stop.wait())
         try:
             while not stop.is_set():
                 self._check()
                 while (lane := self.take()) is not None:
-                    await start(lane)
+                    await start_lane(lane)
                 self._filled.clear()
                 filled = asyncio.ensure_future(self._filled.wait())
                 await asyncio.wait((filled, stopped), timeout=1, return_when=asyncio.FIRST_COMPLETED)
@@ -78,4 +78,4 @@ class MemorySignals:
     def notify(self, channel: Channel, payload: str = "") -> None:
         """Say something to everyone who listens on the channel."""
         for listener in self._listeners.get(channel, ()):
-            listener.hear(payload)
+            listener.receive(payload)

@@ -26,12 +26,12 @@ class Grant:
     key: str
     expires_at: datetime
     content_type: str = ""
-    limit: int = 0
+    max_bytes: int = 0
     filename: str = ""
 
 
 class MemoryObjects:
-    """Objects (ports/objects.py) that end with the process; links lead to `base_url`/objects/…, see `verify`."""
+    """Objects (ports/objects.py) that end with the process; links lead to `base_url`/objects/…, see `verify_link`."""
 
     def __init__(self, base_url: str = "http://127.0.0.1:8080") -> None:
         self._base = base_url.rstrip("/")
@@ -47,7 +47,7 @@ class MemoryObjects:
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
         self._write(key, b"".join([chunk async for chunk in chunks]))
 
-    async def size(self, key: str) -> int:
+    async def get_size(self, key: str) -> int:
         return len(self._found(key))
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
@@ -59,24 +59,24 @@ class MemoryObjects:
         self._objects.pop(key, None)
         self.written.pop(key, None)
 
-    async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
+    async def list_objects(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
         keys = [key for key in self._objects if key.startswith(prefix)]
         for start in range(0, len(keys), PAGE):
             there = [key for key in keys[start : start + PAGE] if key in self._objects]
             yield [ObjectInfo(key, len(self._objects[key]), self.written[key]) for key in there]
 
-    async def tidy(self, older: timedelta) -> int:
-        del older
+    async def delete_temporary_files(self, min_age: timedelta) -> int:
+        del min_age
         return 0
 
-    async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
-        grant = Grant("PUT", key, expires_at, content_type=content_type, limit=bytes_limit)
+    async def sign_put(self, key: str, *, content_type: str, max_bytes: int, expires_at: datetime) -> SignedPut:
+        grant = Grant("PUT", key, expires_at, content_type=content_type, max_bytes=max_bytes)
         return SignedPut(self._link(grant), {"Content-Type": content_type}, expires_at)
 
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
         return self._link(Grant("GET", key, expires_at, filename=filename))
 
-    def verify(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:
+    def verify_link(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:
         """What a request to /objects/`key` may do. Raises PermissionDenied."""
         grant = self._grants.get(query.get("signature", ""))
         method = "GET" if method == "HEAD" else method
@@ -86,7 +86,7 @@ class MemoryObjects:
             raise PermissionDenied("This link has expired. Request a new one from the API.")
         return grant
 
-    async def receive(self, key: str, chunks: AsyncIterable[bytes], limit: int) -> int:
+    async def store_upload(self, key: str, chunks: AsyncIterable[bytes], limit: int) -> int:
         """Store what comes in; answers how many bytes came. Raises PayloadTooLarge; then the key is as it was."""
         data = bytearray()
         async for chunk in chunks:

@@ -7,8 +7,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from random import getrandbits
 
-from domain.kernel.trace_context import TraceContext, context_of
-from ports.telemetry import Note, SpanKind
+from domain.kernel.trace_context import TraceContext, parse_trace_context
+from ports.telemetry import AttributeValue, SpanKind
 
 MOST = 10_000
 """Spans kept; the oldest go first."""
@@ -23,15 +23,15 @@ class MemorySpan:
     context: TraceContext
     parent: TraceContext | None
     link: TraceContext | None
-    notes: dict[str, Note] = field(default_factory=dict)
+    notes: dict[str, AttributeValue] = field(default_factory=dict)
     failure: str | None = None
     ended: bool = False
 
-    def note(self, **notes: Note | None) -> None:
-        self.notes |= {name.replace("__", "."): value for name, value in notes.items() if value is not None}
+    def set_attributes(self, **attributes: AttributeValue | None) -> None:
+        self.notes |= {name.replace("__", "."): value for name, value in attributes.items() if value is not None}
 
-    def failed(self, why: str) -> None:
-        self.failure = why
+    def mark_failed(self, reason: str) -> None:
+        self.failure = reason
 
 
 class MemoryTracing:
@@ -42,23 +42,23 @@ class MemoryTracing:
         self._current: ContextVar[str | None] = ContextVar("span", default=None)
 
     @contextlib.contextmanager
-    def span(
-        self, name: str, kind: SpanKind, *, parent: str | None = None, link: str | None = None
+    def open_span(
+        self, name: str, kind: SpanKind, *, parent_context: str | None = None, linked_context: str | None = None
     ) -> Iterator[MemorySpan]:
-        above = context_of(parent)
+        above = parse_trace_context(parent_context)
         trace, sampled = (above.trace, above.sampled) if above else (f"{getrandbits(127) + 1:032x}", True)
         context = TraceContext(trace, f"{getrandbits(63) + 1:016x}", sampled)
-        span = MemorySpan(name, kind, context, above, context_of(link))
+        span = MemorySpan(name, kind, context, above, parse_trace_context(linked_context))
         self.spans.append(span)
         token = self._current.set(str(context))
         try:
             yield span
         except BaseException as error:
-            span.failed(type(error).__name__)
+            span.mark_failed(type(error).__name__)
             raise
         finally:
             span.ended = True
             self._current.reset(token)
 
-    def current(self) -> str | None:
+    def get_current(self) -> str | None:
         return self._current.get()

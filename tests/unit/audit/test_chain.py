@@ -1,4 +1,4 @@
-"""A chain of audit entries tells every way in which somebody may have been at it (domain/audit/chain.py)."""
+"""Every kind of tampering with a chain of audit entries is detected (domain/audit/chain.py)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from domain.audit.chain import GENESIS, ChainCheck, ChainHead, ChainReport, FaultKind, canonical, digest_of, linked
+from domain.audit.chain import (
+    GENESIS,
+    ChainCheck,
+    ChainHead,
+    ChainReport,
+    FaultKind,
+    compute_entry_digest,
+    compute_hashes,
+    to_canonical_json,
+)
 from domain.audit.model import AuditEntry, Change
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -24,7 +33,7 @@ def chain(count: int = 8) -> tuple[ChainHead, list[AuditEntry]]:
         id = new_id("aud")
         change = Change("source", "src_1", "update", {"name": f"N{number}"}, {"name": f"N{number + 1}"})
         entries.append(AuditEntry(id, builders.CALL, change, builders.MOMENT, id))
-    links = linked(TENANT, ChainHead(0, GENESIS), entries)
+    links = compute_hashes(TENANT, ChainHead(0, GENESIS), entries)
     kept = [
         replace(entry, sequence=sequence, hash=hash) for entry, (sequence, hash) in zip(entries, links, strict=True)
     ]
@@ -36,9 +45,9 @@ def checked(
 ) -> ChainReport:
     """What a check of them finds; they come in the order of their numbers, whatever that is. `old`: some may have gone by age."""
     since = builders.MOMENT + timedelta(days=1) if old else None
-    check = ChainCheck(TENANT, head, noted or {}, since, may_be_purged=old)
-    check.look_at(sorted(entries, key=lambda entry: entry.sequence))
-    return check.report()
+    check = ChainCheck(TENANT, head, noted or {}, since, may_have_purged_entries=old)
+    check.check_entries(sorted(entries, key=lambda entry: entry.sequence))
+    return check.build_report()
 
 
 def found(report: ChainReport) -> list[tuple[str, int, int | None]]:
@@ -96,7 +105,7 @@ def _emptied(_: list[AuditEntry]) -> list[AuditEntry]:
     ],
     ids=lambda given: given.__name__[1:] if callable(given) else "",
 )
-def test_whoever_was_at_it_is_found(
+def test_tampering_is_detected(
     tampered: Callable[[list[AuditEntry]], list[AuditEntry]], faults: list[tuple[str, int, int | None]]
 ) -> None:
     head, entries = chain()
@@ -104,29 +113,29 @@ def test_whoever_was_at_it_is_found(
     assert found(checked(head, tampered(entries))) == faults
 
 
-def test_a_head_that_is_gone_or_another_is_found() -> None:
+def test_a_missing_or_different_head_is_detected() -> None:
     head, entries = chain()
     assert found(checked(replace(head, hash=GENESIS), entries)) == [("changed", 8, None)]
     assert found(checked(None, entries)) == [("inserted", 1, 8)]
     assert found(checked(None, [])) == []
 
 
-def test_what_is_no_longer_kept_is_no_fault() -> None:
+def test_expired_entries_are_not_a_fault() -> None:
     head, entries = chain()
-    anchored = replace(head, began=3, anchor=entries[2].hash or b"")
+    anchored = replace(head, unchained_until=3, anchor=entries[2].hash or b"")
     assert found(checked(anchored, entries[3:], old=True)) == []
-    assert checked(anchored, entries[2:], old=True).before == 1
+    assert checked(anchored, entries[2:], old=True).unchained_entries == 1
     assert found(checked(anchored, entries[4:], old=True)) == [("missing", 4, 4)]
     assert found(checked(replace(anchored, anchor=GENESIS), entries[3:], old=True)) == [("changed", 4, None)]
 
 
-def test_a_chain_that_is_said_to_begin_later_hides_nothing() -> None:
-    """Not what is there still, nor what cannot have gone by age, nor what was noted of it."""
+def test_a_later_declared_start_of_the_chain_hides_no_fault() -> None:
+    """Neither existing entries, nor entries too young to have expired, nor noted hashes are hidden."""
     head, entries = chain()
-    later = replace(head, began=3, anchor=entries[2].hash or b"")
+    later = replace(head, unchained_until=3, anchor=entries[2].hash or b"")
     assert found(checked(later, entries)) == [("changed", number, None) for number in (1, 2, 3)]
     assert found(checked(later, entries[3:])) == [("missing", 1, 3)]
-    everything = replace(head, began=8, anchor=head.hash)
+    everything = replace(head, unchained_until=8, anchor=head.hash)
     assert found(checked(everything, [])) == [("missing", 1, 8)]
     noted = {2: entries[1].hash or b"", 3: entries[2].hash or b""}
     assert found(checked(later, entries[3:], old=True, noted=noted)) == [("unchecked", 2, None)]
@@ -135,18 +144,18 @@ def test_a_chain_that_is_said_to_begin_later_hides_nothing() -> None:
     assert ("changed", 1, None) in found(checked(later, forged, old=True, noted={1: entries[0].hash or b""}))
 
 
-def test_of_many_faults_some_are_told_and_the_others_counted() -> None:
+def test_many_faults_are_listed_up_to_a_limit_and_the_rest_counted() -> None:
     head, entries = chain(150)
     broken = [replace(entry, hash=GENESIS) for entry in entries]
     report = checked(head, broken)
-    assert len(report.faults) == 100 and report.more == 50 and report.entries == 0
+    assert len(report.faults) == 100 and report.unlisted_faults == 50 and report.valid_entries == 0
 
 
 def test_entries_of_another_tenant_fit_no_chain() -> None:
     head, entries = chain()
     check = ChainCheck(Tenant("org_2", True), head)
-    check.look_at(entries)
-    assert len(check.report().faults) == 8
+    check.check_entries(entries)
+    assert len(check.build_report().faults) == 8
 
 
 @pytest.mark.parametrize(
@@ -160,16 +169,19 @@ def test_entries_of_another_tenant_fit_no_chain() -> None:
         ({"b": 1, "a": (1, 2)}, {"a": [1, 2], "b": 1}),
     ],
 )
-def test_what_a_database_writes_otherwise_is_the_same(written: Any, read: Any) -> None:
-    assert canonical(written) == canonical(read)
+def test_values_that_the_database_formats_differently_are_equal(written: Any, read: Any) -> None:
+    assert to_canonical_json(written) == to_canonical_json(read)
 
 
-def test_what_differs_is_not_the_same() -> None:
-    texts = [canonical(value) for value in (None, True, 1, "1", "true", [1], {"1": 1}, "", [], {}, 'a"b', "a\\b", "ä")]
+def test_different_values_are_not_equal() -> None:
+    texts = [
+        to_canonical_json(value)
+        for value in (None, True, 1, "1", "true", [1], {"1": 1}, "", [], {}, 'a"b', "a\\b", "ä")
+    ]
     assert len(set(texts)) == len(texts)
 
 
-def test_a_moment_is_the_same_in_every_zone() -> None:
+def test_a_timestamp_is_equal_in_every_time_zone() -> None:
     _, [entry] = chain(1)
     elsewhere = replace(entry, created_at=entry.created_at.astimezone(timezone(timedelta(hours=5))))
-    assert digest_of(TENANT, elsewhere) == digest_of(TENANT, entry)
+    assert compute_entry_digest(TENANT, elsewhere) == compute_entry_digest(TENANT, entry)

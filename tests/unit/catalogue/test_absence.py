@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.catalogue.absence import Absence, next_status
+from domain.catalogue.missed_runs import AbsentProduct, compute_next_status
 from domain.catalogue.model import ProductStatus
 from tests.support import builders
 
@@ -23,4 +23,4 @@ ACTIVE, PROBABLY, GONE = ProductStatus
     ],
 )
 def test_next_status(status: ProductStatus, absent: timedelta, due: ProductStatus | None) -> None:
-    assert next_status(Absence("k", status, builders.MOMENT), builders.MOMENT + absent) == due
+    assert compute_next_status(AbsentProduct("k", status, builders.MOMENT), builders.MOMENT + absent) == due

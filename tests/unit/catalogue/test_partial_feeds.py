@@ -8,12 +8,12 @@ import pytest
 
 from domain.catalogue.model import Offer, Product, ProductStatus, Stream
 from domain.catalogue.reconciler import CatalogueReconciler
-from domain.catalogue.statements import ProductStatement, together
+from domain.catalogue.statements import ProductStatement, merge_statements
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.normalise import normalise
-from domain.runs.usecases.guarding import kept_by_catalogue
+from domain.ingestion.normalisation import normalise_rows
+from domain.runs.usecases.removal_limit import select_offers_kept_by_catalogue
 from tests.support import builders
 
 SOURCE = builders.source()
@@ -39,15 +39,17 @@ class Shop:
         grouped = True
         for headers, rows in tables:
             names = tuple(headers.split("|"))
-            mapping = propose(names, [["" if cell is None else str(cell) for cell in row] for row in rows], SETTINGS)
-            plan = ReadPlan(mapping, SETTINGS, sparse=True)
-            grouped &= plan.grouped
+            mapping = propose_column_mapping(
+                names, [["" if cell is None else str(cell) for cell in row] for row in rows], SETTINGS
+            )
+            plan = ReadPlan(mapping, SETTINGS, none_means_absent=True)
+            grouped &= plan.has_product_column
             groups: dict[str, list[Any]] = {}
             for line, row in enumerate(rows, start=2):
-                groups.setdefault(str(plan.product_key(row)), []).append((line, list(row)))
+                groups.setdefault(str(plan.read_product_key(row)), []).append((line, list(row)))
             for key, lines in groups.items():
-                statement, _ = normalise(key, lines, plan)
-                stated[key] = together(stated[key], statement) if key in stated else statement
+                statement, _ = normalise_rows(key, lines, plan)
+                stated[key] = merge_statements(stated[key], statement) if key in stated else statement
         self.statements = list(stated.values())
         self.last = CatalogueReconciler(
             SOURCE,
@@ -57,13 +59,13 @@ class Shop:
             True,
             dict(self.products),
             stated.__contains__,
-            names_products=grouped,
+            has_product_keys=grouped,
         )
         for statement in self.statements:
-            product = self.last.product(statement)
+            product = self.last.apply_product(statement)
             self.products[product.key] = product
         for key in self.products.keys() - stated.keys():
-            self.last.absent(self.products[key])
+            self.last.withdraw_absent_product(self.products[key])
         return self
 
     def offers(self, key: str = "OAK-1") -> dict[str, Offer]:
@@ -97,7 +99,7 @@ def test_a_file_without_stock_columns_withdraws_nothing(shop: Shop, table: Table
     assert (offer.data["quantity"], offer.data["lead_time_days"], offer.withdrawn_at) == (12, 14, None)
     assert offer.data["price"] == (8100 if "Price" in table[0] else 7900)
     held = frozenset({("OAK-1", "default"), ("OAK-1", "NJ"), ("OAK-2", "default")})
-    assert kept_by_catalogue(held, shop.statements) == held - {("OAK-2", "default")}
+    assert select_offers_kept_by_catalogue(held, shop.statements) == held - {("OAK-2", "default")}
 
 
 def test_a_price_without_a_location_holds_at_every_location() -> None:
@@ -141,7 +143,7 @@ def test_variants_stay_with_their_product_in_a_file_that_names_none(table: Table
     withdrawn = {one.key: one.offers[0].withdrawn_at for one in product.variants}
     assert withdrawn == {"OAK-R": None, "OAK-B": NOW}, "the complete file names one of them"
     assert shop.last is not None
-    assert shop.last.listed == {"OAK"}
+    assert shop.last.products_with_listed_variants == {"OAK"}
 
 
 @pytest.mark.parametrize("later", ["SKU|Price", "SKU|Product Name|Price|Qty"])
@@ -155,7 +157,7 @@ def test_a_discontinued_item_stays_so_without_a_column_of_the_status(later: str)
     assert shop.products["OAK-1"].status == ProductStatus.ACTIVE
 
 
-def test_an_item_whose_availability_said_that_it_is_discontinued_returns_with_another() -> None:
+def test_an_item_with_a_discontinued_availability_returns_with_another_availability() -> None:
     headers = "SKU|Product Name|Price|Availability"
     shop = Shop().take((headers, [["OAK-1", "Oak stool", "79", "Discontinued"]]))
     assert shop.products["OAK-1"].status == ProductStatus.DISCONTINUED
@@ -230,7 +232,7 @@ def test_a_price_list_keeps_the_stock_of_variants_of_a_product_with_the_key_of_o
     assert shop.last.events == []
 
 
-def test_items_of_an_ungrouped_sheet_beside_a_grouped_one_stay() -> None:
+def test_items_of_an_ungrouped_sheet_next_to_a_grouped_one_are_kept() -> None:
     elm = (GROUPED[0], [["ELM", "ELM-R", "Elm stool", "Red", "60", "1"]])
     shop = Shop().take(GROUPED).take(elm, ("SKU|Price", [["OAK-R", "81"], ["OAK-B", "81"]]))
     found = {one.key: one.offers[0] for one in shop.products["OAK"].variants}
@@ -348,5 +350,5 @@ def test_the_shrink_guard_counts_no_offers_that_a_general_price_keeps() -> None:
     headers = "SKU|Product Name|Price|Qty NJ|Qty CA"
     shop = Shop().take((headers, [["A", "Oak", "79", "4", "5"]])).take((headers, [["A", "Oak", "81", "", ""]]))
     held = frozenset({("A", "NJ"), ("A", "CA")})
-    assert kept_by_catalogue(held, shop.statements) == held
+    assert select_offers_kept_by_catalogue(held, shop.statements) == held
     assert all(offer.withdrawn_at is None for offer in shop.offers("A").values())

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from domain.catalogue.model import Product, Stream
+from domain.catalogue.product_limits import compute_size
 from domain.catalogue.reconciler import CatalogueReconciler
-from domain.catalogue.room import weight_of
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.kernel.bounds import OFFERS, PRODUCT_BYTES, VARIANTS_HELD
 from domain.kernel.problems import ProblemKind
@@ -20,7 +20,7 @@ def _apply(product: Product | None, variants: Iterable[VariantStatement]) -> tup
     """One push of those variants."""
     products = {} if product is None else {product.key: product}
     reconciler = CatalogueReconciler(SOURCE, "run_1", Stream.CATALOGUE, NOW, False, products, lambda key: True, line=3)
-    return reconciler.product(ProductStatement("P-1", {"title": "Sofa"}, list(variants))), reconciler
+    return reconciler.apply_product(ProductStatement("P-1", {"title": "Sofa"}, list(variants))), reconciler
 
 
 def _variants(first: int, count: int, text: str = "", offers: int = 1) -> list[VariantStatement]:
@@ -37,16 +37,16 @@ def _variants(first: int, count: int, text: str = "", offers: int = 1) -> list[V
 
 def test_pushes_one_after_another_fill_a_product_up_to_its_most() -> None:
     product = None
-    told = []
+    reported = []
     for push in range(7):
         product, reconciler = _apply(product, _variants(push * 1_000, 1_000))
-        told.append([(problem.field, problem.problem, problem.line) for problem in reconciler.problems])
+        reported.append([(problem.field, problem.problem, problem.line) for problem in reconciler.problems])
     assert product is not None
     assert len(product.variants) == VARIANTS_HELD
-    assert told == [[]] * 5 + [[("variants", ProblemKind.TOO_LONG, 3)]] * 2
+    assert reported == [[]] * 5 + [[("variants", ProblemKind.TOO_LONG, 3)]] * 2
 
 
-def test_stating_the_same_again_changes_nothing_and_tells_the_same() -> None:
+def test_repeating_a_statement_changes_nothing_and_reports_the_same_problems() -> None:
     product, _ = _apply(None, _variants(0, VARIANTS_HELD))
     product, first = _apply(product, _variants(VARIANTS_HELD - 5, 10))
     before = [(variant.key, variant.version) for variant in product.variants]
@@ -61,12 +61,12 @@ def test_stating_the_same_again_changes_nothing_and_tells_the_same() -> None:
 def test_bytes_are_bounded_whether_variants_are_new_or_grow() -> None:
     text = "x" * 60_000
     product, reconciler = _apply(None, _variants(0, 400, text))
-    assert weight_of(product) <= PRODUCT_BYTES
+    assert compute_size(product) <= PRODUCT_BYTES
     assert reconciler.problems[0].field == "variants"
     small, _ = _apply(None, _variants(0, 400))
     grown, reconciler = _apply(small, _variants(0, 400, text))
     assert len(grown.variants) == 400
-    assert weight_of(grown) <= PRODUCT_BYTES
+    assert compute_size(grown) <= PRODUCT_BYTES
     assert [problem.field for problem in reconciler.problems] == ["variants"]
     _same, again = _apply(grown, _variants(0, 400, text))
     assert [event.type for event in again.events] == []
@@ -81,7 +81,7 @@ def test_offers_are_bounded_for_a_variant_and_in_bytes() -> None:
     assert problem.field == "offers"
     assert "3 offers" in problem.detail
     wide, reconciler = _apply(None, _variants(0, 100, offers=OFFERS))
-    assert weight_of(wide) <= PRODUCT_BYTES
+    assert compute_size(wide) <= PRODUCT_BYTES
     assert reconciler.problems[0].field == "offers"
 
 
@@ -95,13 +95,13 @@ def test_arrivals_are_bounded_in_bytes() -> None:
         for number in range(60)
     ]  # fmt: skip
     product, reconciler = _apply(product, stated)
-    assert weight_of(product) <= PRODUCT_BYTES
+    assert compute_size(product) <= PRODUCT_BYTES
     assert [problem.field for problem in reconciler.problems] == ["incoming"]
     product, again = _apply(product, stated)
     assert [event.type for event in again.events] == []
 
 
-def test_two_thousand_variants_at_eight_places_are_well() -> None:
+def test_two_thousand_variants_at_eight_locations_are_accepted() -> None:
     product, reconciler = _apply(None, _variants(0, 2_048, "An oak sofa, three seats, in grey " * 4, offers=8))
     assert reconciler.problems == []
     assert len(product.variants) == 2_048

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.catalogue.search import brand_key, code, fold, query_words, words
+from domain.catalogue.search_terms import normalise_brand, normalise_code, normalise_text, product_words, split_query
 from tests.support.filters import found
 
 
@@ -11,29 +11,29 @@ from tests.support.filters import found
     [("Café  Öst", "cafe ost"), ("STRASSE straße", "strasse strasse"), ("Ⅳ ﬁne", "iv fine"), (" \t\n", ""), ("İ", "i")],
 )
 def test_fold(text: str, folded: str) -> None:
-    assert fold(text) == folded
-    assert fold(fold(text)) == folded
+    assert normalise_text(text) == folded
+    assert normalise_text(normalise_text(text)) == folded
 
 
 def test_words() -> None:
-    assert words("Sofa, 3-seater (oak_veneer)", "O'Keeffe & Co.") == {
+    assert product_words("Sofa, 3-seater (oak_veneer)", "O'Keeffe & Co.") == {
         "sofa", "3", "seater", "oak", "veneer", "o", "keeffe", "co",
     }  # fmt: skip
-    assert words(None, None) == set()
+    assert product_words(None, None) == set()
 
 
 @pytest.mark.parametrize(("text", "made"), [("AB-12/c", "ab12c"), (" ab 12C ", "ab12c"), ("Ö.7", "o7"), ("--", "")])
 def test_code(text: str, made: str) -> None:
-    assert code(text) == made
+    assert normalise_code(text) == made
 
 
 def test_brand_key() -> None:
-    assert brand_key("West  Elm") == brand_key(" westELM ") == "westelm"
-    assert brand_key("Lindgren Möbler") == "lindgrenmobler"
+    assert normalise_brand("West  Elm") == normalise_brand(" westELM ") == "westelm"
+    assert normalise_brand("Lindgren Möbler") == "lindgrenmobler"
 
 
 def test_only_eight_words_of_a_query_count() -> None:
-    assert query_words("a b c a d e f g h i j") == ["a", "b", "c", "d", "e", "f", "g", "h"]
+    assert split_query("a b c a d e f g h i j") == ["a", "b", "c", "d", "e", "f", "g", "h"]
     assert found("a b c d e f g h missing", set("abcdefgh"), ())
 
 

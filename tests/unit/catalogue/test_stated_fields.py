@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.catalogue.differences import merge_offer
+from domain.catalogue.differences import merge_offer_data
 from domain.catalogue.model import STREAM_BITS, Product, Stream
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
@@ -57,19 +57,19 @@ PRODUCT = _some(
 )
 CATALOGUE = st.tuples(st.just(Stream.CATALOGUE), PRODUCT, VARIANT, OFFER)
 STATEMENT = CATALOGUE | st.tuples(st.just(Stream.STOCK), st.just({}), st.just({}), OFFER.filter(bool))
-Said = tuple[Stream, dict[str, Any], dict[str, Any], dict[str, Any]]
+Statement = tuple[Stream, dict[str, Any], dict[str, Any], dict[str, Any]]
 
 
-def _state(product: Product | None, said: Said, complete: bool = True) -> tuple[Product, CatalogueReconciler]:
-    stream, data, variant, offer = said
+def _state(product: Product | None, statement: Statement, complete: bool = True) -> tuple[Product, CatalogueReconciler]:
+    stream, data, variant, offer = statement
     products = {} if product is None else {product.key: product}
     reconciler = CatalogueReconciler(SOURCE, "run_1", stream, NOW, complete, products, lambda key: True)
     stated = VariantStatement("V", dict(variant), [OfferStatement("default", dict(offer))])  # type: ignore[arg-type, typeddict-item]
     if stream == Stream.STOCK:
         assert product is not None
-        reconciler.stock(product, stated)
+        reconciler.apply_stock(product, stated)
         return product, reconciler
-    return reconciler.product(ProductStatement("P", dict(data), [stated])), reconciler  # type: ignore[arg-type, typeddict-item]
+    return reconciler.apply_product(ProductStatement("P", dict(data), [stated])), reconciler  # type: ignore[arg-type, typeddict-item]
 
 
 def _flat(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -81,36 +81,41 @@ def _flat(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 @given(CATALOGUE, st.lists(STATEMENT, max_size=8))
-def test_each_field_is_as_the_last_record_stated_it(first: Said, later: list[Said]) -> None:
+def test_each_field_is_as_the_last_record_stated_it(first: Statement, later: list[Statement]) -> None:
     product = None
     expected: list[dict[str, Any]] = [{}, {}, {"availability": "unknown"}]
-    for said in (first, *later):
-        product, _ = _state(product, said)
-        expected = [known | _flat(data) for known, data in zip(expected, said[1:], strict=True)]
+    for statement in (first, *later):
+        product, _ = _state(product, statement)
+        expected = [known | _flat(data) for known, data in zip(expected, statement[1:], strict=True)]
         (variant,) = product.variants
         (offer,) = variant.offers
         assert [_flat(product.data), _flat(variant.data), dict(offer.data)] == expected
 
 
 @given(CATALOGUE, st.lists(STATEMENT, max_size=4))
-def test_stating_the_same_again_changes_nothing(first: Said, later: list[Said]) -> None:
+def test_stating_the_same_again_changes_nothing(first: Statement, later: list[Statement]) -> None:
     product = None
-    for said in (first, *later):
-        product, _ = _state(product, said)
+    for statement in (first, *later):
+        product, _ = _state(product, statement)
     product, reconciler = _state(product, (first, *later)[-1])
     assert not reconciler.events
     assert not reconciler.counts
 
 
 def test_a_return_after_a_withdrawal_keeps_the_lead_time_and_no_stock() -> None:
-    said: Said = (Stream.CATALOGUE, {}, {}, {"currency": "usd", "price": 5, "quantity": 4, "lead_time_days": 9})
-    product, reconciler = _state(None, said)
+    statement: Statement = (
+        Stream.CATALOGUE,
+        {},
+        {},
+        {"currency": "usd", "price": 5, "quantity": 4, "lead_time_days": 9},
+    )
+    product, reconciler = _state(None, statement)
     (offer,) = product.variants[0].offers
-    reconciler.withdraw(product, [offer])
-    assert (offer.data["quantity"], offer.stated) == (0, 0)
+    reconciler.withdraw_offers(product, [offer])
+    assert (offer.data["quantity"], offer.stated_streams) == (0, 0)
     _state(product, (Stream.CATALOGUE, {}, {}, {"currency": "usd", "price": 6}))
     assert offer.data == {"currency": "usd", "price": 6, "lead_time_days": 9, "availability": "unknown"}
-    assert offer.stated == STREAM_BITS[Stream.CATALOGUE]
+    assert offer.stated_streams == STREAM_BITS[Stream.CATALOGUE]
 
 
 def test_prices_of_another_currency_leave_and_are_reported() -> None:
@@ -123,7 +128,7 @@ def test_prices_of_another_currency_leave_and_are_reported() -> None:
     assert [problem.problem for problem in reconciler.problems] == ["conflict"]
 
 
-def test_an_item_is_discontinued_only_as_long_as_its_rows_say_so() -> None:
+def test_an_item_is_discontinued_only_while_its_rows_state_it() -> None:
     product, _ = _state(None, (Stream.CATALOGUE, {"title": "a"}, {"discontinued": True, "colour": "a"}, {}))
     product, _ = _state(product, (Stream.CATALOGUE, {"title": "b"}, {}, {}))
     assert product.variants[0].data == {"colour": "a"}
@@ -131,13 +136,18 @@ def test_an_item_is_discontinued_only_as_long_as_its_rows_say_so() -> None:
 
 
 def test_a_pushed_price_returns_a_withdrawn_offer_with_its_lead_time() -> None:
-    said: Said = (Stream.CATALOGUE, {}, {}, {"currency": "usd", "price": 5, "quantity": 4, "lead_time_days": 9})
-    product, reconciler = _state(None, said)
-    reconciler.withdraw(product, product.variants[0].offers)
+    statement: Statement = (
+        Stream.CATALOGUE,
+        {},
+        {},
+        {"currency": "usd", "price": 5, "quantity": 4, "lead_time_days": 9},
+    )
+    product, reconciler = _state(None, statement)
+    reconciler.withdraw_offers(product, product.variants[0].offers)
     record = ProductStatement(
         "P", {}, [VariantStatement("V", {}, [OfferStatement("default", {"currency": "usd", "price": 6})])]
     )  # type: ignore[typeddict-item]
-    merged = RecordMerger(product, lambda _: product.variants[0]).merged([record])
+    merged = RecordMerger(product, lambda _: product.variants[0]).merge([record])
     assert merged is not None
     (offer,) = merged.variants[0].offers
     assert offer.data == {"currency": "usd", "price": 6, "lead_time_days": 9}
@@ -145,6 +155,6 @@ def test_a_pushed_price_returns_a_withdrawn_offer_with_its_lead_time() -> None:
 
 def test_a_price_to_compare_with_is_above_the_price() -> None:
     held = {"currency": "usd", "price": 8, "compare_at": 10}
-    assert merge_offer(held, {"price": 12}) == ({"currency": "usd", "price": 12}, [])
-    assert merge_offer(held, {"price": 9}) == ({"currency": "usd", "price": 9, "compare_at": 10}, [])
-    assert merge_offer(held, {"compare_at": 7}) == ({"currency": "usd", "price": 8}, [])
+    assert merge_offer_data(held, {"price": 12}) == ({"currency": "usd", "price": 12}, [])
+    assert merge_offer_data(held, {"price": 9}) == ({"currency": "usd", "price": 9, "compare_at": 10}, [])
+    assert merge_offer_data(held, {"compare_at": 7}) == ({"currency": "usd", "price": 8}, [])

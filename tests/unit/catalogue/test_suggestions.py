@@ -1,4 +1,4 @@
-"""Suggested categories: the taxonomy's own names are found, and nothing is said where a word is not understood."""
+"""Suggested categories: the taxonomy's own names are found, and unknown words yield no suggestion."""
 
 import pytest
 from hypothesis import given
@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from domain.catalogue import categories
 from domain.catalogue.category_rules import CategoryRule, CategoryRules
 from domain.catalogue.category_words import NAMES, NEUTRAL
-from domain.catalogue.suggestions import Learned, suggest, words_of
+from domain.catalogue.suggestions import LearnedCategories, split_category_name, suggest_category
 from tests.support.builders import MOMENT
 
-TREE = list(categories.everything().values())
+TREE = list(categories.category_by_id().values())
 BY_SLUG = {entry.slug: entry for entry in TREE}
 SEVERAL_MEANINGS = {"chaises", "runners"}
 """Slugs whose bare name says something else elsewhere: chairs in French, cloths on tables."""
@@ -20,16 +20,16 @@ NAMED = [
 
 
 def _slug(*path: str) -> str | None:
-    found = suggest(path)
-    return categories.everything()[found].slug if found else None
+    found = suggest_category(path)
+    return categories.category_by_id()[found].slug if found else None
 
 
 @pytest.mark.parametrize("category", TREE, ids=lambda entry: entry.slug)
 def test_the_taxonomys_own_path_is_its_category(category: categories.Category) -> None:
     if category.slug != "chaises":
-        assert suggest(category.path) == category.id
+        assert suggest_category(category.path) == category.id
     if category.slug not in SEVERAL_MEANINGS:
-        assert suggest((category.name,)) == suggest((category.name.upper(),)) == category.id
+        assert suggest_category((category.name,)) == suggest_category((category.name.upper(),)) == category.id
 
 
 def test_every_name_is_of_a_category_and_means_it_alone() -> None:
@@ -69,8 +69,8 @@ def test_paths_as_vendors_write_them(path: tuple[str, ...], slug: str) -> None:
         ("Bank",), ("Bathroom", "Chairs"), ("Home", "New"), ("42",), ("x" * 2_000,), ("Sofa " * 1_000,),
     ],
 )  # fmt: skip
-def test_nothing_rather_than_a_wrong_one(path: tuple[str, ...]) -> None:
-    assert suggest(path) is None
+def test_no_suggestion_rather_than_a_wrong_one(path: tuple[str, ...]) -> None:
+    assert suggest_category(path) is None
 
 
 _NAME = st.sampled_from([name for _, name in NAMED])
@@ -79,17 +79,17 @@ _LEVEL = st.lists(st.sampled_from(sorted(NEUTRAL)) | _NAME, max_size=4).map(" ".
 
 @given(st.lists(_LEVEL | st.text(max_size=20), max_size=4))
 def test_any_path_is_a_category_or_nothing_and_a_word_unknown_makes_it_nothing(path: list[str]) -> None:
-    found = suggest(path)
-    assert found is None or found in categories.everything()
-    assert suggest([*path, "Qwrtx"]) is None and suggest(["Qwrtx", *path]) is None
+    found = suggest_category(path)
+    assert found is None or found in categories.category_by_id()
+    assert suggest_category([*path, "Qwrtx"]) is None and suggest_category(["Qwrtx", *path]) is None
     if path:
-        assert suggest([*path[:-1], path[-1] + " qwrtx"]) is None
+        assert suggest_category([*path[:-1], path[-1] + " qwrtx"]) is None
 
 
 @given(_NAME, st.sampled_from(["", "  ", "\t"]), st.booleans())
 def test_case_blanks_and_generic_levels_above_make_no_difference(name: str, blank: str, upper: bool) -> None:
     spelt = f"{blank}{name.upper() if upper else name.title()}{blank}"
-    assert suggest([spelt]) == suggest(["Furniture", spelt]) == suggest([name])
+    assert suggest_category([spelt]) == suggest_category(["Furniture", spelt]) == suggest_category([name])
 
 
 def _rules(*rules: tuple[tuple[str, ...], str]) -> CategoryRules:
@@ -97,15 +97,15 @@ def _rules(*rules: tuple[tuple[str, ...], str]) -> CategoryRules:
 
 
 def test_what_most_other_sources_have_at_the_path_is_learned() -> None:
-    learned = Learned(
+    learned = LearnedCategories(
         [
             _rules((("Séating", "Odd"), "chairs")),
             _rules((("seating", "ODD"), "chairs"), (("A",), "sofas")),
             _rules((("A",), "beds")),
         ]
     )
-    assert learned.category(("SEATING", "odd")) == BY_SLUG["chairs"].id
-    assert learned.category(("A",)) is None and learned.category(("Seating",)) is None
+    assert learned.find_category(("SEATING", "odd")) == BY_SLUG["chairs"].id
+    assert learned.find_category(("A",)) is None and learned.find_category(("Seating",)) is None
 
 
 def test_a_path_of_too_many_levels_has_no_suggestion_and_words_of_levels_can_be_kept() -> None:
@@ -113,8 +113,12 @@ def test_a_path_of_too_many_levels_has_no_suggestion_and_words_of_levels_can_be_
 
     def words(level: str) -> tuple[str, ...]:
         seen.append(level)
-        return words_of(level)
+        return split_category_name(level)
 
-    assert suggest(("Furniture",) * 17 + ("Chairs",), words) is None and seen == []
-    assert suggest(("Furniture", "Chairs"), words) == suggest(("Furniture", "Chairs")) == BY_SLUG["chairs"].id
+    assert suggest_category(("Furniture",) * 17 + ("Chairs",), words) is None and seen == []
+    assert (
+        suggest_category(("Furniture", "Chairs"), words)
+        == suggest_category(("Furniture", "Chairs"))
+        == BY_SLUG["chairs"].id
+    )
     assert seen == ["Furniture", "Chairs"]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from domain.changes.model import EventFilter, network_of
-from domain.changes.usecases import reading
-from domain.changes.usecases import tailing as listening
-from domain.changes.usecases.tailing import Subscription
+from domain.changes.model import EventFilter, get_network_tenant
+from domain.changes.usecases import log_reader
+from domain.changes.usecases import log_tailer as listening
+from domain.changes.usecases.log_tailer import Subscription
 from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
@@ -30,9 +30,9 @@ async def take(subscription: Subscription, count: int, within: float = 30.0) -> 
     seen: list[str] = []
     async with asyncio.timeout(within):
         while len(seen) < count:
-            read_batch = await subscription.next()
+            read_batch = await subscription.next_batch()
             reached = {False: read_batch.position.own, True: read_batch.position.network}
-            assert all(event.position <= reached[event.of_network].position for event in read_batch.events)
+            assert all(event.position <= reached[event.is_from_network].position for event in read_batch.events)
             seen += [event.id for event in read_batch.events]
     return seen
 
@@ -42,13 +42,13 @@ async def quiet(subscription: Subscription, seconds: float = 0.15) -> None:
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while (left := until - loop.time()) > 0:
-        assert not (await subscription.next(timeout=left)).events
+        assert not (await subscription.next_batch(timeout=left)).events
 
 
 async def test_what_was_written_before_and_after() -> None:
     async with running() as log:
         written = await log.write(3)
-        async with log.tailer.follow(log.tenant, START) as subscription:
+        async with log.tailer.subscribe(log.tenant, START) as subscription:
             assert await take(subscription, 3) == written
             for _ in range(5):
                 written = await log.write(2)
@@ -69,9 +69,9 @@ async def test_joining_while_events_come_misses_and_repeats_nothing() -> None:
         async def follow(delay: float) -> list[str]:
             await asyncio.sleep(delay)
             seen: list[str] = []
-            async with log.tailer.follow(log.tenant, START) as subscription:
+            async with log.tailer.subscribe(log.tenant, START) as subscription:
                 while not writing.done() or len(seen) < len(written):
-                    read_batch = await subscription.next(dice.randrange(1, 50), 0.05)
+                    read_batch = await subscription.next_batch(dice.randrange(1, 50), 0.05)
                     seen += [event.id for event in read_batch.events]
             return seen
 
@@ -81,25 +81,25 @@ async def test_joining_while_events_come_misses_and_repeats_nothing() -> None:
         assert all(seen == written for seen in found)
 
 
-async def test_the_first_follower_of_a_long_log_has_nobody_read_it_from_its_beginning() -> None:
+async def test_the_first_follower_of_a_long_log_does_not_read_it_from_its_beginning() -> None:
     async with running() as log:
         await log.write(2_000)
-        end = await log.service.now(log.tenant)
+        end = await log.service.find_end(log.tenant)
         log.events.read = 0
-        async with log.tailer.follow(log.tenant, end) as subscription:
+        async with log.tailer.subscribe(log.tenant, end) as subscription:
             written = await log.write()
             assert await take(subscription, 1) == written
         assert log.events.read <= 3
 
 
-async def test_one_reading_serves_all_followers_of_a_tenant() -> None:
+async def test_one_read_serves_all_followers_of_a_tenant() -> None:
     async with running() as log:
-        end = await log.service.now(log.tenant)
+        end = await log.service.find_end(log.tenant)
         async with asyncio.timeout(20):
-            followers = [log.tailer.follow(log.tenant, end) for _ in range(50)]
+            followers = [log.tailer.subscribe(log.tenant, end) for _ in range(50)]
             subscriptions = [await tailer.__aenter__() for tailer in followers]
             for subscription in subscriptions:
-                await subscription.next(timeout=0.01)
+                await subscription.next_batch(timeout=0.01)
             log.events.read = 0
             written = await log.write(3)
             assert all([await take(subscription, 3) == written for subscription in subscriptions])
@@ -109,24 +109,24 @@ async def test_one_reading_serves_all_followers_of_a_tenant() -> None:
         assert log.tailer._channels == {}
 
 
-async def test_a_tenant_that_writes_a_lot_leaves_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tenant_with_many_writes_does_not_starve_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "PAGE", 20)
-    async with running(idle=600) as log:
-        end, other = await log.service.now(log.tenant), Tenant(new_id("org"), True)
-        async with log.tailer.follow(log.tenant, end) as busy, log.tailer.follow(other, end) as calm:
+    async with running(idle_seconds=600) as log:
+        end, other = await log.service.find_end(log.tenant), Tenant(new_id("org"), True)
+        async with log.tailer.subscribe(log.tenant, end) as busy, log.tailer.subscribe(other, end) as calm:
             for subscription in (busy, calm):
-                await subscription.next(timeout=0.01)
+                await subscription.next_batch(timeout=0.01)
             log.events.read = 0
             many, few = await log.write(2_000), await log.write(1, other)
             assert await take(calm, 1) == few
-            assert log.events.read <= 3 * listening.TURN
+            assert log.events.read <= 3 * listening.MAX_PAGES_PER_TURN
             assert await take(busy, 2_000) == many
 
 
-async def test_what_is_appended_is_heard_of_once_it_is_committed() -> None:
-    async with running(idle=0.02) as log:
+async def test_appended_events_are_received_once_they_are_committed() -> None:
+    async with running(idle_seconds=0.02) as log:
         before, other = await log.write(), builders.event(new_id("src"))
-        async with log.tailer.follow(log.tenant, START) as subscription:
+        async with log.tailer.subscribe(log.tenant, START) as subscription:
             async with log.uow.begin(log.tenant, builders.CALL) as tx:
                 await tx[EventLog].append([other])
                 assert await take(subscription, 1) == before
@@ -135,13 +135,13 @@ async def test_what_is_appended_is_heard_of_once_it_is_committed() -> None:
             assert await take(subscription, 3) == [other.id, *after]
 
 
-async def test_one_who_is_ahead_of_the_listener_hears_nothing_twice() -> None:
-    async with running(idle=600) as log, log.tailer.follow(log.tenant, START) as early:
-        assert not (await early.next(timeout=0.1)).events
+async def test_a_follower_ahead_of_the_listener_receives_nothing_twice() -> None:
+    async with running(idle_seconds=600) as log, log.tailer.subscribe(log.tenant, START) as early:
+        assert not (await early.next_batch(timeout=0.1)).events
         notify = log.store.listeners.pop()
         first = await log.write(4)
-        await log.tailer.high_watermarks.fresh(log.tenant)
-        async with log.tailer.follow(log.tenant, await log.at(2)) as late:
+        await log.tailer.bounds_cache.query_fresh(log.tenant)
+        async with log.tailer.subscribe(log.tenant, await log.at(2)) as late:
             second = await log.write(2)
             notify("events", f"{log.tenant.org} t")
             assert await take(late, 4) == first[2:] + second
@@ -155,7 +155,7 @@ async def test_a_filter_leaves_events_out_and_the_position_moves_on() -> None:
     async with running() as log:
         await log.write(5)
         wanted = await log.write(1, type="source.blocked")
-        async with log.tailer.follow(log.tenant, START, BLOCKED) as subscription:
+        async with log.tailer.subscribe(log.tenant, START, BLOCKED) as subscription:
             assert await take(subscription, 1) == wanted
             await log.write(5)
             await quiet(subscription)
@@ -169,22 +169,22 @@ async def test_a_rare_type_is_looked_for_window_by_window() -> None:
         await log.write(95)
         wanted = await log.write(1, type="source.blocked")
         log.events.window = 10
-        async with log.tailer.follow(log.tenant, START, BLOCKED) as subscription:
-            stretches = [await subscription.next() for _ in range(10)]
-            assert (await subscription.next(timeout=0.01)).caught_up
+        async with log.tailer.subscribe(log.tenant, START, BLOCKED) as subscription:
+            stretches = [await subscription.next_batch() for _ in range(10)]
+            assert (await subscription.next_batch(timeout=0.01)).caught_up
         assert [batch.position.own.position for batch in stretches] == [*range(10, 100, 10), 96]
         assert [batch.caught_up for batch in stretches[:-1]] == [False] * 9
         assert [event.id for event in stretches[-1].events] == wanted
 
 
-async def test_who_is_too_slow_reads_the_log_itself_and_misses_nothing() -> None:
-    async with running(most_waiting=20) as log, log.tailer.follow(log.tenant, START) as subscription:
+async def test_a_slow_follower_reads_the_log_itself_and_misses_nothing() -> None:
+    async with running(max_waiting=20) as log, log.tailer.subscribe(log.tenant, START) as subscription:
         written = await log.write()
         seen = await take(subscription, 1)
         for _ in range(10):
             written += await log.write(10)
             await asyncio.sleep(0.02)
-        assert subscription.overflowed > 0 and len(subscription.own._waiting) <= 20
+        assert subscription.overflow_count > 0 and len(subscription.own._waiting) <= 20
         assert seen + await take(subscription, 100) == written
         written = await log.write()
         assert await take(subscription, 1) == written
@@ -192,29 +192,29 @@ async def test_who_is_too_slow_reads_the_log_itself_and_misses_nothing() -> None
 
 @pytest.mark.parametrize(
     ("module", "bound"),
-    [(listening, "FOLLOWER_BYTES"), (listening, "TENANT_BYTES"), (listening, "PROCESS_BYTES")],
+    [(listening, "SUBSCRIBER_BYTES"), (listening, "TENANT_BYTES"), (listening, "PROCESS_BYTES")],
 )
-async def test_no_more_is_held_than_so_many_bytes_and_nothing_is_missed(
+async def test_buffered_bytes_are_bounded_and_nothing_is_missed(
     module: ModuleType, bound: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, bound, 20_000)
     async with running() as log:
-        async with log.tailer.follow(log.tenant, START) as slow, log.tailer.follow(log.tenant, START) as quick:
+        async with log.tailer.subscribe(log.tenant, START) as slow, log.tailer.subscribe(log.tenant, START) as quick:
             written = await log.write()
             seen = [await take(slow, 1), await take(quick, 1)]
             for _ in range(10):
                 written += await log.write(10)
                 seen[1] += await take(quick, 10)
                 assert sum(len(event.body) for event in slow.own._waiting) <= 20_000
-            assert slow.overflowed == quick.overflowed == 0
+            assert slow.overflow_count == quick.overflow_count == 0
             assert seen[1] == written
             assert seen[0] + await take(slow, 100) == written
 
 
-async def test_a_database_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unavailable_database_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "_RETRY", 0.05)
-    async with running() as log, log.tailer.follow(log.tenant, START) as subscription:
-        assert not (await subscription.next(timeout=0.05)).events
+    async with running() as log, log.tailer.subscribe(log.tenant, START) as subscription:
+        assert not (await subscription.next_batch(timeout=0.05)).events
         log.events.down = True
         written = await log.write(2)
         await quiet(subscription)
@@ -223,16 +223,16 @@ async def test_a_database_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_lost_signal_costs_time_but_no_event() -> None:
-    async with running(idle=0.2) as log, log.tailer.follow(log.tenant, START) as subscription:
-        assert not (await subscription.next(timeout=0.05)).events
+    async with running(idle_seconds=0.2) as log, log.tailer.subscribe(log.tenant, START) as subscription:
+        assert not (await subscription.next_batch(timeout=0.05)).events
         log.store.listeners.clear()
         written = await log.write(2)
         assert await take(subscription, 2) == written
 
 
 async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> None:
-    async with running(idle=0.2) as log, log.tailer.follow(log.tenant, START) as subscription:
-        assert not (await subscription.next(timeout=0.05)).events
+    async with running(idle_seconds=0.2) as log, log.tailer.subscribe(log.tenant, START) as subscription:
+        assert not (await subscription.next_batch(timeout=0.05)).events
         log.store.listeners.clear()
         written = await log.write(2)
 
@@ -248,24 +248,27 @@ async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> Non
             talking.cancel()
 
 
-async def test_asking_together_asks_once_and_never_too_early() -> None:
+async def test_concurrent_requests_share_one_query_that_starts_after_them() -> None:
     log = Log()
     other = Tenant(new_id("org"), True)
     await log.write()
-    asked = [log.tailer.high_watermarks.fresh(tenant) for _ in range(50) for tenant in (log.tenant, other)]
-    assert [bounds.last for bounds in await asyncio.gather(*asked)] == [1, 0] * 50
-    assert log.events.asked <= 2
-    first = asyncio.create_task(log.tailer.high_watermarks.fresh(log.tenant))
+    requests = [log.tailer.bounds_cache.query_fresh(tenant) for _ in range(50) for tenant in (log.tenant, other)]
+    assert [bounds.last for bounds in await asyncio.gather(*requests)] == [1, 0] * 50
+    assert log.events.bounds_reads <= 2
+    first = asyncio.create_task(log.tailer.bounds_cache.query_fresh(log.tenant))
     await asyncio.sleep(0)
     await log.write()
-    assert (await log.tailer.high_watermarks.fresh(log.tenant)).last == 2
+    assert (await log.tailer.bounds_cache.query_fresh(log.tenant)).last == 2
     await first
 
 
-async def test_tenants_do_not_hear_each_other() -> None:
+async def test_tenants_do_not_receive_each_others_events() -> None:
     async with running() as log:
         other, sandbox = Tenant(new_id("org"), True), Tenant(log.tenant.org, False)
-        async with log.tailer.follow(log.tenant, START) as subscription, log.tailer.follow(sandbox, START) as testing:
+        async with (
+            log.tailer.subscribe(log.tenant, START) as subscription,
+            log.tailer.subscribe(sandbox, START) as testing,
+        ):
             await log.write(3, other)
             in_test = await log.write(1, sandbox)
             mine = await log.write()
@@ -289,13 +292,13 @@ async def _offer(log: Log, owner: Tenant, catalogue: str, *paths: str, **changes
     return made
 
 
-async def test_a_holder_hears_what_the_licence_covers_and_nothing_else() -> None:
+async def test_a_licensee_receives_what_the_licence_covers_and_nothing_else() -> None:
     async with running() as log:
         owner, published, closed = Tenant(new_id("org"), True), new_id("cat"), new_id("cat")
         log.grant(owner, published, "*")
         log.grant(owner, closed, new_id("org"), "trade")
-        async with log.tailer.follow(log.tenant, START) as subscription:
-            assert not (await subscription.next(timeout=0.05)).events
+        async with log.tailer.subscribe(log.tenant, START) as subscription:
+            assert not (await subscription.next_batch(timeout=0.05)).events
             await _offer(log, owner, closed, "price")
             await _offer(log, owner, published, "quantity", "cost")
             await log.write(1, owner, catalogue=published)
@@ -304,37 +307,37 @@ async def test_a_holder_hears_what_the_licence_covers_and_nothing_else() -> None
             own = await _offer(log, log.tenant, published, "cost", "quantity")
             events: dict[str, Any] = {}
             while len(events) < 2:
-                events |= {event.id: event for event in (await subscription.next()).events}
+                events |= {event.id: event for event in (await subscription.next_batch()).events}
             assert events.keys() == {*shown, *own}
-            told, whole = _data([events[shown[0]], events[own[0]]])
-            assert events[shown[0]].of_network and not events[own[0]].of_network
-            assert [field["path"] for field in told["fields"]] == ["price", "availability"]
-            assert "stock" not in told["facets"] and "previous_version" not in told
+            data, whole = _data([events[shown[0]], events[own[0]]])
+            assert events[shown[0]].is_from_network and not events[own[0]].is_from_network
+            assert [field["path"] for field in data["fields"]] == ["price", "availability"]
+            assert "stock" not in data["facets"] and "previous_version" not in data
             assert [field["path"] for field in whole["fields"]] == ["cost", "quantity"]
             await quiet(subscription, 0.05)
 
 
-async def test_who_joins_while_licences_are_asked_for_is_not_taken_for_one_without(
+async def test_a_reader_that_joins_during_a_licence_query_is_not_treated_as_unlicensed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with running(idle=0.05) as log:
+    async with running(idle_seconds=0.05) as log:
         owner, catalogue, other = Tenant(new_id("org"), True), new_id("cat"), Tenant(new_id("org"), True)
         log.grant(owner, catalogue, log.tenant.org)
         made = await _offer(log, owner, catalogue, "price") + await _offer(log, owner, catalogue, "price")
-        ask, asked, answer = log.events.licensed, asyncio.Event(), asyncio.Event()
+        filter_licensed, started, answer = log.events.filter_licensed, asyncio.Event(), asyncio.Event()
 
         async def slowly(tenants: Collection[Tenant]) -> frozenset[Tenant]:
-            if asked.is_set() or log.tenant in tenants:
-                return await ask(tenants)
-            asked.set()
+            if started.is_set() or log.tenant in tenants:
+                return await filter_licensed(tenants)
+            started.set()
             await answer.wait()
-            return await ask(tenants)
+            return await filter_licensed(tenants)
 
-        async with log.tailer.follow(other, START) as first:
+        async with log.tailer.subscribe(other, START) as first:
             await quiet(first, 0.02)
-            monkeypatch.setattr(log.events, "licensed", slowly)
-            await asked.wait()
-            async with log.tailer.follow(log.tenant, START) as subscription:
+            monkeypatch.setattr(log.events, "filter_licensed", slowly)
+            await started.wait()
+            async with log.tailer.subscribe(log.tenant, START) as subscription:
                 answer.set()
                 await asyncio.sleep(0.02)
                 assert await take(subscription, 2) == made
@@ -346,17 +349,17 @@ async def test_a_grant_by_name_adds_groups() -> None:
         log.grant(owner, catalogue, "*")
         log.grant(owner, catalogue, log.tenant.org, "stock")
         await _offer(log, owner, catalogue, "price", "quantity", "cost")
-        async with log.tailer.follow(log.tenant, START) as subscription:
-            [told] = _data((await subscription.next()).events)
-        assert [field["path"] for field in told["fields"]] == ["price", "quantity"]
-        assert b"cost" not in (await log.service.page(log.tenant, START, 10, EventFilter())).body
+        async with log.tailer.subscribe(log.tenant, START) as subscription:
+            [data] = _data((await subscription.next_batch()).events)
+        assert [field["path"] for field in data["fields"]] == ["price", "quantity"]
+        assert b"cost" not in (await log.service.read_page(log.tenant, START, 10, EventFilter())).body
 
 
 async def test_a_licence_granted_while_following_opens_what_comes_with_it() -> None:
     """Even when the very first event of the catalogue is written together with the grant."""
-    async with running(idle=0.3) as log:
+    async with running(idle_seconds=0.3) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
-        async with log.tailer.follow(log.tenant, START) as subscription:
+        async with log.tailer.subscribe(log.tenant, START) as subscription:
             own = await log.write()
             assert await take(subscription, 1) == own
             log.grant(owner, catalogue, "*")
@@ -372,28 +375,28 @@ async def test_a_licence_granted_while_following_opens_what_comes_with_it() -> N
             await quiet(subscription, 0.5)
 
 
-async def test_one_who_joins_late_reads_with_the_licences_of_now() -> None:
-    """Another one of the tenant began to follow when there were none, and nobody says anything."""
-    async with running(idle=0.3) as log:
+async def test_a_late_follower_reads_with_the_current_licences() -> None:
+    """Another follower of the tenant started without licences, and no signal is sent."""
+    async with running(idle_seconds=0.3) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
-        async with log.tailer.follow(log.tenant, START) as early:
+        async with log.tailer.subscribe(log.tenant, START) as early:
             own = await log.write()
             assert await take(early, 1) == own
             log.grant(owner, catalogue, "*")
             log.store.listeners.clear()
             first = await _offer(log, owner, catalogue, "price")
-            async with log.tailer.follow(log.tenant, START) as late:
+            async with log.tailer.subscribe(log.tenant, START) as late:
                 assert set(await take(late, 2)) == {*own, *first}
             assert await take(early, 1) == first
 
 
-async def test_who_sees_nothing_of_others_reads_nothing_of_theirs() -> None:
-    """Even from an old place in the network's log: there may be millions of events behind it."""
-    async with running(idle=0.05) as log:
+async def test_a_tenant_without_licences_does_not_read_the_networks_log() -> None:
+    """Even from an old position of the network's log, which may be followed by millions of events."""
+    async with running(idle_seconds=0.05) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         for _ in range(3):
             await _offer(log, owner, catalogue, "price")
-        async with log.tailer.follow(log.tenant, START) as subscription:
+        async with log.tailer.subscribe(log.tenant, START) as subscription:
             own = await log.write(2)
             assert await take(subscription, 2) == own
             await _offer(log, owner, catalogue, "price")
@@ -403,7 +406,7 @@ async def test_who_sees_nothing_of_others_reads_nothing_of_theirs() -> None:
         assert log.events.read_of_network == 0
 
 
-async def test_each_log_is_told_in_its_order_while_both_grow() -> None:
+async def test_events_of_each_log_arrive_in_order_while_both_grow() -> None:
     async with running() as log:
         owner, catalogue, dice = Tenant(new_id("org"), True), new_id("cat"), Random(5)
         log.grant(owner, catalogue, log.tenant.org)
@@ -420,10 +423,10 @@ async def test_each_log_is_told_in_its_order_while_both_grow() -> None:
         async def follow(delay: float) -> dict[bool, list[str]]:
             await asyncio.sleep(delay)
             seen: dict[bool, list[str]] = {False: [], True: []}
-            async with log.tailer.follow(log.tenant, START) as subscription:
+            async with log.tailer.subscribe(log.tenant, START) as subscription:
                 while not writing.done() or sum(map(len, seen.values())) < sum(map(len, made.values())):
-                    for event in (await subscription.next(dice.randrange(1, 20), 0.05)).events:
-                        seen[event.of_network].append(event.id)
+                    for event in (await subscription.next_batch(dice.randrange(1, 20), 0.05)).events:
+                        seen[event.is_from_network].append(event.id)
             return seen
 
         async with asyncio.timeout(30):
@@ -432,10 +435,10 @@ async def test_each_log_is_told_in_its_order_while_both_grow() -> None:
                 assert seen == made
 
 
-async def test_who_follows_is_told_when_the_log_went_back_in_time() -> None:
-    """Whether it lacks something now, or has come as far again with other events."""
+async def test_a_follower_gets_an_error_if_the_log_was_rolled_back() -> None:
+    """Whether the log still lacks the events or has reached the position again with other events."""
     for again in (0, 3):
-        async with running(idle=0.05) as log, log.tailer.follow(log.tenant, START) as subscription:
+        async with running(idle_seconds=0.05) as log, log.tailer.subscribe(log.tenant, START) as subscription:
             written = await log.write(5)
             assert await take(subscription, 5) == written
             log.forget(3)
@@ -445,35 +448,35 @@ async def test_who_follows_is_told_when_the_log_went_back_in_time() -> None:
             async with asyncio.timeout(10):
                 with pytest.raises(CursorExpired):
                     while True:
-                        assert not (await subscription.next()).events
-            async with log.tailer.follow(log.tenant, await log.end()) as anew:
+                        assert not (await subscription.next_batch()).events
+            async with log.tailer.subscribe(log.tenant, await log.end()) as restarted:
                 written = await log.write(2)
-                assert await take(anew, 2) == written
+                assert await take(restarted, 2) == written
 
 
-async def test_who_follows_is_told_when_the_networks_log_went_back_in_time() -> None:
-    async with running(idle=0.05) as log:
+async def test_a_follower_gets_an_error_if_the_networks_log_was_rolled_back() -> None:
+    async with running(idle_seconds=0.05) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         log.grant(owner, catalogue, "*")
-        async with log.tailer.follow(log.tenant, START) as subscription:
+        async with log.tailer.subscribe(log.tenant, START) as subscription:
             first = await _offer(log, owner, catalogue, "price")
             assert await take(subscription, 1) == first
-            log.forget(1, network_of(True))
+            log.forget(1, get_network_tenant(True))
             async with asyncio.timeout(10):
                 with pytest.raises(CursorExpired):
                     while True:
-                        assert not (await subscription.next()).events
+                        assert not (await subscription.next_batch()).events
 
 
 @pytest.mark.parametrize("of_network", [False, True])
 @pytest.mark.parametrize("again", [0, 1, 2, 3])
 @pytest.mark.parametrize("remembered", [True, False])
-async def test_who_follows_from_a_place_that_the_log_lost_is_told(
+async def test_a_follower_gets_an_error_for_a_position_that_the_log_lost(
     remembered: bool, again: int, of_network: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However far the log has come again by then: nothing that it tells now may be passed over."""
-    monkeypatch.setattr(reading, "LATELY", 60.0 if remembered else 0.0)
-    async with running(idle=0.05) as log:
+    """However far the log has grown since: none of its new events may be skipped."""
+    monkeypatch.setattr(log_reader, "MAX_BOUNDS_AGE", 60.0 if remembered else 0.0)
+    async with running(idle_seconds=0.05) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         log.grant(owner, catalogue, log.tenant.org)
 
@@ -482,39 +485,39 @@ async def test_who_follows_from_a_place_that_the_log_lost_is_told(
                 await (_offer(log, owner, catalogue, "price") if of_network else log.write())
 
         await write(5)
-        old = await log.service.now(log.tenant)
-        log.forget(4, network_of(True) if of_network else log.tenant)
+        old = await log.service.find_end(log.tenant)
+        log.forget(4, get_network_tenant(True) if of_network else log.tenant)
         log.clock.advance(timedelta(seconds=1))
         await write(again)
         async with asyncio.timeout(10):
             with pytest.raises(CursorExpired):
-                after = await log.service.start(log.tenant, old)
-                async with log.tailer.follow(log.tenant, after) as subscription:
+                after = await log.service.find_start(log.tenant, old)
+                async with log.tailer.subscribe(log.tenant, after) as subscription:
                     await write(4)
                     while True:
-                        assert not (await subscription.next()).events
+                        assert not (await subscription.next_batch()).events
 
 
-async def test_who_follows_is_told_when_another_epoch_begins() -> None:
-    """Somebody else has found out that the log lost something: what was told of it beyond cannot be known any more."""
-    async with running(idle=0.05) as log:
+async def test_a_follower_gets_an_error_when_another_epoch_begins() -> None:
+    """Another process found that the log lost events, so events after that position are no longer certain."""
+    async with running(idle_seconds=0.05) as log:
         written = await log.write(3)
-        async with log.tailer.follow(log.tenant, START) as subscription:
+        async with log.tailer.subscribe(log.tenant, START) as subscription:
             assert await take(subscription, 3) == written
             await log.events.begin_epoch(log.tenant, beyond((await log.end()).own))
             async with asyncio.timeout(10):
                 with pytest.raises(CursorExpired):
                     while True:
-                        assert not (await subscription.next()).events
-        async with log.tailer.follow(log.tenant, await log.end()) as anew:
+                        assert not (await subscription.next_batch()).events
+        async with log.tailer.subscribe(log.tenant, await log.end()) as restarted:
             written = await log.write(2)
-            assert await take(anew, 2) == written
+            assert await take(restarted, 2) == written
 
 
 async def test_a_log_that_begins_while_it_is_followed_is_the_same_log() -> None:
     """Before its first event it has no epoch."""
-    async with running(idle=0.05) as log, log.tailer.follow(log.tenant, START) as subscription:
-        assert not (await subscription.next(timeout=0.2)).events
+    async with running(idle_seconds=0.05) as log, log.tailer.subscribe(log.tenant, START) as subscription:
+        assert not (await subscription.next_batch(timeout=0.2)).events
         for _ in range(3):
             written = await log.write(2)
             assert await take(subscription, 2) == written
@@ -522,17 +525,17 @@ async def test_a_log_that_begins_while_it_is_followed_is_the_same_log() -> None:
 
 
 async def test_closing_wakes_everyone() -> None:
-    async with running() as log, log.tailer.follow(log.tenant, START) as subscription:
-        assert not (await subscription.next(timeout=0.05)).events
-        waiting = asyncio.create_task(subscription.next())
+    async with running() as log, log.tailer.subscribe(log.tenant, START) as subscription:
+        assert not (await subscription.next_batch(timeout=0.05)).events
+        waiting = asyncio.create_task(subscription.next_batch())
         await asyncio.sleep(0.05)
         log.tailer.close()
-        assert not (await asyncio.wait_for(waiting, 5)).events and log.tailer.closing
+        assert not (await asyncio.wait_for(waiting, 5)).events and log.tailer.is_closing
 
 
-async def test_who_rests_at_the_end_of_the_log_is_told_without_asking_it() -> None:
-    async with running(idle=0.05) as log:
-        end = await log.service.now(log.tenant)
+async def test_a_waiting_reader_at_the_end_of_the_log_is_answered_without_a_query() -> None:
+    async with running(idle_seconds=0.05) as log:
+        end = await log.service.find_end(log.tenant)
         log.events.read = 0
         page = await log.service.long_poll(log.tenant, end, 10, EventFilter(), 0.5)
         assert (page.count, page.caught_up, log.events.read_of_network) == (0, True, 0)
@@ -543,9 +546,9 @@ async def test_who_rests_at_the_end_of_the_log_is_told_without_asking_it() -> No
         assert (await resting).count == 2
 
 
-async def test_who_rests_is_not_told_of_an_end_that_nobody_has_looked_at() -> None:
-    async with running(idle=600) as log:
-        end = await log.service.now(log.tenant)
+async def test_a_waiting_reader_is_not_given_an_end_that_was_not_verified() -> None:
+    async with running(idle_seconds=600) as log:
+        end = await log.service.find_end(log.tenant)
         notify = log.store.listeners.pop()
         written = asyncio.create_task(log.write(2))
         page = await log.service.long_poll(log.tenant, end, 10, EventFilter(), 0.1)
@@ -556,11 +559,11 @@ async def test_who_rests_is_not_told_of_an_end_that_nobody_has_looked_at() -> No
         log.store.listeners.append(notify)
 
 
-async def test_who_waits_is_not_told_of_an_end_when_what_came_could_not_be_read() -> None:
-    """The log was asked and has more, but the listener's look into it failed: the poll looks by itself in the end."""
-    async with running(idle=0.0) as log:
+async def test_a_waiting_reader_is_not_given_an_end_when_new_events_could_not_be_read() -> None:
+    """The log has new events, but the listener failed to read them: the poll reads the log itself at the end."""
+    async with running(idle_seconds=0.0) as log:
         written = await log.write(1)
-        after = (await log.service.page(log.tenant, START, 10, EventFilter())).position
+        after = (await log.service.read_page(log.tenant, START, 10, EventFilter())).position
         poll = asyncio.create_task(log.service.long_poll(log.tenant, after, 10, EventFilter(), 0.5))
         await asyncio.sleep(0.05)
         log.events.failing = 1

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.changes.model import EventFilter, FeedPosition, network_of
+from domain.changes.model import EventFilter, FeedPosition, get_network_tenant
 from domain.events.model import LoggedEvent, LogPosition
 from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
@@ -45,22 +45,22 @@ async def test_a_client_reads_its_own_writes() -> None:
         position = START
         for count in (1, 3, 2):
             written = await log.write(count)
-            page = await log.service.page(log.tenant, position, 10, FEED)
+            page = await log.service.read_page(log.tenant, position, 10, FEED)
             assert (ids(page.body), page.caught_up) == (written, True)
             position = page.position
             assert position == await log.end()
 
 
-async def test_full_pages_of_a_long_log_ask_for_its_bounds_once() -> None:
-    """Once more at the beginning, where no event proves that what stood there stands there still."""
+async def test_full_pages_of_a_long_log_query_its_bounds_once() -> None:
+    """And once more at the beginning, where no event proves that earlier events still exist."""
     log = Log()
     written = await log.write(95)
-    await log.service.now(log.tenant)
-    log.events.asked = 0
-    page = await log.service.page(log.tenant, START, 40, FEED)
-    assert log.events.asked == 2 and page.count == 40 and not page.caught_up
-    rest = await log.service.page(log.tenant, page.position, 60, FEED)
-    assert ids(page.body) + ids(rest.body) == written and rest.caught_up and log.events.asked == 3
+    await log.service.find_end(log.tenant)
+    log.events.bounds_reads = 0
+    page = await log.service.read_page(log.tenant, START, 40, FEED)
+    assert log.events.bounds_reads == 2 and page.count == 40 and not page.caught_up
+    rest = await log.service.read_page(log.tenant, page.position, 60, FEED)
+    assert ids(page.body) + ids(rest.body) == written and rest.caught_up and log.events.bounds_reads == 3
 
 
 async def test_no_page_shows_what_is_not_committed() -> None:
@@ -68,11 +68,11 @@ async def test_no_page_shows_what_is_not_committed() -> None:
         written = await log.write(3)
         async with log.uow.begin(log.tenant, builders.CALL) as tx:
             await tx[EventLog].append([builders.event("src_1")])
-            page = await log.service.page(log.tenant, START, 10, FEED)
-            recent = await log.service.recent(log.tenant, PageRequest(10), FEED)
+            page = await log.service.read_page(log.tenant, START, 10, FEED)
+            recent = await log.service.list_recent(log.tenant, PageRequest(10), FEED)
             assert (ids(page.body), page.position.own.position, page.caught_up) == (written, 3, True)
             assert listed(recent.items) == written[::-1]
-        assert (await log.service.page(log.tenant, page.position, 10, FEED)).count == 1
+        assert (await log.service.read_page(log.tenant, page.position, 10, FEED)).count == 1
 
 
 async def test_a_rare_type_moves_the_cursor_and_is_not_caught_up_until_the_end() -> None:
@@ -89,23 +89,23 @@ async def test_a_rare_type_moves_the_cursor_and_is_not_caught_up_until_the_end()
         log.events.window = 10
         seen, position, pages = list[str](), START, 0
         while pages < 20:
-            page = await log.service.page(log.tenant, position, 5, BLOCKED)
+            page = await log.service.read_page(log.tenant, position, 5, BLOCKED)
             assert page.position != position
             seen, position, pages = seen + ids(page.body), page.position, pages + 1
             if page.caught_up:
                 break
         assert (seen, pages, position) == (wanted, 3, await log.end())
-        patient = await log.service.page(log.tenant, START, 5, BLOCKED, patient=True)
+        patient = await log.service.read_page(log.tenant, START, 5, BLOCKED, search_longer=True)
         assert (ids(patient.body), patient.position, patient.caught_up) == (wanted, position, True)
 
 
-async def test_recent_looks_further_and_further_back() -> None:
+async def test_recent_searches_further_and_further_back() -> None:
     async with running() as log:
         wanted = await log.write(3, type="source.blocked")
         await log.write(50)
-        page = await log.service.recent(log.tenant, PageRequest(2), BLOCKED)
+        page = await log.service.list_recent(log.tenant, PageRequest(2), BLOCKED)
         assert listed(page.items) == wanted[:0:-1] and page.has_more
-        rest = await log.service.recent(log.tenant, PageRequest(2, page.next_key), BLOCKED)
+        rest = await log.service.list_recent(log.tenant, PageRequest(2, page.next_key), BLOCKED)
         assert listed(rest.items) == wanted[:1] and not rest.has_more and rest.next_key is None
 
 
@@ -120,7 +120,7 @@ async def test_recent_pages_of_both_logs_meet_every_event_once() -> None:
             written += await published(log, owner, catalogue, 2)
         seen, request = list[str](), PageRequest(4)
         for _ in range(20):
-            page = await log.service.recent(log.tenant, request, FEED)
+            page = await log.service.list_recent(log.tenant, request, FEED)
             assert len(page.items) <= 4
             seen += listed(page.items)
             if not page.has_more:
@@ -130,26 +130,26 @@ async def test_recent_pages_of_both_logs_meet_every_event_once() -> None:
         assert seen == written[::-1]
 
 
-async def test_what_is_dropped_while_it_is_read_is_told() -> None:
+async def test_events_dropped_during_a_read_are_reported() -> None:
     async with running() as log:
         await log.write(5)
-        assert await log.service.start(log.tenant, None) == FeedPosition(LogPosition(1, 0))
+        assert await log.service.find_start(log.tenant, None) == FeedPosition(LogPosition(1, 0))
         second, third = await log.at(2), await log.at(3)
         log.store.low_watermarks[log.tenant] = 3
         with pytest.raises(CursorExpired):
-            await log.service.page(log.tenant, START, 10, FEED)
+            await log.service.read_page(log.tenant, START, 10, FEED)
         with pytest.raises(CursorExpired):
-            await log.service.start(log.tenant, second)
-        assert await log.service.start(log.tenant, third) == third
-        assert (await log.service.start(log.tenant, None)).own.position == 3
+            await log.service.find_start(log.tenant, second)
+        assert await log.service.find_start(log.tenant, third) == third
+        assert (await log.service.find_start(log.tenant, None)).own.position == 3
 
 
 async def test_a_position_of_the_log_may_be_read_from() -> None:
     async with running() as log:
         await log.write(5)
         for position in (await log.at(1), await log.at(5), await log.end()):
-            assert await log.service.start(log.tenant, position) == position
-        assert await log.service.start(log.tenant, START) == FeedPosition(LogPosition(1, 0)), "it names the epoch"
+            assert await log.service.find_start(log.tenant, position) == position
+        assert await log.service.find_start(log.tenant, START) == FeedPosition(LogPosition(1, 0)), "it names the epoch"
 
 
 async def test_a_position_alone_may_be_read_from_as_long_as_no_epoch_has_begun() -> None:
@@ -158,11 +158,11 @@ async def test_a_position_alone_may_be_read_from_as_long_as_no_epoch_has_begun()
         written = await log.write(5)
         for number in range(6):
             alone = FeedPosition(LogPosition(position=number))
-            assert await log.service.start(log.tenant, alone) == FeedPosition(LogPosition(1, number))
-            assert ids((await log.service.page(log.tenant, alone, 10, FEED)).body) == written[number:]
+            assert await log.service.find_start(log.tenant, alone) == FeedPosition(LogPosition(1, number))
+            assert ids((await log.service.read_page(log.tenant, alone, 10, FEED)).body) == written[number:]
         await log.events.begin_epoch(log.tenant, beyond((await log.end()).own))
         with pytest.raises(CursorExpired):
-            await log.service.start(log.tenant, alone)
+            await log.service.find_start(log.tenant, alone)
 
 
 async def test_a_cursor_of_another_epoch_is_refused() -> None:
@@ -171,33 +171,33 @@ async def test_a_cursor_of_another_epoch_is_refused() -> None:
         old = await log.end()
         await log.events.begin_epoch(log.tenant, beyond(old.own))
         with pytest.raises(CursorExpired):
-            await log.service.start(log.tenant, old)
+            await log.service.find_start(log.tenant, old)
         new = await log.end()
         beginning = FeedPosition(LogPosition(new.own.epoch, 0))
-        assert await log.service.start(log.tenant, START) == beginning, "the beginning is that of any epoch"
-        assert await log.service.start(log.tenant, new) == new
+        assert await log.service.find_start(log.tenant, START) == beginning, "the beginning is that of any epoch"
+        assert await log.service.find_start(log.tenant, new) == new
 
 
 async def test_a_cursor_beyond_the_end_is_refused_and_begins_an_epoch() -> None:
-    """The log has lost events that were told: others who were told of them learn it, too."""
+    """The log lost events that were delivered: other readers of these events get an error, too."""
     async with running() as log:
         await log.write(5)
         fourth, fifth = await log.at(4), await log.end()
         log.forget(4)
         with pytest.raises(CursorExpired):
-            await log.service.start(log.tenant, fifth)
-        bounds = (await log.events.bounds([log.tenant]))[log.tenant]
-        assert bounds.epoch != fifth.own.epoch and (bounds.began, bounds.last) == (3, 3)
+            await log.service.find_start(log.tenant, fifth)
+        bounds = (await log.events.query_bounds([log.tenant]))[log.tenant]
+        assert bounds.epoch != fifth.own.epoch and (bounds.epoch_start, bounds.last) == (3, 3)
         log.clock.advance(SECOND)
         await log.write(4)
         for old in (fourth, fifth):
             with pytest.raises(CursorExpired):
-                await log.service.start(log.tenant, old)
-        assert (await log.events.bounds([log.tenant]))[log.tenant].epoch == bounds.epoch, "once"
+                await log.service.find_start(log.tenant, old)
+        assert (await log.events.query_bounds([log.tenant]))[log.tenant].epoch == bounds.epoch, "once"
 
 
 async def test_a_cursor_of_a_log_that_went_another_way_unnoticed_is_refused() -> None:
-    """It has come as far again before anybody asked: the time at the position tells."""
+    """The log reached the position again before any read: the time at the position differs."""
     async with running() as log:
         await log.write(5)
         fourth, fifth = await log.at(4), await log.end()
@@ -205,29 +205,31 @@ async def test_a_cursor_of_a_log_that_went_another_way_unnoticed_is_refused() ->
         log.clock.advance(SECOND)
         await log.write(2)
         with pytest.raises(CursorExpired):
-            await log.service.start(log.tenant, fifth)
+            await log.service.find_start(log.tenant, fifth)
         await log.write(3)
         for old in (fourth, fifth):
             with pytest.raises(CursorExpired):
-                after = await log.service.start(log.tenant, old)
-                await log.service.page(log.tenant, after, 10, FEED)
+                after = await log.service.find_start(log.tenant, old)
+                await log.service.read_page(log.tenant, after, 10, FEED)
 
 
-async def test_a_licensed_reader_is_told_when_the_networks_log_lost_something() -> None:
+async def test_a_licensed_reader_gets_an_error_if_the_networks_log_lost_events() -> None:
     async with running() as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         await published(log, owner, catalogue, 3)
-        old = await log.service.now(log.tenant)
-        log.forget(2, network_of(True))
-        await log.tailer.high_watermarks.fresh(network_of(True))
-        assert (await log.service.page(log.tenant, old, 10, FEED)).position == await log.end(), "it has missed nothing"
+        old = await log.service.find_end(log.tenant)
+        log.forget(2, get_network_tenant(True))
+        await log.tailer.bounds_cache.query_fresh(get_network_tenant(True))
+        assert (await log.service.read_page(log.tenant, old, 10, FEED)).position == await log.end(), (
+            "it has missed nothing"
+        )
         log.grant(owner, catalogue, "*")
         with pytest.raises(CursorExpired):
-            after = await log.service.start(log.tenant, old)
-            await log.service.page(log.tenant, after, 10, FEED)
+            after = await log.service.find_start(log.tenant, old)
+            await log.service.read_page(log.tenant, after, 10, FEED)
 
 
-async def test_licensed_events_stand_among_ones_own_on_pages() -> None:
+async def test_licensed_and_own_events_share_pages() -> None:
     async with running() as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         log.grant(owner, catalogue, "*")
@@ -241,14 +243,14 @@ async def test_licensed_events_stand_among_ones_own_on_pages() -> None:
         own = {*written[:2], written[4]}
         seen, position, caught_up = list[str](), START, False
         while not caught_up:
-            page = await log.service.page(log.tenant, position, 3, FEED)
+            page = await log.service.read_page(log.tenant, position, 3, FEED)
             assert ids(page.body) == [id for id in written if id in ids(page.body)]
             seen += ids(page.body)
             position, caught_up = page.position, page.caught_up
         for of_log in (own, set(written) - own):
             assert [id for id in seen if id in of_log] == [id for id in written if id in of_log]
         assert sorted(seen) == sorted(written)
-        recent = await log.service.recent(log.tenant, PageRequest(10), FEED)
+        recent = await log.service.list_recent(log.tenant, PageRequest(10), FEED)
         assert listed(recent.items) == written[::-1] and not recent.has_more
 
 
@@ -263,7 +265,7 @@ async def test_pages_of_both_logs_are_in_the_order_of_time_whatever_their_size()
         for limit in (1, 2, 5, 7, 100):
             seen, position, caught_up = list[str](), START, False
             while not caught_up:
-                page = await log.service.page(log.tenant, position, limit, FEED)
+                page = await log.service.read_page(log.tenant, position, limit, FEED)
                 assert page.count <= limit
                 seen += ids(page.body)
                 position, caught_up = page.position, page.caught_up
@@ -271,19 +273,19 @@ async def test_pages_of_both_logs_are_in_the_order_of_time_whatever_their_size()
             assert position == await log.end()
 
 
-async def test_who_has_no_licence_is_moved_on_past_what_others_publish() -> None:
-    """So what a licence opens is what is committed after it."""
+async def test_a_reader_without_a_licence_is_moved_past_the_events_of_others() -> None:
+    """A licence therefore opens what is committed after it."""
     async with running() as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         await published(log, owner, catalogue, 3)
-        page = await log.service.page(log.tenant, START, 10, FEED)
+        page = await log.service.read_page(log.tenant, START, 10, FEED)
         assert (page.count, page.position, page.caught_up) == (0, replace(await log.end(), own=START.own), True)
         log.grant(owner, catalogue, "*")
         shown = await published(log, owner, catalogue, 2)
-        assert ids((await log.service.page(log.tenant, page.position, 10, FEED)).body) == shown
+        assert ids((await log.service.read_page(log.tenant, page.position, 10, FEED)).body) == shown
 
 
 async def test_waiting_ends_in_time() -> None:
     async with running() as log, asyncio.timeout(5):
-        page = await log.service.next(log.tenant, START, 10, FEED, 0.1)
+        page = await log.service.wait_for_events(log.tenant, START, 10, FEED, 0.1)
         assert (page.count, page.caught_up) == (0, True)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from domain.changes.model import network_of
+from domain.changes.model import get_network_tenant
 from domain.changes.usecases.network import NetworkRelay
 from tests.support.logs import Log
 
@@ -32,7 +32,7 @@ def _copied(log: Log) -> bool:
 
 
 def _ids(log: Log, *, network: bool = False) -> list[str]:
-    return [kept.event.id for kept in log.store.events[network_of(True) if network else log.tenant].values()]
+    return [kept.event.id for kept in log.store.events[get_network_tenant(True) if network else log.tenant].values()]
 
 
 async def test_a_term_begins_with_the_checkpoints_as_they_are() -> None:
@@ -41,13 +41,13 @@ async def test_a_term_begins_with_the_checkpoints_as_they_are() -> None:
     relay = NetworkRelay(log.network, log.signals)
     await log.write(2, network=True)
     async with leading(relay, log):
-        checkpoint = log.store.checkpoints[network_of(True)][log.tenant]
+        checkpoint = log.store.checkpoints[get_network_tenant(True)][log.tenant]
         await log.write(3, network=True)
         while not _copied(log):
             await asyncio.sleep(0.005)
     log.forget(3)
-    log.forget(3, network_of(True))
-    log.store.checkpoints[network_of(True)][log.tenant] = checkpoint
+    log.forget(3, get_network_tenant(True))
+    log.store.checkpoints[get_network_tenant(True)][log.tenant] = checkpoint
     await log.write(3, network=True)
     async with leading(relay, log):
         assert len(_ids(log, network=True)) == 5

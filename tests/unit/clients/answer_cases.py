@@ -44,8 +44,8 @@ def _successes() -> list[Case]:
         "fields that are null": '{"data":null,"next_cursor":null,"caught_up":null,"status":null}',
         "data that is no list": '{"data":{},"next_cursor":"c","caught_up":true}',
     }
-    found = [Case(f"200 with {name}", 200, body, error="UnreadableAnswer") for name, body in bodies.items()]
-    return [*found, Case("204", 204, error="UnreadableAnswer")]
+    found = [Case(f"200 with {name}", 200, body, error="UnexpectedResponse") for name, body in bodies.items()]
+    return [*found, Case("204", 204, error="UnexpectedResponse")]
 
 
 def _pauses() -> list[Case]:

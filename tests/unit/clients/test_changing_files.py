@@ -13,7 +13,7 @@ WHOLE = b"a,b\n" * 50_000
 
 
 @pytest.mark.parametrize("later", [WHOLE * 2, WHOLE + b"x", WHOLE[:-1], b""])
-def test_it_is_said(tmp_path: Path, later: bytes) -> None:
+def test_a_change_of_size_is_reported(tmp_path: Path, later: bytes) -> None:
     file = tmp_path / "feed.csv"
     file.write_bytes(later)
     with served(200) as (address, _):
@@ -29,7 +29,7 @@ def test_it_is_said(tmp_path: Path, later: bytes) -> None:
             asyncio.run(awaited())
 
 
-def test_one_that_changes_after_it_was_announced(tmp_path: Path) -> None:
+def test_a_file_that_changes_after_it_was_announced(tmp_path: Path) -> None:
     file = tmp_path / "feed.csv"
     file.write_bytes(WHOLE)
 
@@ -47,7 +47,7 @@ def test_one_that_changes_after_it_was_announced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [WHOLE, b"", b"a"])
-def test_one_that_stays_is_sent(tmp_path: Path, content: bytes) -> None:
+def test_an_unchanged_file_is_sent(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "feed.csv"
     file.write_bytes(content)
     with served(200) as (address, seen), imported().Joinery(address, "k", retries=0) as client:

@@ -1,4 +1,4 @@
-"""A cursor file that cannot be used is noticed before anything is asked, and said by its name."""
+"""An unusable cursor file is reported by its name before any request is sent."""
 
 from pathlib import Path
 from typing import Any
@@ -7,52 +7,52 @@ import httpx
 import pytest
 
 from tests.support.shipped_clients import imported
-from tests.unit.clients.test_typescript_runtime import Ask, ask
+from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
-__all__ = ["ask"]
+__all__ = ["run_script"]
 PAGE = {"data": [{"id": "evt_1"}], "next_cursor": "c2", "caught_up": True}
 TORN = [b"", b" \n", b"\xff\xfeab", b"hello\nworld", b"c1\x00\x00", "cä".encode()]
 
 
 def followed(place: Path) -> tuple[list[str], Exception | None]:
-    """The cursors that are asked for, and the error."""
-    asked = []
+    """Return the cursors of the requests, and the error."""
+    cursors = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.params.get("cursor"))
+        cursors.append(request.url.params.get("cursor"))
         return httpx.Response(200, json=PAGE)
 
     with imported().Joinery("http://x", "k", transport=httpx.MockTransport(answer)) as client:
         try:
             next(iter(client.changes.follow("begin", place)))
         except (ValueError, OSError) as error:
-            return asked, error
-    return asked, None
+            return cursors, error
+    return cursors, None
 
 
-def scripted(ask: Ask, place: Path) -> tuple[list[str], Any]:
-    asked, error = ask("cursorFile", str(place))
-    return asked, error
+def scripted(run_script: RunScript, place: Path) -> tuple[list[str], Any]:
+    cursors, error = run_script("cursorFile", str(place))
+    return cursors, error
 
 
 @pytest.mark.parametrize("content", TORN)
-def test_a_torn_one(ask: Ask, tmp_path: Path, content: bytes) -> None:
+def test_a_corrupt_cursor_file(run_script: RunScript, tmp_path: Path, content: bytes) -> None:
     place = tmp_path / "cursor.txt"
     place.write_bytes(content)
-    for asked, error in (followed(place), scripted(ask, place)):
-        assert asked == [] and str(place) in str(error) and "contains no cursor" in str(error)
+    for cursors, error in (followed(place), scripted(run_script, place)):
+        assert cursors == [] and str(place) in str(error) and "contains no cursor" in str(error)
 
 
-def test_one_without_its_folder(ask: Ask, tmp_path: Path) -> None:
+def test_a_cursor_file_without_its_folder(run_script: RunScript, tmp_path: Path) -> None:
     place = tmp_path / "no" / "cursor.txt"
-    for asked, error in (followed(place), scripted(ask, place)):
-        assert asked == [] and "does not exist" in str(error) and str(place.parent) in str(error)
-    for asked, error in (followed(tmp_path), scripted(ask, tmp_path)):
-        assert asked == [] and error is not None
+    for cursors, error in (followed(place), scripted(run_script, place)):
+        assert cursors == [] and "does not exist" in str(error) and str(place.parent) in str(error)
+    for cursors, error in (followed(tmp_path), scripted(run_script, tmp_path)):
+        assert cursors == [] and error is not None
 
 
-def test_good_ones(ask: Ask, tmp_path: Path) -> None:
+def test_valid_cursor_files(run_script: RunScript, tmp_path: Path) -> None:
     place = tmp_path / "cursor.txt"
-    assert followed(place) == (["begin"], None) and scripted(ask, place) == (["begin"], None)
+    assert followed(place) == (["begin"], None) and scripted(run_script, place) == (["begin"], None)
     place.write_bytes(b"c1\n")
-    assert followed(place) == (["c1"], None) and scripted(ask, place) == (["c1"], None)
+    assert followed(place) == (["c1"], None) and scripted(run_script, place) == (["c1"], None)

@@ -16,11 +16,17 @@ from typing import Any
 
 import pytest
 
-from entrypoints.clients.description import camel, group_and_method, groups_of, parameter_name, type_name
-from entrypoints.clients.languages import PYTHON, TYPESCRIPT, Types, comment, docstring
-from entrypoints.clients.python.runtime.calls import FeedPage, Page
+from entrypoints.clients.description import (
+    build_argument_name,
+    build_groups,
+    format_type_name,
+    split_operation_id,
+    to_camel_case,
+)
+from entrypoints.clients.distribution import COLLECTION, FILE_NAMES, TARBALL, VERSION, WHEEL
+from entrypoints.clients.languages import PYTHON, TYPESCRIPT, TypeConverter, format_comment, format_docstring
+from entrypoints.clients.python.runtime.calls import FeedPage, ListPage
 from entrypoints.clients.python.runtime.tables import PAGE_SIZE
-from entrypoints.clients.shipped import COLLECTION, NAMES, TARBALL, VERSION, WHEEL
 from tests.support.shipped_clients import described, files, imported
 
 ROOT = Path(__file__).parents[3]
@@ -43,39 +49,39 @@ def typescript(path: str) -> str:
 
 def test_the_same_description_gives_the_same_bytes(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-m", "entrypoints.clients.shipped", str(tmp_path)], check=True, env=env)
-    assert {name: (tmp_path / name).read_bytes() for name in NAMES} == files()
+    subprocess.run([sys.executable, "-m", "entrypoints.clients.distribution", str(tmp_path)], check=True, env=env)
+    assert {name: (tmp_path / name).read_bytes() for name in FILE_NAMES} == files()
 
 
 def test_every_operation_has_a_method_in_both_languages() -> None:
     package = imported()
-    groups = {group.name: {method.operation for method in group.methods} for group in groups_of(described())}
+    groups = {group.name: {method.operation for method in group.methods} for group in build_groups(described())}
     made = set().union(*groups.values())
     left = {one["operationId"] for _, one in operations()} - made
     assert left == {"changes.stream"}  # following by long polling does the same
     with package.Joinery("http://127.0.0.1:1", "k") as client:
         for name in made:
-            group, method = group_and_method(name)
+            group, method = split_operation_id(name)
             assert callable(getattr(getattr(client, group), method)), name
-            shown = f"class {type_name(group)}Methods"
+            shown = f"class {format_type_name(group)}Methods"
             [body] = re.findall(rf"{shown} extends \w+ {{\n(.*?)\n}}\n", typescript("operations.js"), re.S)
-            assert f"  {camel(method)}(" in body
+            assert f"  {to_camel_case(method)}(" in body
             [types] = re.findall(rf"declare {shown}[^{{]*{{\n(.*?)\n}}\n", typescript("operations.d.ts"), re.S)
-            assert f"  {camel(method)}(" in types
+            assert f"  {to_camel_case(method)}(" in types
 
 
 def test_every_component_is_a_type_in_both_languages() -> None:
     package, types = imported(), typescript("types.d.ts")
     for component in described()["components"]["schemas"]:
-        assert hasattr(package.types, type_name(component)), component
-        assert re.search(rf"^export (type|interface) {type_name(component)}\b", types, re.M), component
+        assert hasattr(package.types, format_type_name(component)), component
+        assert re.search(rf"^export (type|interface) {format_type_name(component)}\b", types, re.M), component
 
 
 def test_what_may_be_left_out_is_known_when_it_runs() -> None:
     package = imported()
     for component, schema in described()["components"]["schemas"].items():
         if "properties" in schema:
-            made = getattr(package.types, type_name(component))
+            made = getattr(package.types, format_type_name(component))
             assert made.__required_keys__ == set(schema.get("required", ())), component
             assert made.__annotations__.keys() == schema["properties"].keys()
 
@@ -86,7 +92,7 @@ def test_all_that_is_offered_is_there() -> None:
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
 
 
-def test_events_are_told_apart_by_type() -> None:
+def test_events_are_distinguished_by_type() -> None:
     package = imported()
     known = described()["components"]["schemas"]["typed_event"]["discriminator"]["mapping"]
     assert set(known) == package.KNOWN_TYPES and len(known) >= 20
@@ -97,7 +103,7 @@ def test_events_are_told_apart_by_type() -> None:
 
 
 def test_a_page_of_any_list_may_have_a_hundred_items() -> None:
-    lists = [method for group in groups_of(described()) for method in group.methods if method.item is not None]
+    lists = [method for group in build_groups(described()) for method in group.methods if method.item is not None]
     limits = [one["schema"]["maximum"] for method in lists for one in method.query if one["name"] == "limit"]
     assert len(limits) == len(lists) > 10 and min(limits) >= PAGE_SIZE
 
@@ -105,31 +111,31 @@ def test_a_page_of_any_list_may_have_a_hundred_items() -> None:
 def test_pages_have_the_fields_that_the_description_gives_them() -> None:
     """They are written by hand, since their items are of any type."""
     schemas = described()["components"]["schemas"]
-    for page, component in ((FeedPage, "change_page"), (Page, "source_list")):
+    for page, name, component in ((FeedPage, "FeedPage", "change_page"), (ListPage, "Page", "source_list")):
         fields = schemas[component]["properties"].keys()
         assert page.__annotations__.keys() == fields
-        [body] = re.findall(rf"interface {page.__name__}<\w> {{\n(.*?)\n}}\n", typescript("runtime/index.d.ts"), re.S)
+        [body] = re.findall(rf"interface {name}<\w> {{\n(.*?)\n}}\n", typescript("runtime/index.d.ts"), re.S)
         assert set(re.findall(r"^  (\w+): ", body, re.M)) == fields
 
 
 def test_names() -> None:
-    assert group_and_method("catalogue.list_products") == ("products", "list")
-    assert group_and_method("catalogue.list_categories") == ("categories", "list")
-    assert group_and_method("catalogue.read_offer") == ("offers", "get")
-    assert group_and_method("catalogue.read_category") == ("categories", "get")
-    assert group_and_method("webhooks.read_delivery") == ("webhooks", "get_delivery")
-    assert group_and_method("changes.page") == ("changes", "page")
-    assert parameter_name("sources", "/v1/sources/{id}/test", "id") == "id"
-    assert parameter_name("runs", "/v1/sources/{id}/runs", "id") == "source"
-    assert parameter_name("probes", "/v1/source-probes/{id}", "id") == "id"
-    assert parameter_name("webhooks", "/v1/webhook-endpoints/{id}", "id") == "id"
-    assert (camel("request_logs"), type_name("change_page")) == ("requestLogs", "ChangePage")
+    assert split_operation_id("catalogue.list_products") == ("products", "list")
+    assert split_operation_id("catalogue.list_categories") == ("categories", "list")
+    assert split_operation_id("catalogue.read_offer") == ("offers", "get")
+    assert split_operation_id("catalogue.read_category") == ("categories", "get")
+    assert split_operation_id("webhooks.read_delivery") == ("webhooks", "get_delivery")
+    assert split_operation_id("changes.page") == ("changes", "page")
+    assert build_argument_name("sources", "/v1/sources/{id}/test", "id") == "id"
+    assert build_argument_name("runs", "/v1/sources/{id}/runs", "id") == "source"
+    assert build_argument_name("probes", "/v1/source-probes/{id}", "id") == "id"
+    assert build_argument_name("webhooks", "/v1/webhook-endpoints/{id}", "id") == "id"
+    assert (to_camel_case("request_logs"), format_type_name("change_page")) == ("requestLogs", "ChangePage")
 
 
 def test_two_operations_of_one_name_are_refused() -> None:
     paths = dict(described()["paths"])
     with pytest.raises(ValueError, match="products.get is not unique"):
-        groups_of(described() | {"paths": paths | {"/v1/other/{id}": paths["/v1/products/{id}"]}})
+        build_groups(described() | {"paths": paths | {"/v1/other/{id}": paths["/v1/products/{id}"]}})
 
 
 SCHEMAS = {
@@ -157,15 +163,15 @@ SCHEMAS = {
     ],
 )
 def test_types_of_schemas(schema: Any, in_python: str, in_typescript: str) -> None:
-    assert Types(PYTHON, SCHEMAS).of(schema) == in_python
-    assert Types(TYPESCRIPT, SCHEMAS).of(schema) == in_typescript
+    assert TypeConverter(PYTHON, SCHEMAS).type_of(schema) == in_python
+    assert TypeConverter(TYPESCRIPT, SCHEMAS).type_of(schema) == in_typescript
 
 
 def test_texts_end_nothing_early() -> None:
     for text in ('ends with "quotes"', 'has """three""" of them', "a \\ backslash", "two\n\nparagraphs \\"):
-        module = ast.parse("def f():\n" + docstring(text, 4))
+        module = ast.parse("def f():\n" + format_docstring(text, 4))
         assert ast.get_docstring(module.body[0])  # type: ignore[arg-type]
-    assert comment("*/ alert() /*").count("*/") == 1
+    assert format_comment("*/ alert() /*").count("*/") == 1
 
 
 def test_the_wheel_records_what_it_holds() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from entrypoints.operations.query_string import QueryReader
+from entrypoints.operations.query_string import QueryParser
 from tests.support.shipped_clients import imported
 from tests.support.table import whole
-from tests.unit.clients.test_typescript_runtime import Ask, ask
+from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
-__all__ = ["ask"]
+__all__ = ["run_script"]
 PAGE = {"data": [], "has_more": False, "next_cursor": "c1", "caught_up": True}
 CASES = [
     ("catalogue.list_offers", "offers", {"sku": "AB,1"}, {"sku": ["AB,1"]}),
@@ -29,7 +29,7 @@ CASES = [
 
 def read(operation: str, query: str) -> dict[str, Any]:
     row = next(row for row in whole() if row.id == operation.replace("follow", "page"))
-    values, faults = QueryReader(row).read(query)
+    values, faults = QueryParser(row).parse(query)
     assert faults == ()
     return {name: value for name, value in values.items() if name != "limit"}
 
@@ -44,20 +44,22 @@ def test_python(operation: str, group: str, query: dict[str, Any], expected: dic
 
     method = operation.partition(".")[2].partition("_")[0]
     with imported().Joinery("http://x", "k", transport=httpx.MockTransport(answer)) as client:
-        asked = getattr(getattr(client, group), method)(**query)
-        next(asked.pages()) if hasattr(asked, "pages") else asked
+        listing = getattr(getattr(client, group), method)(**query)
+        next(listing.pages()) if hasattr(listing, "pages") else listing
 
     async def awaited() -> None:
         async with imported().AsyncJoinery("http://x", "k", transport=httpx.MockTransport(answer)) as client:
-            asked = getattr(getattr(client, group), method)(**query)
-            await (anext(asked.pages()) if hasattr(asked, "pages") else asked)
+            listing = getattr(getattr(client, group), method)(**query)
+            await (anext(listing.pages()) if hasattr(listing, "pages") else listing)
 
     asyncio.run(awaited())
     assert [read(operation, one) for one in seen] == [expected] * 2
 
 
 @pytest.mark.parametrize(("operation", "group", "query", "expected"), CASES)
-def test_typescript(ask: Ask, operation: str, group: str, query: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_typescript(
+    run_script: RunScript, operation: str, group: str, query: dict[str, Any], expected: dict[str, Any]
+) -> None:
     method = operation.partition(".")[2].partition("_")[0]
-    url = ask("asked", {"group": group, "method": method, "query": query, "page": json.dumps(PAGE)})
+    url = run_script("requestUrl", {"group": group, "method": method, "query": query, "page": json.dumps(PAGE)})
     assert read(operation, url.partition("?")[2]) == expected

@@ -1,4 +1,4 @@
-"""The mirror beside answers that are none of the service's."""
+"""The mirror with answers that do not come from the service."""
 
 import json
 from collections.abc import Callable
@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from entrypoints.clients.python.runtime.async_core import AsyncCore
-from entrypoints.clients.python.runtime.errors import UnreadableAnswer
-from entrypoints.mirror.copies import opened
-from entrypoints.mirror.replication import Mirror
+from entrypoints.clients.python.runtime.errors import UnexpectedResponse
+from entrypoints.mirror.copies import open_copy
+from entrypoints.mirror.replication import MirrorReplication
 
 pytestmark = pytest.mark.asyncio
 BODIES = (
@@ -42,14 +42,14 @@ async def mirrored(path: Path, products: Callable[[], httpx.Response]) -> int:
     """Mirror the service once; return how many products the copy holds."""
     core = AsyncCore("http://x", "k", version="v", agent="tests", transport=service(products))
     async with httpx.AsyncClient() as files:
-        with opened(path / "copy.sqlite") as copy:
-            await Mirror(core, files, copy, lambda _: None, once=True).run()
-            return copy.count()
+        with open_copy(path / "copy.sqlite") as copy:
+            await MirrorReplication(core, files, copy, lambda _: None, stops_when_current=True).run()
+            return copy.count_products()
 
 
 @pytest.mark.parametrize("body", BODIES)
-async def test_pages_of_others_are_told(tmp_path: Path, body: bytes) -> None:
-    with pytest.raises(UnreadableAnswer, match="not one of the service"):
+async def test_pages_of_other_servers_are_reported(tmp_path: Path, body: bytes) -> None:
+    with pytest.raises(UnexpectedResponse, match="does not have the service's format"):
         await mirrored(tmp_path, lambda: httpx.Response(200, content=body))
 
 
@@ -61,7 +61,7 @@ async def test_the_pages_of_the_service_are_kept(tmp_path: Path) -> None:
     assert await mirrored(tmp_path, lambda: httpx.Response(200, json=pages.pop(0))) == 2
 
 
-async def test_files_of_an_export_are_followed_to_where_they_lie(tmp_path: Path) -> None:
+async def test_files_of_an_export_are_downloaded_from_their_location(tmp_path: Path) -> None:
     products = compress(b'{"id": "prod_1"}\n')
     manifest = json.dumps({"dataset": "products", "sha256": sha256(products).hexdigest()}).encode()
     files = {"/products": products, "/manifest": compress(manifest + b"\n")}
@@ -78,6 +78,6 @@ async def test_files_of_an_export_are_followed_to_where_they_lie(tmp_path: Path)
 
     core = AsyncCore("http://x", "k", version="v", agent="tests", transport=httpx.MockTransport(served))
     async with httpx.AsyncClient(transport=httpx.MockTransport(stored)) as client:
-        with opened(tmp_path / "copy.sqlite") as copy:
-            await Mirror(core, client, copy, lambda _: None, once=True).run()
-            assert copy.count() == 1
+        with open_copy(tmp_path / "copy.sqlite") as copy:
+            await MirrorReplication(core, client, copy, lambda _: None, stops_when_current=True).run()
+            assert copy.count_products() == 1

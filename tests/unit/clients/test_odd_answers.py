@@ -9,14 +9,14 @@ import pytest
 from entrypoints.clients.python.runtime.async_groups import AsyncFollowChanges
 from entrypoints.clients.python.runtime.calls import RetryPolicy
 from entrypoints.clients.python.runtime.errors import JoineryError
-from entrypoints.clients.python.runtime.tables import LONGEST_PAUSE
+from entrypoints.clients.python.runtime.tables import MAX_PAUSE_SECONDS
 from tests.unit.clients.answer_cases import CASES, LONG, Case
 from tests.unit.clients.test_retrying import Played, answer
-from tests.unit.clients.test_typescript_runtime import Ask, ask
+from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
-__all__ = ["ask"]
+__all__ = ["run_script"]
 PAGE = answer(200, b'{"data": [], "next_cursor": "c1", "caught_up": true}')
-ENDLESS = [Case(text, 503, headers={"retry-after": text}, longest_pause=LONGEST_PAUSE) for text in LONG]
+ENDLESS = [Case(text, 503, headers={"retry-after": text}, longest_pause=MAX_PAUSE_SECONDS) for text in LONG]
 
 
 def answer_of(case: Case) -> httpx.Response:
@@ -31,9 +31,9 @@ def pauses_of(answer: httpx.Response) -> list[float]:
     return core.pauses
 
 
-def error_of(answer: httpx.Response, method: str = "GET", retries: int = 0, **asked: Any) -> JoineryError:
+def error_of(answer: httpx.Response, method: str = "GET", retries: int = 0, **options: Any) -> JoineryError:
     core = Played(answer, policy=RetryPolicy(retries=retries))
-    found = core.result(lambda core: core.call(method, "/v1/runs/1", needs=["status"], **asked))
+    found = core.result(lambda core: core.call(method, "/v1/runs/1", required_fields=["status"], **options))
     assert isinstance(found, JoineryError)
     return found
 
@@ -49,12 +49,12 @@ def test_python(case: Case) -> None:
 @pytest.mark.parametrize("case", ENDLESS, ids=str)
 def test_python_waits_an_hour_at_most(case: Case) -> None:
     [pause] = pauses_of(answer_of(case))
-    assert pause <= LONGEST_PAUSE and error_of(answer_of(case))
+    assert pause <= MAX_PAUSE_SECONDS and error_of(answer_of(case))
 
 
-def test_typescript(ask: Ask) -> None:
+def test_typescript(run_script: RunScript) -> None:
     cases = [*CASES, *ENDLESS]
-    came = ask("answers", [asdict(case) for case in cases])
+    came = run_script("answers", [asdict(case) for case in cases])
     for case, (cursor, pauses, kind, message, retry_after) in zip(cases, came["found"], strict=True):
         assert (cursor, len(pauses)) == ("c1", 1) and 0 < pauses[0] <= case.longest_pause, case
         assert kind == case.error and message, case

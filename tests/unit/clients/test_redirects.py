@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.support.shipped_clients import imported
-from tests.unit.clients.test_typescript_runtime import Ask, ask
+from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
 pytestmark = pytest.mark.slow
 
-__all__ = ["ask"]
+__all__ = ["run_script"]
 
 
 @contextmanager
@@ -49,17 +49,17 @@ def served(status: int, location: str = "") -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.fixture
-def stranger() -> Iterator[tuple[str, list[str]]]:
+def other_server() -> Iterator[tuple[str, list[str]]]:
     with served(200) as found:
         yield found
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_python_follows_no_redirect(status: int, stranger: tuple[str, list[str]], tmp_path: Path) -> None:
-    package, (elsewhere, seen) = imported(), stranger
+def test_python_follows_no_redirect(status: int, other_server: tuple[str, list[str]], tmp_path: Path) -> None:
+    package, (elsewhere, seen) = imported(), other_server
     file = tmp_path / "feed.csv"
     file.write_bytes(b"a")
-    with served(status, elsewhere) as (address, asked):
+    with served(status, elsewhere) as (address, requests):
         with package.Joinery(address, "secret") as client:
             calls = [
                 client.orgs.get,
@@ -78,20 +78,22 @@ def test_python_follows_no_redirect(status: int, stranger: tuple[str, list[str]]
         with pytest.raises(package.JoineryError) as caught:
             asyncio.run(awaited())
         assert is_clear(str(caught.value), caught.value.status, status, elsewhere)
-        assert len(asked) == 4 and seen == []
+        assert len(requests) == 4 and seen == []
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_typescript_follows_no_redirect(status: int, stranger: tuple[str, list[str]], ask: Ask) -> None:
-    elsewhere, seen = stranger
-    with served(status, elsewhere) as (address, asked):
-        for name, found, message in ask("redirects", address):
+def test_typescript_follows_no_redirect(
+    status: int, other_server: tuple[str, list[str]], run_script: RunScript
+) -> None:
+    elsewhere, seen = other_server
+    with served(status, elsewhere) as (address, requests):
+        for name, found, message in run_script("redirects", address):
             assert name == "JoineryError" and is_clear(message, found, status, elsewhere)
-        assert len(asked) == 3 and seen == []
+        assert len(requests) == 3 and seen == []
 
 
-def test_typescript_says_so_where_browsers_hide_the_answer(ask: Ask) -> None:
-    name, status, message = ask("hiddenRedirect")
+def test_typescript_reports_redirects_that_browsers_hide(run_script: RunScript) -> None:
+    name, status, message = run_script("hiddenRedirect")
     assert (name, status) == ("JoineryError", None) and "redirects" in message and "base URL" in message
 
 

@@ -15,18 +15,18 @@ import pytest
 from entrypoints.clients.python.runtime import errors
 from entrypoints.clients.python.runtime.async_core import AsyncCore
 from entrypoints.clients.python.runtime.async_groups import AsyncFollowChanges
-from entrypoints.clients.python.runtime.calls import Request, RetryPolicy, address
-from entrypoints.operations.query_string import QueryReader
+from entrypoints.clients.python.runtime.calls import ApiRequest, RetryPolicy, build_url
+from entrypoints.operations.query_string import QueryParser
 from tests.support.shipped_clients import described
 from tests.support.table import whole
 from tests.unit.clients.retry_cases import CASES, Case
 
 KEYED = {"Idempotency-Key": "k"}
-READ = Request("GET", "http://x/v1/sources?limit=1", {})
-POST = Request("POST", "http://x/v1/sources", KEYED)
-KEYLESS = Request("POST", "http://x/v1/sources/src_1/test", {})
-PATCH = Request("PATCH", "http://x/v1/sources/src_1", {"If-Match": '"1"'})
-DELETE = Request("DELETE", "http://x/v1/webhook-endpoints/whe_1", {})
+READ = ApiRequest("GET", "http://x/v1/sources?limit=1", {})
+POST = ApiRequest("POST", "http://x/v1/sources", KEYED)
+KEYLESS = ApiRequest("POST", "http://x/v1/sources/src_1/test", {})
+PATCH = ApiRequest("PATCH", "http://x/v1/sources/src_1", {"If-Match": '"1"'})
+DELETE = ApiRequest("DELETE", "http://x/v1/webhook-endpoints/whe_1", {})
 CUT, NEVER_SENT = httpx.ReadError("cut"), httpx.ConnectError("refused")
 
 
@@ -63,7 +63,7 @@ class Played(AsyncCore):
             raise outcome
         return httpx.Response(outcome.status_code, headers=outcome.headers, content=outcome.content)
 
-    async def _pause(self, seconds: float, reason: Exception, tries: int) -> None:
+    async def _pause(self, seconds: float, reason: Exception, failed_tries: int) -> None:
         self.pauses.append(seconds)
 
     def result(self, call: Callable[["Played"], Awaitable[Any]]) -> Any:
@@ -78,7 +78,7 @@ class Played(AsyncCore):
         return asyncio.run(awaited())
 
 
-def played(request: Request, policy: RetryPolicy, *outcomes: Any) -> tuple[Any, list[float], int]:
+def played(request: ApiRequest, policy: RetryPolicy, *outcomes: Any) -> tuple[Any, list[float], int]:
     """What came of it, the pauses, and how often it was sent."""
     core = Played(*outcomes, policy=policy)
     found = core.result(lambda core: core.send(request))
@@ -96,7 +96,7 @@ def outcome_of(outcome: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_is_sent_again(case: Case) -> None:
-    request = Request(case.method, "http://x/v1/sources", case.headers)
+    request = ApiRequest(case.method, "http://x/v1/sources", case.headers)
     result, _, sent = played(request, RetryPolicy(), outcome_of(case.outcome), WELL)
     assert (sent, result == 200) == ((2, True) if case.again else (1, False))
 
@@ -140,19 +140,19 @@ def test_retries_are_counted_and_a_follower_has_no_end() -> None:
         (POST, (NEVER_SENT,) * 5, False),
         (KEYLESS, (CUT,), True),
         (READ, (CUT,) * 5, False),
-        (Request("POST", "http://x", {**KEYED, "Service-Dry-Run": "true"}), (CUT,) * 5, False),
+        (ApiRequest("POST", "http://x", {**KEYED, "Service-Dry-Run": "true"}), (CUT,) * 5, False),
     ],
 )
-def test_a_lost_success_is_not_shown_as_a_failure(request_: Request, outcomes: Any, maybe: bool) -> None:
+def test_a_lost_success_is_not_shown_as_a_failure(request_: ApiRequest, outcomes: Any, maybe: bool) -> None:
     error, _, _ = played(request_, RetryPolicy(initial_delay=0), *outcomes)
     assert error.maybe_done is maybe
     assert ("may have been executed" in str(error)) is maybe
 
 
-def test_an_error_tells_all_that_helps() -> None:
+def test_an_error_message_contains_all_useful_details() -> None:
     problem = {"code": "invalid_request", "detail": "One field is wrong.", "request_id": "req_1",
                "doc_url": "https://x/errors/invalid_request", "errors": [{"field": "price", "code": "too_small", "detail": "Below 0."}]}  # fmt: skip
-    error = errors.refusal(answer(400, json.dumps(problem).encode()))
+    error = errors.error_from_response(answer(400, json.dumps(problem).encode()))
     assert isinstance(error, errors.InvalidRequest)
     assert str(error) == (
         "400 invalid_request: One field is wrong. (price: Below 0.) · https://x/errors/invalid_request · req_1"
@@ -160,7 +160,7 @@ def test_an_error_tells_all_that_helps() -> None:
     assert (error.code, error.errors, error.request_id) == ("invalid_request", problem["errors"], "req_1")
 
 
-def test_a_follower_hears_how_to_begin_again() -> None:
+def test_a_follower_is_shown_how_to_restart() -> None:
     core = Played(CUT, refused(410, "cursor_expired"))
     error = core.result(lambda core: anext(AsyncFollowChanges[Any](core).follow("old").pages()))
     assert isinstance(error, errors.CursorExpired) and "call changes.now()" in str(error) and len(core.pauses) == 1
@@ -168,12 +168,12 @@ def test_a_follower_hears_how_to_begin_again() -> None:
 
 def test_a_file_whose_first_try_broke_is_sent_again(tmp_path: Path) -> None:
     (tmp_path / "feed.csv").touch()
-    put = Request("PUT", "http://x/objects/1", {}, file=tmp_path / "feed.csv")
+    put = ApiRequest("PUT", "http://x/objects/1", {}, file=tmp_path / "feed.csv")
     assert played(put, RetryPolicy(), CUT, refused(409, "conflict"), WELL)[0] == 200
     assert played(PATCH, RetryPolicy(), refused(409, "conflict"))[2] == 1
 
 
-def test_whoever_asks_to_wait_is_waited_for() -> None:
+def test_the_read_timeout_includes_the_requested_wait() -> None:
     def patience(request: httpx.Request) -> float:
         return request.extensions["timeout"]["read"] - request.extensions["timeout"]["connect"]
 
@@ -193,12 +193,12 @@ def test_whoever_asks_to_wait_is_waited_for() -> None:
 
 
 def test_no_key_is_shown_by_accident() -> None:
-    assert "Bearer" not in repr(Played()) + repr(Request("GET", "http://x", Played().headers))
+    assert "Bearer" not in repr(Played()) + repr(ApiRequest("GET", "http://x", Played().headers))
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>Bad gateway", b"[1]", b"\xff\xfe", b'"text"'])
 def test_what_is_no_problem_document_is_an_error_all_the_same(content: bytes) -> None:
-    error = errors.refusal(answer(502, content, request_id="req_9"))
+    error = errors.error_from_response(answer(502, content, request_id="req_9"))
     assert isinstance(error, errors.ServerError) and error.code is None and error.request_id == "req_9" and error.detail
 
 
@@ -207,7 +207,7 @@ def test_every_status_of_the_service_has_its_error() -> None:
         int(status) for item in described()["paths"].values() for one in item.values() for status in one["responses"]
     }
     for status in sorted(one for one in statuses if one >= 400):
-        assert type(errors.refusal(refused(status))) is not errors.JoineryError, status
+        assert type(errors.error_from_response(refused(status))) is not errors.JoineryError, status
 
 
 def sent_by(**options: Any) -> httpx.Request:
@@ -229,20 +229,20 @@ def test_headers_of_calls() -> None:
 def test_addresses_of_calls() -> None:
     at = datetime(2026, 11, 20, 14, 8, tzinfo=UTC)
     query = {"q": "oak & ash", "none": None, "since": at, "types": ["a", "b"], "more": True}
-    assert address("http://x", "/v1/x/{}/y", ["a/b?c"], query) == (
+    assert build_url("http://x", "/v1/x/{}/y", ["a/b?c"], query) == (
         "http://x/v1/x/a%2Fb%3Fc/y?q=oak+%26+ash&since=2026-11-20T14%3A08%3A00.000Z&types=a%2Cb&more=true"
     )
     for id in ("", ".", ".."):
         with pytest.raises(ValueError, match="empty"):
-            address("http://x", "/v1/x/{}", [id])
+            build_url("http://x", "/v1/x/{}", [id])
     with pytest.raises(ValueError, match="time zone"):
-        address("http://x", "/v1/x", query={"since": datetime(2026, 11, 20)})
+        build_url("http://x", "/v1/x", query={"since": datetime(2026, 11, 20)})
 
 
 def test_values_of_lists_come_through_whole() -> None:
     """What the client writes is what the service reads, whatever signs codes have."""
     operation = next(row for row in whole() if row.id == "catalogue.list_offers")
     codes = ["A-1", "4,5 mm", "back\\slash", "\\,", "a b&c=d", "é"]
-    url = address("http://x", "/v1/offers", query={"sku": codes})
-    values, faults = QueryReader(operation).read(url.partition("?")[2])
+    url = build_url("http://x", "/v1/offers", query={"sku": codes})
+    values, faults = QueryParser(operation).parse(url.partition("?")[2])
     assert (values, faults) == ({"sku": codes}, ())

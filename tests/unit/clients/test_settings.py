@@ -8,9 +8,9 @@ import pytest
 from entrypoints.clients.python.runtime.async_core import AsyncCore
 from tests.support.shipped_clients import imported
 from tests.unit.clients.test_redirects import served
-from tests.unit.clients.test_typescript_runtime import Ask, ask
+from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
-__all__ = ["ask"]
+__all__ = ["run_script"]
 WELL = [
     ("https://api.example/", "svc_live_SECRET\n"),
     (" https://api.example\n", "  svc_live_SECRET\r\n"),
@@ -44,16 +44,16 @@ def test_refusals_do_not_show_secrets(address: str, key: str, named: str) -> Non
     assert "SECRET" not in str(caught.value)
 
 
-def test_typescript_does_the_same(ask: Ask) -> None:
-    found = ask("settings", [{"baseUrl": address, "key": key} for address, key in WELL])
+def test_typescript_does_the_same(run_script: RunScript) -> None:
+    found = run_script("settings", [{"baseUrl": address, "key": key} for address, key in WELL])
     assert found == [["https://api.example", "Bearer svc_live_SECRET"]] * len(WELL)
-    found = ask("settings", [{"baseUrl": address, "key": key} for address, key, _ in REFUSED])
+    found = run_script("settings", [{"baseUrl": address, "key": key} for address, key, _ in REFUSED])
     for (name, message), (_, _, named) in zip(found, REFUSED, strict=True):
         assert name == "TypeError" and named in message and "SECRET" not in message
 
 
-def test_timeouts_of_typescript(ask: Ask) -> None:
-    assert ask("timeouts") == ["well"] * 3 + ["TypeError"] * 5
+def test_timeouts_of_typescript(run_script: RunScript) -> None:
+    assert run_script("timeouts") == ["well"] * 3 + ["TypeError"] * 5
 
 
 @pytest.mark.parametrize("timeout", [math.inf, 1e300, 3_000_000.0])

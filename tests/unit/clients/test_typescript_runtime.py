@@ -10,39 +10,39 @@ from typing import Any
 
 import pytest
 
-from domain.runs.model import OPEN
+from domain.runs.model import OPEN_STATUSES
+from entrypoints.clients.distribution import list_error_classes
 from entrypoints.clients.python.runtime import errors, tables
-from entrypoints.clients.shipped import error_classes
-from entrypoints.http.execute import NEVER_STORED
+from entrypoints.http.execute import UNSTORED_STATUSES
 from entrypoints.operations.codes import CODES
-from entrypoints.operations.query_string import QueryReader
+from entrypoints.operations.query_string import QueryParser
 from tests.support.shipped_clients import unpacked_tarball
 from tests.support.table import whole
 from tests.unit.clients.retry_cases import CASES
 
 SCRIPT = Path(__file__).with_name("typescript_runtime.mjs")
-Ask = Callable[..., Any]
+RunScript = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+def run_script(tmp_path_factory: pytest.TempPathFactory) -> RunScript:
     """What the runtime answers to a question."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs Node.js")
     package = unpacked_tarball(tmp_path_factory.mktemp("node")) / "node_modules" / "joinery-client"
 
-    def asked(question: str, subject: Any = None) -> Any:
+    def run(question: str, subject: Any = None) -> Any:
         argv = [node, str(SCRIPT), str(package), question]
         done = subprocess.run(argv, input=json.dumps(subject), capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    return asked
+    return run
 
 
-def test_what_is_sent_again(ask: Ask) -> None:
-    found = ask("retries", [asdict(case) for case in CASES])
+def test_what_is_sent_again(run_script: RunScript) -> None:
+    found = run_script("retries", [asdict(case) for case in CASES])
     wrong = [
         str(case)
         for case, (sent, well) in zip(CASES, found, strict=True)
@@ -51,35 +51,35 @@ def test_what_is_sent_again(ask: Ask) -> None:
     assert wrong == []
 
 
-def test_values_of_lists_come_through_whole(ask: Ask) -> None:
+def test_values_of_lists_come_through_whole(run_script: RunScript) -> None:
     """What the client writes is what the service reads, whatever signs codes have."""
     operation = next(row for row in whole() if row.id == "catalogue.list_offers")
     codes = ["A-1", "4,5 mm", "back\\slash", "\\,", "a b&c=d", "é", "100 %+"]
-    url = ask("addresses", {"sku": codes})
-    assert QueryReader(operation).read(url.partition("?")[2]) == ({"sku": codes}, ())
+    url = run_script("addresses", {"sku": codes})
+    assert QueryParser(operation).parse(url.partition("?")[2]) == ({"sku": codes}, ())
 
 
-def test_both_languages_hold_the_same_tables(ask: Ask) -> None:
-    found = ask("tables")
+def test_both_languages_hold_the_same_tables(run_script: RunScript) -> None:
+    found = run_script("tables")
     assert found.pop("BY_STATUS") == {str(status): kind.__name__ for status, kind in errors.BY_STATUS.items()}
     own = {name: value for name, value in vars(tables).items() if name.isupper()}
     assert found == json.loads(json.dumps(own)) and len(own) >= 7
 
 
 def test_the_tables_are_those_of_the_service() -> None:
-    assert set(tables.OPEN_RUN_STATUSES) == OPEN
+    assert set(tables.OPEN_RUN_STATUSES) == OPEN_STATUSES
     assert CODES[tables.RATE_LIMITED].status == 429 and CODES[tables.IN_PROGRESS].status == 409
     assert {code.status for code in CODES.values() if code.status >= 500} <= set(tables.RETRIED_STATUSES)
-    assert not set(tables.KEPT_STATUSES) & NEVER_STORED
+    assert not set(tables.KEPT_STATUSES) & UNSTORED_STATUSES
 
 
-def test_an_error_says_how_to_begin_again(ask: Ask) -> None:
-    name, message = ask("hint")
+def test_an_error_explains_how_to_restart(run_script: RunScript) -> None:
+    name, message = run_script("hint")
     assert name == "CursorExpired" and errors.CursorExpired.hint in message
-    assert error_classes().keys() >= {"ConnectionFailed", "WebhookVerificationError", "NotFound"}
+    assert list_error_classes().keys() >= {"ConnectionFailed", "WebhookVerificationError", "NotFound"}
 
 
-def test_the_documentation_says_what_is_sent_again() -> None:
+def test_the_documentation_lists_what_is_retried() -> None:
     docs = Path(__file__).parents[3] / "docs"
     [row] = [line for line in (docs / "errors.md").read_text().splitlines() if line.startswith("| no answer, ")]
     statuses = ", ".join(map(str, tables.RETRIED_STATUSES))

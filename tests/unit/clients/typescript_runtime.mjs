@@ -68,15 +68,15 @@ const questions = {
     }
     return { found, longest: Math.max(...timers) }
   },
-  /** The address that a method asks. */
-  async asked({ group, method, query, page }) {
+  /** The URL that a method requests. */
+  async requestUrl({ group, method, query, page }) {
     const seen = []
     const fetch = async (url) => (seen.push(url), new Response(page))
-    const asked = new Joinery({ baseUrl: 'http://x', key: 'k', fetch })[group][method](query)
-    await (asked.pages ? asked.pages().next() : asked)
+    const listing = new Joinery({ baseUrl: 'http://x', key: 'k', fetch })[group][method](query)
+    await (listing.pages ? listing.pages().next() : listing)
     return seen[0]
   },
-  /** The cursors that a follower asks with, and its error. */
+  /** The cursors of a follower, and its error. */
   async cursorFile(cursorFile) {
     const seen = []
     const fetch = async (url) => (seen.push(new URL(url).searchParams.get('cursor')),

@@ -42,7 +42,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Made when they are asked for, since their times are near."""
+    """Create the cases on demand, since their times are relative to now."""
     ours = signed(KEY)
     signature = ours["webhook-signature"]
     deep = "[" * 100_000

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from connectors.sdk.spec import ConnectorSpec
-from connectors.sdk.testing import FakeContext, read
+from connectors.sdk.testing import FakeContext, parse_snapshot
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
-from domain.ingestion.normalise import normalise
-from domain.ingestion.vocabulary.senses import score_header
+from domain.ingestion.normalisation import normalise_rows
+from domain.ingestion.vocabulary.header_meanings import count_known_headers
 from domain.kernel.problems import Problem
 
 
@@ -38,10 +38,10 @@ class Stated:
 
 
 def _mapping(table: Any, rows: list[Row], context: FeedSettings) -> HeaderMapping:
-    if table.given is not None:
-        return from_given(table.headers, table.given)
+    if table.declared_fields is not None:
+        return map_declared_fields(table.headers, table.declared_fields)
     samples = [["" if cell is None else str(cell) for cell in cells] for _, cells in rows[:50]]
-    return propose(table.headers, samples, context)
+    return propose_column_mapping(table.headers, samples, context)
 
 
 @pytest.fixture(scope="session")
@@ -50,13 +50,13 @@ def state() -> Callable[..., Stated]:
 
     def run(spec: ConnectorSpec, snapshot: bytes, config: Mapping[str, Any], stream: str = "catalogue") -> Stated:
         context = FeedSettings(currency="usd", stream=stream)
-        ((table, rows),) = read(spec, FakeContext(config=config, score_header=score_header), snapshot)
+        ((table, rows),) = parse_snapshot(spec, FakeContext(config=config, score_header=count_known_headers), snapshot)
         stated = Stated(
-            rows=len(rows), mapping=_mapping(FeedTable(None, table.headers, iter(()), table.given), rows, context)
+            rows=len(rows), mapping=_mapping(FeedTable(None, table.headers, iter(()), table.fields), rows, context)
         )
         assert stated.mapping is not None
         plan = ReadPlan(stated.mapping, context)
-        key_of = plan.product_key if stream == "catalogue" else plan.variant_key
+        key_of = plan.read_product_key if stream == "catalogue" else plan.read_variant_key
         groups: dict[str, list[Row]] = {}
         for line, cells in rows:
             key = key_of(cells)
@@ -65,7 +65,7 @@ def state() -> Callable[..., Stated]:
             else:
                 groups.setdefault(key, []).append((line, cells))
         for key, kept in groups.items():
-            stated.products[key], problems = normalise(key, kept, plan)
+            stated.products[key], problems = normalise_rows(key, kept, plan)
             stated.problems += problems
         return stated
 

@@ -13,20 +13,20 @@ from aiohttp import ClientSession
 from PIL import Image
 
 from entrypoints.demo import feeds
-from entrypoints.demo.feeds import DATA, IMAGE_HOST, load
-from entrypoints.up.children import free_port
+from entrypoints.demo.feeds import DATA_FOLDER, IMAGE_HOST, read_feed
+from entrypoints.up.service_processes import find_free_port
 
 Answer = tuple[int, Mapping[str, str], bytes]
 
 
-PORT = free_port()
+PORT = find_free_port()
 HERE = f"http://127.0.0.1:{PORT}"
 """One port for all of them: the feeds name it, so it is part of what they say."""
 
 
 def get(path: str, **headers: str) -> Answer:
     async def run() -> Answer:
-        runner = await feeds.serve(PORT)
+        runner = await feeds.start_server(PORT)
         try:
             async with ClientSession() as session, session.get(HERE + path, headers=headers) as it:
                 return it.status, it.headers, await it.read()
@@ -47,7 +47,7 @@ def test_file() -> None:
     status, headers, body = get(feeds.ITEM_MASTER)
     assert status == 200
     assert headers["Content-Type"] == "text/csv; charset=utf-8"
-    assert body == load("item-master.csv").replace(IMAGE_HOST.encode(), HERE.encode())
+    assert body == read_feed("item-master.csv").replace(IMAGE_HOST.encode(), HERE.encode())
     assert IMAGE_HOST.encode() not in body
 
 
@@ -66,16 +66,16 @@ def test_pages() -> None:
     assert len(listed("/products.json")) == 30
     assert len(listed("/products.json?limit=1000")) == 250
     whole = [*listed("/products.json?limit=250&page=1"), *listed("/collections/all/products.json?limit=250&page=2")]
-    assert whole == json.loads(load("products.json").replace(IMAGE_HOST.encode(), HERE.encode()))
+    assert whole == json.loads(read_feed("products.json").replace(IMAGE_HOST.encode(), HERE.encode()))
     assert listed("/products.json?limit=250&page=3") == []
     assert len(listed("/products.json?limit=nonsense&page=-1")) == 30
 
 
 def test_pictures_are_those_that_the_feeds_name() -> None:
-    text = load("item-master.csv") + load("products.json")
+    text = read_feed("item-master.csv") + read_feed("products.json")
     named = {name.decode() for name in re.findall(IMAGE_HOST.encode() + rb"/pictures/([a-z0-9-]+\.jpg)", text)}
     assert text.count(IMAGE_HOST.encode()) == text.count(IMAGE_HOST.encode() + b"/pictures/")
-    pictures = {path.name: path.read_bytes() for path in (DATA / "pictures").iterdir()}
+    pictures = {path.name: path.read_bytes() for path in (DATA_FOLDER / "pictures").iterdir()}
     assert named == set(pictures)
     assert len(set(pictures.values())) == len(pictures)
     for picture in pictures.values():
@@ -87,18 +87,18 @@ def test_pictures_are_those_that_the_feeds_name() -> None:
 
 
 def test_everything_has_a_picture() -> None:
-    rows = list(csv.DictReader(io.StringIO(load("item-master.csv").decode("utf-8-sig")).readlines()[4:]))
+    rows = list(csv.DictReader(io.StringIO(read_feed("item-master.csv").decode("utf-8-sig")).readlines()[4:]))
     assert all(row["Image 1"].startswith(IMAGE_HOST) for row in rows if row["Item #"])
-    assert all(product["images"] for product in json.loads(load("products.json")))
+    assert all(product["images"] for product in json.loads(read_feed("products.json")))
 
 
 def test_port_taken() -> None:
     async def run() -> None:
-        port = free_port()
-        runner = await feeds.serve(port)
+        port = find_free_port()
+        runner = await feeds.start_server(port)
         try:
             with pytest.raises(OSError):
-                await feeds.serve(port)
+                await feeds.start_server(port)
         finally:
             await runner.cleanup()
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from connectors.csv.connector import SPEC as CSV
-from entrypoints.demo.feeds import load
+from entrypoints.demo.feeds import read_feed
 
-MASTER, STOCK = load("item-master.csv"), load("stock.csv")
+MASTER, STOCK = read_feed("item-master.csv"), read_feed("stock.csv")
 HEADERS, *BODY = list(csv.reader(StringIO(MASTER.decode("utf-8-sig"))))[4:]
 COLUMNS = {name: [row[place] for row in BODY] for place, name in enumerate(HEADERS)}
 ITEMS = set(filter(None, COLUMNS["Item #"]))
@@ -86,7 +86,7 @@ def test_prices_and_stock_of_both_warehouses(master: Any) -> None:
     assert all(offer["cost"] < offer["msrp"] for offer in offers.values())
 
 
-def test_problems_tell_each_flaw(master: Any) -> None:
+def test_each_flaw_is_reported_as_a_problem(master: Any) -> None:
     kinds = Counter(problem.problem for problem in master.problems)
     assert kinds["bad_check_digit"] >= 5
     assert kinds["unreadable"] >= 15

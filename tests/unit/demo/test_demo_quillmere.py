@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from connectors.shopify.connector import SPEC as SHOPIFY
-from entrypoints.demo.feeds import load
+from entrypoints.demo.feeds import read_feed
 
-PRODUCTS: list[dict[str, Any]] = json.loads(load("products.json"))
+PRODUCTS: list[dict[str, Any]] = json.loads(read_feed("products.json"))
 VARIANTS = [variant for product in PRODUCTS for variant in product["variants"]]
 
 
@@ -50,7 +50,7 @@ def test_oddities() -> None:
 
 
 def test_sells_the_other_vendors_items() -> None:
-    items = load("item-master.csv").decode()
+    items = read_feed("item-master.csv").decode()
     resold = [product for product in PRODUCTS if product["vendor"] == "Lindgren & Falk"]
     assert len(resold) >= 30
     skus = {variant["sku"] for product in resold for variant in product["variants"]} - {""}

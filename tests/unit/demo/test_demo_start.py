@@ -1,4 +1,4 @@
-"""What the demo keeps, where its feeds go, and what it says."""
+"""The demo's state file, the location of its feeds, and its output."""
 
 import asyncio
 import io
@@ -10,9 +10,17 @@ from typing import Any
 import pytest
 
 from entrypoints.demo import demonstration
-from entrypoints.demo.client import Board, DemoError
-from entrypoints.demo.demonstration import ALLOWED, FILE, LINDGREN, PORT, QUILLMERE, State, prepare_environment
-from entrypoints.demo.messages import own_feed, progress, requests_to_try, summary
+from entrypoints.demo.client import DemoError, ProgressDisplay
+from entrypoints.demo.demonstration import (
+    ALLOWED_HOSTS_VARIABLE,
+    LINDGREN,
+    PORT_VARIABLE,
+    QUILLMERE,
+    STATE_FILE,
+    DemoState,
+    prepare_environment,
+)
+from entrypoints.demo.messages import format_example_requests, format_own_feed_commands, format_progress, format_summary
 
 SUCCEEDED: dict[str, Any] = {
     "status": "succeeded",
@@ -24,39 +32,39 @@ SUCCEEDED: dict[str, Any] = {
 
 
 def test_kept_for_this_user_only(tmp_path: Path) -> None:
-    assert State.load(tmp_path) == State()
-    kept = State(8099, "org_1", "key_1", "svc_live_x", {"A": "src_1"}, {"A": "http://127.0.0.1:8099/"})
+    assert DemoState.load(tmp_path) == DemoState()
+    kept = DemoState(8099, "org_1", "key_1", "svc_live_x", {"A": "src_1"}, {"A": "http://127.0.0.1:8099/"})
     kept.save(tmp_path)
-    assert State.load(tmp_path) == kept
-    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+    assert DemoState.load(tmp_path) == kept
+    assert stat.S_IMODE((tmp_path / STATE_FILE).stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"prt": 1}', "{"])
-def test_unreadable_memory_is_told(tmp_path: Path, text: str) -> None:
-    (tmp_path / FILE).write_text(text)
+def test_an_unreadable_state_file_is_reported(tmp_path: Path, text: str) -> None:
+    (tmp_path / STATE_FILE).write_text(text)
     with pytest.raises(DemoError, match="Remove it"):
-        State.load(tmp_path)
-    assert int(prepare_environment(tmp_path)[PORT])
+        DemoState.load(tmp_path)
+    assert int(prepare_environment(tmp_path)[PORT_VARIABLE])
 
 
 def test_port_is_remembered_unless_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ALLOWED, "files.vendor.example,10.0.0.7:8443")
+    monkeypatch.setenv(ALLOWED_HOSTS_VARIABLE, "files.vendor.example,10.0.0.7:8443")
     first = prepare_environment(tmp_path)
-    assert first[ALLOWED] == f"files.vendor.example,10.0.0.7:8443,127.0.0.1:{first[PORT]}"
-    State(port=int(first[PORT])).save(tmp_path)
+    assert first[ALLOWED_HOSTS_VARIABLE] == f"files.vendor.example,10.0.0.7:8443,127.0.0.1:{first[PORT_VARIABLE]}"
+    DemoState(port=int(first[PORT_VARIABLE])).save(tmp_path)
     assert prepare_environment(tmp_path) == first
-    with socket.create_server(("127.0.0.1", int(first[PORT]))):
-        assert int(prepare_environment(tmp_path)[PORT]) != int(first[PORT])
+    with socket.create_server(("127.0.0.1", int(first[PORT_VARIABLE]))):
+        assert int(prepare_environment(tmp_path)[PORT_VARIABLE]) != int(first[PORT_VARIABLE])
 
 
 def test_started_without_preparation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asyncio.run(demonstration.demonstrate({"JOINERY_DATA_DIR": str(tmp_path)}))
+    asyncio.run(demonstration.run_demo({"JOINERY_DATA_DIR": str(tmp_path)}))
     assert "joinery up --demo" in capsys.readouterr().out
 
 
 def test_sources() -> None:
-    assert LINDGREN.source(81)["stock_url"] == "http://127.0.0.1:81/lindgren-falk/stock.csv"
-    assert QUILLMERE.source(81) == {
+    assert LINDGREN.build_source_config(81)["stock_url"] == "http://127.0.0.1:81/lindgren-falk/stock.csv"
+    assert QUILLMERE.build_source_config(81) == {
         "url": "http://127.0.0.1:81/",
         "currency": "usd",
         "platform": "shopify",
@@ -65,32 +73,35 @@ def test_sources() -> None:
 
 
 def test_progress_and_summary() -> None:
-    assert progress("Lindgren", SUCCEEDED).split() == "Lindgren succeeded 1,410 rows 457 products 3 problems".split()
+    assert (
+        format_progress("Lindgren", SUCCEEDED).split()
+        == "Lindgren succeeded 1,410 rows 457 products 3 problems".split()
+    )
     waiting = {"status": "waiting", "stage": "fetch", "stats": {}, "waiting": {"detail": "The source is busy."}}
-    assert "waiting: The source is busy." in progress("Lindgren", waiting)
-    assert progress("Lindgren", {"status": "running", "stage": "parse", "stats": {}}).split()[1] == "parse"
-    counts, problems = summary("Lindgren", SUCCEEDED)
+    assert "waiting: The source is busy." in format_progress("Lindgren", waiting)
+    assert format_progress("Lindgren", {"status": "running", "stage": "parse", "stats": {}}).split()[1] == "parse"
+    counts, problems = format_summary("Lindgren", SUCCEEDED)
     assert "457 products, 1,407 variants, 2,813 offers from 1,410 rows" in counts
     assert "3 problems: 2 unreadable, 1 bad check digit" in problems
     stock = {"status": "succeeded", "stream": "stock", "stats": {"rows": 9, "offers_changed": 12}, "problems": []}
-    assert summary("Stock", stock)[0].endswith("stock of 12 offers from 9 rows")
+    assert format_summary("Stock", stock)[0].endswith("stock of 12 offers from 9 rows")
 
 
-def test_failed_run_says_why() -> None:
+def test_a_failed_run_includes_the_reason() -> None:
     failed = {
         "status": "failed",
         "stats": {},
         "error": {"code": "fetch_failed", "message": "The source answered HTTP 500."},
     }
-    assert summary("Lindgren", failed)[0].endswith("failed: The source answered HTTP 500.")
+    assert format_summary("Lindgren", failed)[0].endswith("failed: The source answered HTTP 500.")
 
 
 def test_lines_to_try_are_whole() -> None:
-    lines = requests_to_try("http://127.0.0.1:8080", "svc_live_x", "prod_1", "run_1")
-    asked = [line for line in lines if line.startswith("curl")]
-    assert len(asked) == 6
-    assert all("Bearer svc_live_x" in line and "http://127.0.0.1:8080/v1/" in line for line in asked)
-    snippet = own_feed("http://127.0.0.1:8080", "svc_live_x")
+    lines = format_example_requests("http://127.0.0.1:8080", "svc_live_x", "prod_1", "run_1")
+    commands = [line for line in lines if line.startswith("curl")]
+    assert len(commands) == 6
+    assert all("Bearer svc_live_x" in line and "http://127.0.0.1:8080/v1/" in line for line in commands)
+    snippet = format_own_feed_commands("http://127.0.0.1:8080", "svc_live_x")
     assert snippet[0] == "API=http://127.0.0.1:8080 KEY=svc_live_x FILE=my-feed.csv"
     assert "@" not in "".join(snippet)
 
@@ -103,7 +114,7 @@ class Terminal(io.StringIO):
 def test_board_redraws_on_a_terminal_and_adds_lines_elsewhere() -> None:
     terminal, log = Terminal(), io.StringIO()
     for out in (terminal, log):
-        board = Board(out)
+        board = ProgressDisplay(out)
         assert board.show(["a 1", "b 1"])
         assert not board.show(["a 1", "b 1"])
         assert board.show(["a 2", "b 1"])

@@ -1,17 +1,17 @@
-"""What is too much of one product is left out, the same each time, and told once for each field."""
+"""Values beyond the bounds of a product are left out, deterministically, and reported once for each field."""
 
 from typing import Any
 
 import pytest
 
-from domain.catalogue.category_rules import MOST_LEVELS
+from domain.catalogue.category_rules import MAX_PATH_LEVELS
 from domain.catalogue.statements import ProductStatement
-from domain.catalogue.trimming import size
+from domain.catalogue.trimming import json_size
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.mapping.proposal import from_given
+from domain.ingestion.mapping.proposal import map_declared_fields
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.normalise import normalise
-from domain.ingestion.records import from_record
+from domain.ingestion.normalisation import normalise_rows
+from domain.ingestion.records import parse_record
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, PRODUCT_LIST_BYTES, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
@@ -24,8 +24,8 @@ FIELDS = {"Key": "sku", "Name": "title"}
 def _read(rows: list[list[Any]], **columns: str) -> tuple[ProductStatement, list[Problem]]:
     """One product's rows; the columns are Key, Name and those given, with their fields."""
     fields = FIELDS | {name.replace("_", " "): field for name, field in columns.items()}
-    plan = ReadPlan(from_given(tuple(fields), tuple(fields.values())), USD)
-    found = [normalise("A-1", list(enumerate(rows, start=2)), plan, "Sheet1") for _ in range(2)]
+    plan = ReadPlan(map_declared_fields(tuple(fields), tuple(fields.values())), USD)
+    found = [normalise_rows("A-1", list(enumerate(rows, start=2)), plan, "Sheet1") for _ in range(2)]
     assert found[0] == found[1], "the same rows always say the same"
     return found[0]
 
@@ -47,14 +47,16 @@ def test_a_list_keeps_its_first_entries(field: str, mark: str) -> None:
 
 
 def test_a_category_path_keeps_its_first_levels() -> None:
-    levels = [f"Level {chr(ord('A') + number)}" for number in range(MOST_LEVELS + 2)]
+    levels = [f"Level {chr(ord('A') + number)}" for number in range(MAX_PATH_LEVELS + 2)]
     statement, problems = _read([["A-1", "Sofa", " > ".join(levels)]], Category="category_path")
-    pushed, reported = from_record({"product": {"external_id": "P1", "category_path": levels}, "variants": []}, USD)
+    pushed, reported = parse_record({"product": {"external_id": "P1", "category_path": levels}, "variants": []}, USD)
     assert pushed is not None
-    assert statement.data["category_path"] == pushed.data["category_path"] == levels[:MOST_LEVELS]
+    assert statement.data["category_path"] == pushed.data["category_path"] == levels[:MAX_PATH_LEVELS]
     assert [(one.field, one.problem) for one in problems] == [("category_path", ProblemKind.TOO_LONG)]
     assert [(one.field, one.problem) for one in reported] == [("product.category_path", ProblemKind.TOO_LONG)]
-    assert all("2 of its category path" in one.detail and "at most 20" in one.detail for one in (*problems, *reported))
+    assert all(
+        "2 entries of category path" in one.detail and "at most 20" in one.detail for one in (*problems, *reported)
+    )
 
 
 def test_pictures_are_bounded_by_number_and_bytes() -> None:
@@ -66,7 +68,7 @@ def test_pictures_are_bounded_by_number_and_bytes() -> None:
     statement, problems = _read([["A-1", "Sofa", " ".join(long)]], Images="media")
     assert len(problems) == 1
     assert 60 < len(statement.data["media"]) < ITEMS
-    assert size(statement.data["media"]) <= PRODUCT_LIST_BYTES + 2 * ITEMS
+    assert json_size(statement.data["media"]) <= PRODUCT_LIST_BYTES + 2 * ITEMS
 
 
 def test_an_entry_that_is_too_long_goes_alone() -> None:
@@ -91,16 +93,16 @@ def test_what_a_variant_lists_is_bounded() -> None:
 
 def test_variants_beyond_the_most_are_left_out_and_counted_once_each() -> None:
     fields = {"Group": "product_key", "Key": "sku", "Name": "title", "Qty": "quantity", "Place": "location"}
-    plan = ReadPlan(from_given(tuple(fields), tuple(fields.values())), USD)
+    plan = ReadPlan(map_declared_fields(tuple(fields), tuple(fields.values())), USD)
     rows = [
         (line, ["P-1", f"V-{line // 2}", "Sofa", "3", ("NJ", "LA")[line % 2]]) for line in range(2, 2 * VARIANTS + 22)
     ]
-    statement, problems = normalise("P-1", rows, plan)
+    statement, problems = normalise_rows("P-1", rows, plan)
     assert len(statement.variants) == VARIANTS
     assert statement.variants[-1].key == f"V-{VARIANTS}"
     (problem,) = (problem for problem in problems if problem.field != "axes")
     assert (problem.field, problem.line) == ("variants", 2 * VARIANTS + 2)
-    assert "10 of its variants were left out" in problem.detail
+    assert "10 entries of variants left out" in problem.detail
 
 
 def test_locations_of_a_variant_are_bounded() -> None:
@@ -118,11 +120,11 @@ def test_a_record_is_bounded_as_rows_are() -> None:
         for number in range(VARIANTS + 5)
     ]
     record = {"product": {"external_id": "P-1", "features": long, "media": media}, "variants": variants}
-    statement, problems = from_record(record, USD, 7)
+    statement, problems = parse_record(record, USD, 7)
     assert statement is not None
     assert len(statement.variants) == VARIANTS
-    assert size(statement.data["features"]) <= PRODUCT_LIST_BYTES + ITEMS
-    assert size(statement.data["media"]) <= PRODUCT_LIST_BYTES + ITEMS
+    assert json_size(statement.data["features"]) <= PRODUCT_LIST_BYTES + ITEMS
+    assert json_size(statement.data["media"]) <= PRODUCT_LIST_BYTES + ITEMS
     assert sorted(problem.field for problem in problems) == [
         "product.features", "product.media", "variants", "variants.axes",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Lists of boxes in one cell: what is written by the grammar is read, and what no box has a place for is told."""
+"""Lists of boxes in one cell: what the grammar allows is read, and what a package cannot have is reported."""
 
 import re
 from decimal import Decimal
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.ingestion.values.cartons import Package, parse_packages, pieces_per_carton
-from domain.ingestion.values.quantities import measured
+from domain.ingestion.values.cartons import ListedBox, parse_boxes, parse_pieces_per_carton
+from domain.ingestion.values.quantities import build_measure
 
 MARKS = ("Box {n}: ", "Carton {n} - ", "Ctn {n} of {all}: ", "Karton {n}: ", "Paket {n}/{all}: ", "Colis {n} : ", "Doos {n}: ", "Caja {n} de {all}: ",
          "Scatola {n}: ", "{n}) ", "Package #{n}: ", "Pkg. {n}: ", "")  # fmt: skip
@@ -29,7 +29,7 @@ SEPARATORS = ("; ", "\n", " | ", " + ", ", ")
 SIDE = st.decimals(21, 400, places=1, allow_nan=False)
 
 
-def _facts(package: Package) -> dict[str, Any]:
+def _facts(package: ListedBox) -> dict[str, Any]:
     box: Any = package.carton
     return {key: box[key] if key == "count" else box[key]["given"] for key in box}
 
@@ -53,15 +53,16 @@ def test_a_list_of_boxes_is_read_box_by_box(
     )
     if not mark and "(" in size + weighed and separator == "\n":
         separator = ";"
-    parsed = parse_packages(text)
+    parsed = parse_boxes(text)
     assert parsed.faults == (), text
     wanted = []
     for a, b, c, w in boxes:
         one: dict[str, Any] = {
-            side: measured(v, unit)["given"] for side, v in zip(("width", "depth", "height"), (a, b, c), strict=True)
+            side: build_measure(v, unit)["given"]
+            for side, v in zip(("width", "depth", "height"), (a, b, c), strict=True)
         }
         if weighed:
-            one["weight"] = measured(w, heavy.rstrip("s"))["given"]
+            one["weight"] = build_measure(w, heavy.rstrip("s"))["given"]
         wanted.append({**one, "count": 1})
     assert [_facts(package) for package in parsed.value or ()] == wanted, text
 
@@ -74,7 +75,7 @@ def test_a_list_of_boxes_is_read_box_by_box(
     SIDE,
 )  # fmt: skip
 def test_a_count_of_boxes_is_read_wherever_it_stands(form: str, count: int, side: Decimal) -> None:
-    parsed = parse_packages(form.format(n=count, s=f"{side} x 60 x 21.5 cm"))
+    parsed = parse_boxes(form.format(n=count, s=f"{side} x 60 x 21.5 cm"))
     assert parsed.faults == ()
     assert [_facts(p) | {} for p in parsed.value or ()] == [
         {
@@ -87,7 +88,7 @@ def test_a_count_of_boxes_is_read_wherever_it_stands(form: str, count: int, side
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("80x60x20 cm, 0.096 cbm", "0.096 cbm"),
         ("80x60x20 cm, 4 pcs/ctn", "4 pcs/ctn"),
@@ -101,12 +102,12 @@ def test_a_count_of_boxes_is_read_wherever_it_stands(form: str, count: int, side
         ("A Article no: 402.935.67 Width: 10cm Volume: 3.3l Package(s): 2", "Volume: 3.3l"),
     ],
 )
-def test_what_a_box_has_no_place_for_is_told(text: str, told: str) -> None:
-    assert told in " ".join(fault.detail for fault in parse_packages(text).faults)
+def test_measures_that_a_package_cannot_have_are_reported(text: str, reported: str) -> None:
+    assert reported in " ".join(fault.detail for fault in parse_boxes(text).faults)
 
 
-def test_what_a_box_has_no_place_for_is_told_in_the_order_of_the_text() -> None:
-    faults = parse_packages("20x24x39 in (seat ht: 18 in, seat dp: 17 in, arm ht: 25 in)").faults
+def test_measures_that_a_package_cannot_have_are_reported_in_the_order_of_the_text() -> None:
+    faults = parse_boxes("20x24x39 in (seat ht: 18 in, seat dp: 17 in, arm ht: 25 in)").faults
     assert [fault.detail.split(" states ")[1].split(",")[0] for fault in faults] == [
         "a seat height",
         "a seat depth",
@@ -122,19 +123,19 @@ def test_what_a_box_has_no_place_for_is_told_in_the_order_of_the_text() -> None:
     ),
     st.sampled_from([" ", ", ", "; ", " - "]),
 )  # fmt: skip
-def test_no_figure_is_lost_without_a_word(parts: list[str], joint: str) -> None:
+def test_no_figure_is_dropped_silently(parts: list[str], joint: str) -> None:
     text = joint.join(parts)
-    parsed = parse_packages(text)
+    parsed = parse_boxes(text)
     if parsed.faults:
         return
-    said = str([_facts(package) for package in parsed.value or ()])
+    facts = str([_facts(package) for package in parsed.value or ()])
     counts = sum(int(_facts(package)["count"]) for package in parsed.value or ())
     for figure in re.findall(r"[\d.]+", text):
-        assert figure in said or int(float(figure)) in (7, counts), text
+        assert figure in facts or int(float(figure)) in (7, counts), text
 
 
 def test_the_unit_that_one_box_names_is_that_of_all() -> None:
-    parsed = parse_packages("Scatola 1: 120x60x15 cm kg 25; Scatola 2: 80x40x12 kg 12")
+    parsed = parse_boxes("Scatola 1: 120x60x15 cm kg 25; Scatola 2: 80x40x12 kg 12")
     assert [str(_facts(p)["width"]["unit"]) for p in parsed.value or ()] == ["cm", "cm"]
     assert parsed.faults == ()
 
@@ -148,24 +149,24 @@ def test_the_unit_that_one_box_names_is_that_of_all() -> None:
     ],
 )
 def test_a_count_may_stand_behind_the_word(text: str) -> None:
-    parsed = parse_packages(text)
+    parsed = parse_boxes(text)
     assert [(_facts(p)["count"], str(_facts(p)["weight"]["value"])) for p in parsed.value or ()] == [(2, "25")]
     assert parsed.faults == ()
 
 
 def test_a_hash_behind_a_figure_is_pounds() -> None:
-    (box,) = parse_packages('30"x20"x10" 25#').value or ()
+    (box,) = parse_boxes('30"x20"x10" 25#').value or ()
     assert _facts(box)["weight"] == {"value": Decimal(25), "unit": "lb"}
 
 
-def test_a_name_before_a_size_says_what_is_in_the_box() -> None:
-    parsed = parse_packages('Box 1 (Headboard): 60" x 40" x 8", 45 lbs. Box 2 - Rails: 80" x 12" x 6", 30 lbs.')
+def test_a_name_before_a_size_is_the_name_of_the_package() -> None:
+    parsed = parse_boxes('Box 1 (Headboard): 60" x 40" x 8", 45 lbs. Box 2 - Rails: 80" x 12" x 6", 30 lbs.')
     assert [package.name for package in parsed.value or ()] == ["Headboard", "Rails"]
     assert parsed.faults == ()
 
 
-def test_a_round_thing_lies_in_a_box_as_wide_as_it_is() -> None:
-    (drum,) = parse_packages("C Article no: 803.91 Height: 4cm Diameter: 35cm Package(s): 4").value or ()
+def test_a_round_item_has_a_square_package_of_its_diameter() -> None:
+    (drum,) = parse_boxes("C Article no: 803.91 Height: 4cm Diameter: 35cm Package(s): 4").value or ()
     assert {side: str(fact["value"]) for side, fact in _facts(drum).items() if side != "count"} == {
         "width": "35",
         "depth": "35",
@@ -184,4 +185,4 @@ def test_a_round_thing_lies_in_a_box_as_wide_as_it_is() -> None:
     ],
 )
 def test_pieces_to_a_box(text: str, pieces: int | None) -> None:
-    assert pieces_per_carton(text) == pieces
+    assert parse_pieces_per_carton(text) == pieces

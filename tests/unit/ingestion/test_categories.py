@@ -2,18 +2,20 @@
 
 from domain.catalogue import categories
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.normalise import normalise
-from domain.ingestion.records import from_record
+from domain.ingestion.normalisation import normalise_rows
+from domain.ingestion.records import parse_record
 
-SOFAS = categories.by_google(460)
+SOFAS = categories.find_id_by_google_id(460)
 
 
 def _category(cell: str) -> str | None:
     headers = ("id", "title", "google product category", "price")
-    plan = ReadPlan(propose(headers, [["a", "Sofa", cell, "10.00 USD"]], FeedSettings("usd")), FeedSettings("usd"))
-    statement, _ = normalise("a", [(2, ["a", "Sofa", cell, "10.00 USD"])], plan)
+    plan = ReadPlan(
+        propose_column_mapping(headers, [["a", "Sofa", cell, "10.00 USD"]], FeedSettings("usd")), FeedSettings("usd")
+    )
+    statement, _ = normalise_rows("a", [(2, ["a", "Sofa", cell, "10.00 USD"])], plan)
     return statement.data.get("category")
 
 
@@ -37,7 +39,7 @@ def test_a_pushed_category_must_be_of_the_taxonomy() -> None:
             "product": {"external_id": "a", "title": "Sofa", "category": category},
             "variants": [{"external_id": "b"}],
         }
-        statement, problems = from_record(record, FeedSettings("usd"))
+        statement, problems = parse_record(record, FeedSettings("usd"))
         assert statement is not None
         return statement.data.get("category"), [problem.problem for problem in problems]
 

@@ -1,4 +1,4 @@
-"""What columns of sizes pass on to the grammars: units, orders, the decimal mark; and what becomes of what sizes say beside."""
+"""What columns of sizes pass on to the grammars: units, orders, the decimal mark; and further facts of sizes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.mapping.proposal import from_given
+from domain.ingestion.mapping.proposal import map_declared_fields
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.normalise import normalise
+from domain.ingestion.normalisation import normalise_rows
 
 
 def _read(
@@ -18,11 +18,11 @@ def _read(
 ) -> tuple[Any, Any, list[tuple[str, str]]]:
     """The product's and the only variant's data of one row whose columns are named by their fields, and the problems."""
     fields = ("variant_key", *cells)
-    mapping = from_given(fields, fields)
+    mapping = map_declared_fields(fields, fields)
     columns = tuple(replace(c, settings={**c.settings, **(settings or {}).get(c.field, {})}) for c in mapping.columns)
     feed = FeedSettings(currency="eur", decimal=decimal)
     row = ["A-1", *cells.values()]
-    statement, problems = normalise("A-1", [(2, row)], ReadPlan(replace(mapping, columns=columns), feed))
+    statement, problems = normalise_rows("A-1", [(2, row)], ReadPlan(replace(mapping, columns=columns), feed))
     return statement.data, statement.variants[0].data, [(p.field, p.problem.value) for p in problems]
 
 
@@ -57,7 +57,7 @@ def test_boxes_of_a_cell_are_read_in_the_columns_unit() -> None:
     assert problems == []
 
 
-def test_what_a_size_says_beside_its_sides_becomes_features_once() -> None:
+def test_additional_facts_of_a_size_become_features_once() -> None:
     size = '30"W x 20"D x 40"H, Seat width: 18", Max. load: 250 lb, 4D armrest'
     product, _, problems = _read({"dimensions": size, "features": "Solid oak"})
     assert problems == []
@@ -70,7 +70,7 @@ def test_what_a_size_says_beside_its_sides_becomes_features_once() -> None:
     assert len(product["features"]) <= 12
 
 
-def test_the_faults_of_a_rugs_size_are_told_once() -> None:
+def test_faults_of_a_rug_size_are_reported_once() -> None:
     product = {"category": "Rugs", "title": "Loop rug"}
     _, data, problems = _read({**product, "dimensions": "5'3\" x 7'6\" (200 x 290 cm)"})
     assert data["rug"]["shape"] == "rectangle"

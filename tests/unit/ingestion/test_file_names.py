@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.catalogue.model import Stream
-from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.records import from_record
-from domain.ingestion.values.media import address_below, addresses
-from domain.runs.sheets import context_of, salt_of
+from domain.ingestion.records import parse_record
+from domain.ingestion.values.media import append_file_name, parse_picture_urls
+from domain.runs.sheets import compute_salt, create_feed_settings
 from tests.support import builders
 
 BASE = "https://cdn.vendor.example/pictures"
@@ -38,7 +38,7 @@ BASE = "https://cdn.vendor.example/pictures"
 )
 def test_names_of_files(name: str, below: str) -> None:
     for base in (BASE, BASE + "/"):
-        assert address_below(base, name) == f"{BASE}/{below}"
+        assert append_file_name(base, name) == f"{BASE}/{below}"
 
 
 @pytest.mark.parametrize(
@@ -53,19 +53,19 @@ def test_names_of_files(name: str, below: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_name_of_one_file_there(name: str) -> None:
-    assert address_below(BASE, name) is None
+    assert append_file_name(BASE, name) is None
 
 
 def test_only_on_the_web() -> None:
     for base in ("ftp://a.example/", "file:///etc", "javascript:", "", "cdn.vendor.example"):
-        assert address_below(base, "AB-1.jpg") is None
+        assert append_file_name(base, "AB-1.jpg") is None
 
 
 @given(st.one_of(st.text(), st.text("./\\%2e5cF?#: ab", max_size=12)))
-def test_nothing_leads_out_of_the_place(name: str) -> None:
+def test_no_name_escapes_the_base_url(name: str) -> None:
     for ending in ("", ".jpg"):
-        found = address_below(BASE, name + ending)
-        for url in (found,) if found else addresses(name + ending, BASE).value or ():
+        found = append_file_name(BASE, name + ending)
+        for url in (found,) if found else parse_picture_urls(name + ending, BASE).value or ():
             if not url.startswith(BASE):
                 assert not found
                 continue
@@ -76,17 +76,17 @@ def test_nothing_leads_out_of_the_place(name: str) -> None:
 
 
 def test_in_cells() -> None:
-    found = addresses("AB 1.jpg, images/AB-2.png | https://a.example/3.jpg;//b.example/4.jpg", BASE)
+    found = parse_picture_urls("AB 1.jpg, images/AB-2.png | https://a.example/3.jpg;//b.example/4.jpg", BASE)
     assert found.value == (
         f"{BASE}/AB%201.jpg", f"{BASE}/images/AB-2.png", "https://a.example/3.jpg", "https://b.example/4.jpg"
     ) and not found.faults  # fmt: skip
-    left = addresses("AB-1.jpg|../AB-2.jpg|ftp://a.example/3.jpg|file:///etc/passwd.jpg|C:\\AB-4.jpg", BASE)
+    left = parse_picture_urls("AB-1.jpg|../AB-2.jpg|ftp://a.example/3.jpg|file:///etc/passwd.jpg|C:\\AB-4.jpg", BASE)
     assert left.value == (f"{BASE}/AB-1.jpg",) and [fault.problem for fault in left.faults] == [
         "unreadable",
         "unsafe_url",
     ]
-    assert addresses("AB-1.jpg").value == (), "without a place names are left alone"
-    long = addresses("a" * 2050 + ".jpg", BASE)
+    assert parse_picture_urls("AB-1.jpg").value == (), "without a place names are left alone"
+    long = parse_picture_urls("a" * 2050 + ".jpg", BASE)
     assert long.value == () and [fault.problem for fault in long.faults] == ["too_long"]
 
 
@@ -95,20 +95,22 @@ def test_in_pushed_records() -> None:
         "product": {"external_id": "A", "media": ["AB 1.jpg", {"url": "b.jpg", "alt": "b"}]},
         "variants": [{"external_id": "A-1", "media": [{"url": "c.jpg"}]}],
     }
-    statement, problems = from_record(record, FeedSettings(media_base_url=BASE))
+    statement, problems = parse_record(record, FeedSettings(media_base_url=BASE))
     assert statement is not None and problems == []
     assert [item["url"] for item in statement.data["media"]] == [f"{BASE}/AB%201.jpg", f"{BASE}/b.jpg"]
     assert [item["url"] for item in statement.variants[0].data["media"]] == [f"{BASE}/c.jpg"]
-    statement, problems = from_record(record, FeedSettings())
+    statement, problems = parse_record(record, FeedSettings())
     assert (
         statement is not None and "media" not in statement.data and {one.problem for one in problems} == {"unreadable"}
     )
 
 
-def test_the_place_is_part_of_what_tells_readings_apart() -> None:
+def test_the_base_url_is_part_of_the_salt() -> None:
     def salts(**config: str) -> tuple[bytes, bytes]:
-        settings = context_of(builders.source(config={"currency": "usd", **config}), Stream.CATALOGUE)
-        return salt_of(None, settings), salt_of(propose(("SKU", "Image"), [["A", "a.jpg"]], settings), settings)
+        settings = create_feed_settings(builders.source(config={"currency": "usd", **config}), Stream.CATALOGUE)
+        return compute_salt(None, settings), compute_salt(
+            propose_column_mapping(("SKU", "Image"), [["A", "a.jpg"]], settings), settings
+        )
 
     without, one, other = salts(), salts(media_base_url=BASE), salts(media_base_url=BASE + "2")
     assert len({*without, *one, *other}) == 6 and salts(media_base_url=BASE) == one

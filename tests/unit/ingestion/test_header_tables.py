@@ -1,25 +1,25 @@
 """What people edit in `domain/ingestion/data` names fields, concepts and kinds of values that there are."""
 
-from domain.ingestion.data import load, phrases, rows
+from domain.ingestion.data import load_csv_rows, load_toml, split_phrases
 from domain.ingestion.mapping.evidence import _ADJUSTMENTS, _KINDS, _VALUES, CONTRADICTED
-from domain.ingestion.vocabulary.fields import is_field, parse_given
-from domain.ingestion.vocabulary.senses import PHRASES, plain_words
+from domain.ingestion.vocabulary.fields import is_field, parse_declared_field
+from domain.ingestion.vocabulary.header_meanings import PHRASES, normalise_words
 
 OWN = {"axes", "media_alt", "media_position", "option_name.0", "option_value.0", CONTRADICTED}
 
 
 def _unknown(*names: str) -> set[str]:
-    return {name for name in names if not is_field(parse_given(name)[0]) and name not in OWN}
+    return {name for name in names if not is_field(parse_declared_field(name)[0]) and name not in OWN}
 
 
 def test_phrases_are_plain_and_mean_fields() -> None:
     assert not _unknown(*(field for options in PHRASES.values() for field, _ in options))
-    assert not {phrase for phrase in PHRASES if plain_words(phrase.replace("#", "1")) != phrase.replace("#", "1")}
+    assert not {phrase for phrase in PHRASES if normalise_words(phrase.replace("#", "1")) != phrase.replace("#", "1")}
 
 
 def test_rules_name_fields_and_concepts() -> None:
-    concepts, used = set(load("lexicon")), set[str]()
-    for row in rows("rules"):
+    concepts, used = set(load_toml("lexicon")), set[str]()
+    for row in load_csv_rows("rules"):
         assert not _unknown(*(sense.rpartition(":")[0] for sense in row["means"].split())), row
         used |= {*row["needs"].replace("+", "|").split("|"), *row["allows"].split()} - {"*"}
     assert used <= concepts
@@ -35,6 +35,6 @@ def test_evidence_names_fields_and_kinds_of_values() -> None:
 
 
 def test_words_are_listed_once_for_each_concept() -> None:
-    for concept, text in load("lexicon").items():
-        words = phrases(text)
+    for concept, text in load_toml("lexicon").items():
+        words = split_phrases(text)
         assert len(words) == len(set(words)), concept

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.catalogue import categories
-from domain.ingestion.vocabulary.kinds import _BY_NAME, brick_of, kind_in_path
+from domain.ingestion.vocabulary.kinds import _BY_NAME, find_brick, find_kind_in_path
 from tests.unit.ingestion.test_normalise import _run
 
 
@@ -23,35 +23,35 @@ from tests.unit.ingestion.test_normalise import _run
     ],
 )
 def test_kinds_of_paths(path: tuple[str, ...], slug: str, brick: str | None) -> None:
-    kind = kind_in_path(path)
+    kind = find_kind_in_path(path)
     assert kind is not None
     assert (kind.slug, kind.brick) == (slug, brick)
 
 
 def test_paths_that_mean_several_things_or_none() -> None:
     paths = ((), ("Tables & desks",), ("Outdoor", "Bed"), ("Furniture",), ("Sofas & armchairs",), ("Bar furniture",))
-    assert [kind_in_path(path) for path in paths] == [None] * len(paths)
+    assert [find_kind_in_path(path) for path in paths] == [None] * len(paths)
 
 
 def test_powered_seats_have_no_brick() -> None:
-    sofa = kind_in_path(("Sofas",))
+    sofa = find_kind_in_path(("Sofas",))
     assert sofa is not None
-    assert [brick_of(sofa, title) for title in ("Oslo Sofa", "Oslo Power Sofa")] == ["10002195", None]
+    assert [find_brick(sofa, title) for title in ("Oslo Sofa", "Oslo Power Sofa")] == ["10002195", None]
 
 
 def test_every_kind_is_of_the_taxonomy() -> None:
-    assert all(categories.by_slug(kind.slug) for kind in _BY_NAME.values())
+    assert all(categories.find_id_by_slug(kind.slug) for kind in _BY_NAME.values())
 
 
-def test_what_a_source_states_stands() -> None:
+def test_a_stated_kind_is_kept() -> None:
     headers = ["SKU", "Title", "Category", "GPC Brick", "Google Product Category"]
     (product,), _ = _run(headers, [["A-1", "Oslo", "Sofas", "10002202", "443"]])
-    assert (product.data["gpc_brick"], product.data["category"]) == ("10002202", categories.by_google(443))
+    assert (product.data["gpc_brick"], product.data["category"]) == ("10002202", categories.find_id_by_google_id(443))
     (product,), _ = _run(headers[:3], [["A-1", "Dining Table", "Odds and ends"]])
     assert "gpc_brick" not in product.data
     assert "category" not in product.data
 
 
 @given(st.lists(st.text(max_size=12), max_size=4).map(tuple))
-def test_any_words_can_be_asked(path: tuple[str, ...]) -> None:
-    kind_in_path(path)
+def test_any_path_is_accepted(path: tuple[str, ...]) -> None:
+    find_kind_in_path(path)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.catalogue.data import VariantData
-from domain.ingestion.kits import PartFacts, complete
-from domain.ingestion.pieces import pieces_named
+from domain.ingestion.bundles import BundlePartData, complete_components
+from domain.ingestion.pieces import parse_piece_count
 from domain.ingestion.values.quantities import parse_weight
 
 
@@ -16,9 +16,9 @@ def _weight(pounds: str) -> Any:
     return parse_weight(pounds, "lb").value
 
 
-def _part(pounds: str, volume: str | None = None, title: str | None = None) -> PartFacts:
+def _part(pounds: str, volume: str | None = None, title: str | None = None) -> BundlePartData:
     sides: Any = {"weight": _weight(pounds)}
-    return PartFacts(title, _weight(pounds), Decimal(volume) if volume else None, None, (sides,))
+    return BundlePartData(title, _weight(pounds), Decimal(volume) if volume else None, None, (sides,))
 
 
 def _set(pounds: str, *codes: str) -> VariantData:
@@ -32,7 +32,7 @@ def _quantities(data: VariantData) -> list[int | None]:
 def test_quantities_follow_from_weight_and_pieces() -> None:
     data = _set("281.6", "K-T-1", "K-T-2", "K-C-2PK")
     parts = {"K-T-1": _part("122.1"), "K-T-2": _part("47.3"), "K-C-2PK": _part("37.4", title="Side Chair (2/CTN)")}
-    assert complete(data, "7 Pc. Dining Set", None, parts) == ()
+    assert complete_components(data, "7 Pc. Dining Set", None, parts) == ()
     assert _quantities(data) == [1, 1, 3]
     assert [carton["count"] for carton in data["cartons"]] == [1, 1, 3]
     assert data["components"][2]["name"] == "Side Chair (2/CTN)"
@@ -41,57 +41,57 @@ def test_quantities_follow_from_weight_and_pieces() -> None:
 def test_quantities_follow_from_weight_and_volume() -> None:
     data = _set("271.5", "S-L", "S-R", "S-M")
     parts = {"S-L": _part("100", "18.2"), "S-R": _part("121.5", "14.1"), "S-M": _part("25", "9.3")}
-    assert complete(data, "Sectional", Decimal("50.9"), parts) == ()
+    assert complete_components(data, "Sectional", Decimal("50.9"), parts) == ()
     assert _quantities(data) == [1, 1, 2]
 
 
 def test_a_weight_alone_settles_nothing() -> None:
     data = _set("271.5", "S-L", "S-R", "S-M")
     parts = {"S-L": _part("100"), "S-R": _part("121.5"), "S-M": _part("25")}
-    (fault,) = complete(data, "Sectional", None, parts)
+    (fault,) = complete_components(data, "Sectional", None, parts)
     assert fault.problem == "conflict"
     assert _quantities(data) == [None, None, None]
     assert "cartons" not in data
 
 
-def test_two_parts_of_one_weight_cannot_be_told_apart() -> None:
+def test_parts_of_equal_weight_cannot_be_distinguished() -> None:
     data = _set("200", "B-HB", "B-R", "B-N", "B-D")
     parts = {"B-HB": _part("40"), "B-R": _part("20"), "B-N": _part("40"), "B-D": _part("60")}
-    (fault,) = complete(data, "5 Pc. Bedroom Set w/ 2NS", None, parts)
+    (fault,) = complete_components(data, "5 Pc. Bedroom Set w/ 2NS", None, parts)
     assert fault.problem == "conflict"
     assert _quantities(data) == [None, None, None, None]
 
 
-def test_quantities_that_are_listed_stand() -> None:
+def test_listed_quantities_are_kept() -> None:
     data = _set("300", "K-T", "K-C")
     data["components"][1]["quantity"] = 4
     parts = {"K-T": _part("100"), "K-C": _part("10")}
-    (fault,) = complete(data, "5 Pc. Set", None, parts)
+    (fault,) = complete_components(data, "5 Pc. Set", None, parts)
     assert (fault.problem, _quantities(data)) == ("conflict", [1, 4])
 
 
 def test_parts_that_add_up_are_there_once() -> None:
     data = _set("150", "A", "B")
-    assert complete(data, "2 Pc. Set", None, {"A": _part("100"), "B": _part("50.2")}) == ()
+    assert complete_components(data, "2 Pc. Set", None, {"A": _part("100"), "B": _part("50.2")}) == ()
     assert _quantities(data) == [1, 1]
 
 
-def test_a_title_that_counts_more_than_the_parts_can_be_is_told() -> None:
+def test_a_title_that_counts_more_pieces_than_the_parts_is_reported() -> None:
     data = _set("300", "K-T", "K-C-2PK")
-    (fault,) = complete(data, "7 Pc. Dining Set", None, {})
+    (fault,) = complete_components(data, "7 Pc. Dining Set", None, {})
     assert (fault.problem, _quantities(data)) == ("conflict", [None, None])
 
 
 def test_a_part_without_a_row_leaves_the_others_described() -> None:
     data = _set("300", "K-T", "K-C")
-    assert complete(data, "2 Pc. Dining Set", None, {"K-T": _part("100")}) == ()
+    assert complete_components(data, "2 Pc. Dining Set", None, {"K-T": _part("100")}) == ()
     assert ["weight" in component for component in data["components"]] == [True, False]
     assert "cartons" not in data
 
 
 def test_pieces_of_a_title() -> None:
     titles = ("7 Pc. Dining Set", "5-Piece Set", "Sofa", "3 pcs and 4 pcs", "1.5 Piece")
-    assert [pieces_named(title) for title in titles] == [7, 5, None, None, None]
+    assert [parse_piece_count(title) for title in titles] == [7, 5, None, None, None]
 
 
 @given(st.lists(st.tuples(st.integers(500, 30000), st.integers(1, 4)), min_size=1, max_size=6))
@@ -102,7 +102,7 @@ def test_a_quantity_is_never_wrong_when_weights_are_exact(parts: list[tuple[int,
     whole = Decimal(sum(weight * count for weight, count in parts)) / 100
     data = _set(str(whole), *codes)
     pieces = sum(count for _, count in parts)
-    complete(data, f"{pieces} Pc. Set", None, facts)
+    complete_components(data, f"{pieces} Pc. Set", None, facts)
     found = _quantities(data)
     weighed = sum(weight * (count or 0) for (weight, _), count in zip(parts, found, strict=True))
     assert None in found or abs(weighed - whole * 100) <= max(60, whole * 2)

@@ -1,13 +1,18 @@
-"""What people confirmed of headers, laid over proposals (domain/ingestion/mapping/learned.py)."""
+"""Confirmed meanings of headers, applied to proposals (domain/ingestion/mapping/learned.py)."""
 
 from dataclasses import replace
 from random import Random
 from typing import Any
 
-from domain.ingestion.mapping.columns import may_repeat, missing, repeated, slot_of
-from domain.ingestion.mapping.learned import Knowledge, KnownMapping, bounded, digest_of
-from domain.ingestion.mapping.proposal import propose
-from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
+from domain.ingestion.mapping.columns import (
+    allows_several_columns,
+    column_target,
+    find_missing_data,
+    find_repeated_columns,
+)
+from domain.ingestion.mapping.learned import ConfirmedMapping, LearnedMappings, compute_header_digest, limit_mappings
+from domain.ingestion.mapping.proposal import propose_column_mapping
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, UnmappedColumn, UnmappedReason
 
 USD = FeedSettings("usd")
 PERSON, LEARNED, BUILT_IN = MappingTier.PERSON, MappingTier.LEARNED, MappingTier.BUILT_IN
@@ -15,26 +20,26 @@ PERSON, LEARNED, BUILT_IN = MappingTier.PERSON, MappingTier.LEARNED, MappingTier
 
 def _known(
     headers: list[str], fields: dict[str, Any], *, own: bool = False, tier: MappingTier = PERSON, **settings: Any
-) -> KnownMapping:
+) -> ConfirmedMapping:
     columns = tuple(
         Column(at, header, fields[header], settings.get(header, {}), tier)
         for at, header in enumerate(headers)
         if fields.get(header)
     )
     left_out = tuple(
-        Unmapped(at, header, UnmappedReason.IGNORED if header in fields else UnmappedReason.UNKNOWN)
+        UnmappedColumn(at, header, UnmappedReason.IGNORED if header in fields else UnmappedReason.UNKNOWN)
         for at, header in enumerate(headers)
         if not fields.get(header)
     )
-    return KnownMapping(digest_of(headers), own, tuple(headers), columns, left_out)
+    return ConfirmedMapping(compute_header_digest(headers), own, tuple(headers), columns, left_out)
 
 
 def _read(
-    headers: list[str], *known: KnownMapping, rows: tuple[list[str], ...] = (), settings: FeedSettings = USD
+    headers: list[str], *known: ConfirmedMapping, rows: tuple[list[str], ...] = (), settings: FeedSettings = USD
 ) -> Any:
     samples = [list(row) for row in rows]
-    proposed = propose(headers, samples, settings)
-    return Knowledge(known).laid_over(proposed, samples, settings)
+    proposed = propose_column_mapping(headers, samples, settings)
+    return LearnedMappings(known).apply_to(proposed, samples, settings)
 
 
 def _fields(mapping: HeaderMapping) -> dict[str, str]:
@@ -46,8 +51,8 @@ def _reasons(mapping: HeaderMapping) -> dict[str, str]:
 
 
 def test_nothing_known_leaves_the_proposal() -> None:
-    proposed = propose(["SKU", "Zorb"], [["A1", "x"]], USD)
-    assert Knowledge().laid_over(proposed, [["A1", "x"]], USD) is proposed
+    proposed = propose_column_mapping(["SKU", "Zorb"], [["A1", "x"]], USD)
+    assert LearnedMappings().apply_to(proposed, [["A1", "x"]], USD) is proposed
 
 
 def test_the_source_s_own_headers_are_read_as_confirmed() -> None:
@@ -60,7 +65,7 @@ def test_the_source_s_own_headers_are_read_as_confirmed() -> None:
     assert (_fields(turned), _reasons(turned)) == (_fields(mapping), {"Flim": "ignored"})
 
 
-def test_each_file_proves_how_it_writes_prices_unless_a_person_said_it() -> None:
+def test_each_file_proves_its_price_format_unless_a_person_set_it() -> None:
     headers, given = ["Zorb", "Flim"], {"Zorb": "sku", "Flim": "cost"}
     comma = {"Flim": {"decimal": "comma"}}
     rows = (["a", "1,234.50"], ["b", "19.99"])
@@ -109,7 +114,7 @@ def test_where_people_disagree_nothing_is_learned() -> None:
     assert _fields(_read(headers, own, one, other))["Flim"] == "map", "its own people have the last word"
 
 
-def test_a_single_header_is_known_beside_a_neighbour() -> None:
+def test_a_single_header_is_recognised_next_to_a_known_neighbour() -> None:
     known = _known(["Zorb", "Flim", "Quix"], {"Zorb": "sku", "Flim": "cost"})
     assert _fields(_read(["New", "zorb", "FLIM ", "More"], known)) == {"zorb": "sku", "FLIM ": "cost"}
     assert _fields(_read(["Zorb", "New", "Flim"], known)) == {}, "neither has a neighbour it had"
@@ -127,7 +132,7 @@ def test_a_header_of_the_source_itself_means_the_same_wherever_it_stands() -> No
     assert _fields(_read(["New", "Flim", "New 2", "Zorb"], two)) == {"Zorb": "sku"}, "which of them, nobody knows"
 
 
-def test_only_what_people_spoke_of_is_learned_one_by_one() -> None:
+def test_only_columns_that_people_edited_are_learned_individually() -> None:
     known = _known(["Zorb", "Flim"], {"Zorb": "sku", "Flim": "cost"}, tier=BUILT_IN)
     assert _fields(_read(["Zorb", "Flim", "New"], known)) == {}
     assert _fields(_read(["Zorb", "Flim"], known)) == {"Zorb": "sku", "Flim": "cost"}, "the whole set was confirmed"
@@ -145,23 +150,25 @@ def test_what_the_source_s_people_left_out_stays_out() -> None:
     known = _known(["SKU", "Price", "Qty"], {"SKU": "sku", "Price": None, "Qty": "quantity"}, own=True)
     mapping = _read(["SKU", "Price", "Qty", "Title"], known)
     assert "Price" not in _fields(mapping) and _reasons(mapping)["Price"] == "ignored"
-    assert "Price" in _fields(_read(["SKU", "Price", "Qty", "Title"], replace(known, own=False)))
+    assert "Price" in _fields(_read(["SKU", "Price", "Qty", "Title"], replace(known, is_own=False)))
 
 
-def test_digests_tell_header_sets_apart() -> None:
+def test_digests_distinguish_header_sets() -> None:
     sets = [("a", "b"), ("ab",), ("a", "b", ""), ("", "a", "b"), ("b", "a"), ("A", "b"), ()]
-    assert len({digest_of(headers) for headers in sets}) == len(sets)
-    assert digest_of(("a\0",)) == digest_of(("a\ufffd",)), "as it is stored"
-    assert digest_of(("\ud800",)) == digest_of(("?",))
+    assert len({compute_header_digest(headers) for headers in sets}) == len(sets)
+    assert compute_header_digest(("a\0",)) == compute_header_digest(("a\ufffd",)), "as it is stored"
+    assert compute_header_digest(("\ud800",)) == compute_header_digest(("?",))
 
 
 def test_bounded_by_columns() -> None:
     known = [_known(["a", "b"], {}), _known(["c"], {}), _known(["d"], {})]
-    assert bounded(known, 3) == tuple(known[:2]) and bounded(known, 1) == () and bounded([], 1) == ()
+    assert (
+        limit_mappings(known, 3) == tuple(known[:2]) and limit_mappings(known, 1) == () and limit_mappings([], 1) == ()
+    )
 
 
 def test_generated_tables_keep_their_columns_and_each_field_its_place() -> None:
-    """Whatever is known: every column is told of once, and no field that stands alone is given twice by a decision."""
+    """Whatever is known: every column is listed once, and no exclusive field is given twice by a decision."""
     random = Random(7)
     words = ["SKU", "Zorb", "Flim", "Title", "Price", "Qty NJ", "Width", "Image 1", "Cost", "", "Größe", "UPC"]
     fields = ["sku", "title", "cost", "quantity", "dimensions.width", "media", "gtin", None]
@@ -173,15 +180,15 @@ def test_generated_tables_keep_their_columns_and_each_field_its_place() -> None:
             known.append(_known(headers, given, own=random.random() < 0.3))
         headers = list(random.choice(known).headers) if known and random.random() < 0.5 else random.choices(words, k=6)
         mapping = _read(headers, *known, rows=(["A1"] * len(headers),))
-        own = any(one.own and one.digest == digest_of(headers) for one in known)
+        own = any(one.is_own and one.digest == compute_header_digest(headers) for one in known)
         places = [c.position for c in mapping.columns] + [u.position for u in mapping.unmapped]
         assert sorted(places) == list(range(len(headers)))
         assert mapping.headers == tuple(headers)
-        assert mapping.missing == missing(mapping.columns, "catalogue")
+        assert mapping.missing == find_missing_data(mapping.columns, "catalogue")
         if not own:
-            learned = [c for c in mapping.columns if c.tier == LEARNED and not may_repeat(c.field)]
+            learned = [c for c in mapping.columns if c.tier == LEARNED and not allows_several_columns(c.field)]
             for column in learned:
-                assert [c for c in mapping.columns if slot_of(c) == slot_of(column)] == [column]
+                assert [c for c in mapping.columns if column_target(c) == column_target(column)] == [column]
 
 
 def test_repeated() -> None:
@@ -190,11 +197,11 @@ def test_repeated() -> None:
         Column(4, "e", "quantity", {"location": "NJ"}), Column(5, "f", "quantity", {"location": "CA"}),
         Column(6, "g", "dimensions.width", {}), Column(7, "h", "dimensions.width", {}),
     ]  # fmt: skip
-    assert [column.position for column in repeated(columns)] == [1]
+    assert [column.position for column in find_repeated_columns(columns)] == [1]
 
 
 def test_what_is_missing_agrees_with_proposals() -> None:
     for headers in (["Zorb"], ["SKU"], ["Title"], ["SKU", "Qty"], ["UPC", "Price"]):
         for stream in ("catalogue", "stock"):
-            proposed = propose(headers, [], FeedSettings("usd", stream=stream))
-            assert proposed.missing == missing(proposed.columns, stream)
+            proposed = propose_column_mapping(headers, [], FeedSettings("usd", stream=stream))
+            assert proposed.missing == find_missing_data(proposed.columns, stream)

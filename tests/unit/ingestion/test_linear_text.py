@@ -1,7 +1,7 @@
-"""Reading a text takes time by its length: four times the text takes at most six times as long, whatever it consists of.
+"""Reading a text takes linear time: four times the text takes at most six times as long, whatever it consists of.
 
 The readers are found, not listed: every public function of `domain.ingestion` whose first argument is a text, and every
-field that a column can mean. One whose further arguments are not known here fails until SAMPLES says what to give it.
+field that a column can mean. One whose further arguments are not known here fails until SAMPLES defines them.
 """
 
 import gc
@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 import domain.ingestion
-from domain.catalogue import search
+from domain.catalogue import search_terms
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.mapping.evidence import Traits, traits_of
-from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.mapping.evidence import ValueStatistics, compute_value_statistics
+from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping
-from domain.ingestion.normalise import normalise
+from domain.ingestion.normalisation import normalise_rows
 from domain.ingestion.vocabulary import fields
-from domain.ingestion.vocabulary.senses import Sense, senses
+from domain.ingestion.vocabulary.header_meanings import HeaderMeaning, find_header_meanings
 
 pytestmark = pytest.mark.slow
 
@@ -60,17 +60,25 @@ SAMPLES: dict[Any, Any] = {
     Sequence[str | None]: ["sku"],
     Sequence[Sequence[str]]: [["a"]],
     Sequence[Sequence[Any]]: [["a"]],
-    tuple[Sense, ...]: senses("Size"),
-    Sequence[tuple[Sense, ...]]: [senses("Qty")],
-    Sequence[Sense]: senses("Size"),
-    Sense: senses("Size")[0],
-    Traits: traits_of(["1 x 1", "2 x 2"]),
-    Traits | None: traits_of(["1 x 1", "2 x 2"]),
+    tuple[HeaderMeaning, ...]: find_header_meanings("Size"),
+    Sequence[tuple[HeaderMeaning, ...]]: [find_header_meanings("Qty")],
+    Sequence[HeaderMeaning]: find_header_meanings("Size"),
+    HeaderMeaning: find_header_meanings("Size")[0],
+    ValueStatistics: compute_value_statistics(["1 x 1", "2 x 2"]),
+    ValueStatistics | None: compute_value_statistics(["1 x 1", "2 x 2"]),
     Mapping[str, str]: {"unit": "in"},
     FeedSettings: FeedSettings(currency="usd", stream="stock"),
 }
 """What to give for a further argument, by its type."""
-NO_READERS = frozenset(("check_digit", "valid", "normalise", "plain_number", "load", "words", "pattern"))
+NO_READERS = frozenset(
+    (
+        "compute_check_digit",
+        "has_valid_check_digit",
+        "normalise_rows",
+        "parse_price_number",
+        "load_word_set",
+    )
+)
 """Functions of a text that another one has judged already, or of names of our own files."""
 FIELDS = sorted(
     {
@@ -88,7 +96,7 @@ def _modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(domain.ingestion.__path__, "domain.ingestion."):
         if found.name.rpartition(".")[2] not in ("data", "destination", "ports"):  # our own files, and settings
             yield importlib.import_module(found.name)
-    yield search
+    yield search_terms
 
 
 MODULES = list(_modules())
@@ -124,7 +132,7 @@ def _bound(found: Callable[..., object], rest: list[Any], many: bool) -> Read:
 def _cell(name: str) -> Read:
     settings = FeedSettings(currency="usd")
     plan = ReadPlan(HeaderMapping(("H",), (Column(0, "H", name, {}),), ()), settings)
-    return lambda text: normalise("k", [(2, [text])], plan)
+    return lambda text: normalise_rows("k", [(2, [text])], plan)
 
 
 def _mapping_of(text: str) -> object:
@@ -143,7 +151,7 @@ def _mapping_of(text: str) -> object:
         "Category",
         text,
     ]
-    return propose(headers, [[text] * len(headers)], FeedSettings(currency="usd", stream="stock"))
+    return propose_column_mapping(headers, [[text] * len(headers)], FeedSettings(currency="usd", stream="stock"))
 
 
 READERS: dict[str, Read] = {
@@ -173,13 +181,13 @@ def test_readers_are_found() -> None:
     found = {name.rpartition(".")[2] for name in READERS}
     assert {
         "parse_dimensions",
-        "category_levels",
-        "addresses",
-        "pairs",
-        "plain",
-        "heading",
-        "senses",
-        "place_named",
+        "split_category_path",
+        "parse_picture_urls",
+        "parse_attributes",
+        "strip_markup",
+        "interpret_header",
+        "find_header_meanings",
+        "find_location_in_header",
     } <= found
     assert len(READERS) > 120
 

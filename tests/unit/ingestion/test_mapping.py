@@ -2,10 +2,10 @@
 
 import pytest
 
-from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
 from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.ingestion.vocabulary.fields import is_field
-from domain.ingestion.vocabulary.senses import score_header, senses
+from domain.ingestion.vocabulary.header_meanings import count_known_headers, find_header_meanings
 
 
 def _fields(mapping: HeaderMapping) -> dict[str, str]:
@@ -49,13 +49,15 @@ def _reasons(mapping: HeaderMapping) -> dict[str, str]:
     ],
 )
 def test_what_a_header_may_mean(header: str, field: str | None) -> None:
-    found = senses(header)
+    found = find_header_meanings(header)
     assert (found[0].field if found else None) == field
 
 
 def test_units_and_orders_in_headers_become_settings() -> None:
     headers = ["SKU", "Width (inches)", "Size - Cm", "Weight (LB)", "Maße (BxHxT)", "Price EUR", "Variant Grams"]
-    settings = {column.column: dict(column.settings) for column in propose(headers, [], FeedSettings()).columns}
+    settings = {
+        column.column: dict(column.settings) for column in propose_column_mapping(headers, [], FeedSettings()).columns
+    }
     assert settings["Width (inches)"] == {"unit": "in"}
     assert settings["Weight (LB)"] == {"unit": "lb"}
     assert settings["Price EUR"] == {"currency": "eur"}
@@ -64,7 +66,7 @@ def test_units_and_orders_in_headers_become_settings() -> None:
 
 
 def test_the_same_header_twice_is_mapped_once() -> None:
-    mapping = propose(["SKU", "MSRP", "MSRP", "Feature 1", "Feature 2"], [], FeedSettings())
+    mapping = propose_column_mapping(["SKU", "MSRP", "MSRP", "Feature 1", "Feature 2"], [], FeedSettings())
     assert [(c.position, c.field) for c in mapping.columns] == [
         (0, "sku"),
         (1, "msrp"),
@@ -77,8 +79,8 @@ def test_the_same_header_twice_is_mapped_once() -> None:
 def test_price_codes_choose_among_price_columns() -> None:
     headers = ["Item", "Description", "East", "West"]
     samples = [["A-1", "Oak table, round", "100.00", "120.00"]]
-    assert _fields(propose(headers, samples, FeedSettings(currency="usd")))["East"] == "cost"
-    chosen = propose(headers, samples, FeedSettings(currency="usd", price_code="west"))
+    assert _fields(propose_column_mapping(headers, samples, FeedSettings(currency="usd")))["East"] == "cost"
+    chosen = propose_column_mapping(headers, samples, FeedSettings(currency="usd", price_code="west"))
     assert _fields(chosen)["West"] == "cost"
     other = next(column for column in chosen.columns if column.column == "East")
     assert (other.field, other.settings["alternative"]) == ("cost", "yes")
@@ -86,11 +88,13 @@ def test_price_codes_choose_among_price_columns() -> None:
 
 def test_a_title_is_found_among_weaker_columns() -> None:
     assert (
-        _fields(propose(["ITEM NUMBER", "DESCRIPTION"], [["A-1", "Queen Bed, Ash"]], FeedSettings()))["DESCRIPTION"]
+        _fields(propose_column_mapping(["ITEM NUMBER", "DESCRIPTION"], [["A-1", "Queen Bed, Ash"]], FeedSettings()))[
+            "DESCRIPTION"
+        ]
         == "title"
     )
     headers = ["SKU", "Name", "Short Description", "Description"]
-    mapped = _fields(propose(headers, [["A-1", "NORD", "Chest, Gray", "A chest."]], FeedSettings()))
+    mapped = _fields(propose_column_mapping(headers, [["A-1", "NORD", "Chest, Gray", "A chest."]], FeedSettings()))
     assert (mapped["Name"], mapped["Short Description"], mapped["Description"]) == (
         "collection",
         "title",
@@ -101,7 +105,7 @@ def test_a_title_is_found_among_weaker_columns() -> None:
 def test_warehouse_columns_get_their_place() -> None:
     headers = ["Item", "NJ", "CA", "ETA NJ", "ETA CA", "Total"]
     samples = [["A-1", "20+", "", "", "01/24/2027", "20"], ["A-2", "Call", "0", "", "", ""]]
-    mapping = propose(headers, samples, FeedSettings(stream="stock"))
+    mapping = propose_column_mapping(headers, samples, FeedSettings(stream="stock"))
     found = {column.column: (column.field, column.settings.get("location")) for column in mapping.columns}
     assert found["NJ"] == ("quantity", "NJ")
     assert found["ETA CA"] == ("incoming.0.eta", "CA")
@@ -109,7 +113,7 @@ def test_warehouse_columns_get_their_place() -> None:
 
 
 def test_quantities_with_a_place_in_the_header() -> None:
-    mapping = propose(
+    mapping = propose_column_mapping(
         ["SKU", "Qty Dallas", "Qty Reno", "On Order Reno"], [["A-1", "3", "9", "5"]], FeedSettings(stream="stock")
     )
     found = [(column.field, column.settings.get("location")) for column in mapping.columns]
@@ -117,7 +121,7 @@ def test_quantities_with_a_place_in_the_header() -> None:
 
 
 def test_measures_are_no_warehouses() -> None:
-    mapping = propose(
+    mapping = propose_column_mapping(
         ["SKU", "Width", "Weight", "Qty"], [["A-1", "30", "12", "4"]], FeedSettings(stream="stock", currency="usd")
     )
     assert _fields(mapping) == {"SKU": "sku", "Width": "dimensions.width", "Weight": "weight", "Qty": "quantity"}
@@ -128,7 +132,7 @@ def test_samples_settle_units_marks_and_orders() -> None:
     samples = [["A-1", "23.5 in", "12,50", "01/24/2027", "1"], ["A-2", "27.8", "13,00", "03/04/2027", "2"]]
     settings = {
         column.column: dict(column.settings)
-        for column in propose(headers, samples, FeedSettings(currency="eur")).columns
+        for column in propose_column_mapping(headers, samples, FeedSettings(currency="eur")).columns
     }
     assert settings["Depth"] == {"unit": "in", "unit_by": "column"}
     assert settings["Price"] == {"decimal": "comma"}
@@ -137,18 +141,21 @@ def test_samples_settle_units_marks_and_orders() -> None:
 
 def test_a_market_proposes_its_unit_and_none_stays_without() -> None:
     samples = [["A-1", "30"]]
-    assert propose(["SKU", "Width"], samples, FeedSettings(currency="usd")).columns[1].settings["unit_by"] == "market"
-    assert "unit" not in propose(["SKU", "Width"], samples, FeedSettings()).columns[1].settings
+    assert (
+        propose_column_mapping(["SKU", "Width"], samples, FeedSettings(currency="usd")).columns[1].settings["unit_by"]
+        == "market"
+    )
+    assert "unit" not in propose_column_mapping(["SKU", "Width"], samples, FeedSettings()).columns[1].settings
 
 
 def test_what_a_run_cannot_do_without() -> None:
-    assert propose(["Color", "Price"], [], FeedSettings()).missing == ("key",)
-    assert propose(["Title", "Price"], [], FeedSettings()).missing == ()
-    assert propose(["SKU", "Color"], [], FeedSettings(stream="stock")).missing == ("stock",)
+    assert propose_column_mapping(["Color", "Price"], [], FeedSettings()).missing == ("key",)
+    assert propose_column_mapping(["Title", "Price"], [], FeedSettings()).missing == ()
+    assert propose_column_mapping(["SKU", "Color"], [], FeedSettings(stream="stock")).missing == ("stock",)
 
 
 def test_given_fields_carry_settings() -> None:
-    mapping = from_given(["a", "b", "c", "d"], ["sku", "weight@unit=g", "quantity@location=NJ", None])
+    mapping = map_declared_fields(["a", "b", "c", "d"], ["sku", "weight@unit=g", "quantity@location=NJ", None])
     assert [(c.field, dict(c.settings)) for c in mapping.columns] == [
         ("sku", {}),
         ("weight", {"unit": "g"}),
@@ -171,11 +178,11 @@ def test_fields_that_a_mapping_may_name() -> None:
     assert not any(map(is_field, ["", "axes.", "cartons.0.colour", "compliance.odd", "price.usd", "incoming.x.eta"]))
 
 
-def test_header_rows_are_told_by_their_words() -> None:
-    assert score_header(["SKU", "Title", "Price", "Width (in)"]) == 4
-    assert score_header(["Stock list as of today", "", ""]) == 0
+def test_header_rows_are_recognised_by_their_words() -> None:
+    assert count_known_headers(["SKU", "Title", "Price", "Width (in)"]) == 4
+    assert count_known_headers(["Stock list as of today", "", ""]) == 0
 
 
 def test_the_same_input_gives_the_same_mapping() -> None:
     headers = ["Handle", "Title", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Price", "Image Src"]
-    assert propose(headers, [], FeedSettings()) == propose(headers, [], FeedSettings())
+    assert propose_column_mapping(headers, [], FeedSettings()) == propose_column_mapping(headers, [], FeedSettings())

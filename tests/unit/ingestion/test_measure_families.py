@@ -49,14 +49,14 @@ def test_an_order_is_followed_in_either_script(a: int, b: int, c: int, order: st
 def test_one_side_that_is_named_in_its_place_settles_the_others(a: int, b: int, c: int, way: int, join: str) -> None:
     wanted = {"width": f"{a} cm", "depth": f"{b} cm", "height": f"{c} cm"}
     assert _read(f"{a}{join}{b}{join}{AXES['height'][way]}{c} cm") == (wanted, [])
-    sides, told = _read(f"{AXES['width'][way]}{a}{join}{b}{join}{c} cm")
-    assert (sides, len(told)) == (wanted, 1)
+    sides, faults = _read(f"{AXES['width'][way]}{a}{join}{b}{join}{c} cm")
+    assert (sides, len(faults)) == (wanted, 1)
 
 
 @given(SIZE, SIZE, SIZE, st.sampled_from(["x", " x "]))
 def test_a_height_that_stands_first_leaves_the_others_in_doubt(a: int, b: int, c: int, join: str) -> None:
-    sides, told = _read(f"H{a}{join}{b}{join}{c} cm")
-    assert (sides, len(told)) == ({"height": f"{a} cm"}, 1)
+    sides, faults = _read(f"H{a}{join}{b}{join}{c} cm")
+    assert (sides, len(faults)) == ({"height": f"{a} cm"}, 1)
 
 
 @given(
@@ -69,8 +69,8 @@ def test_the_size_of_a_seat_is_never_that_of_the_piece(a: int, b: int, text: str
     text = text.format(a=a, b=b)
     if text.startswith("Zitmaten"):
         text = text.replace("Zitmaten", "Maten zitting")
-    sides, told = _read(text)
-    assert (sides, told) == ({"seat_depth": f"{b} cm"}, [])
+    sides, faults = _read(text)
+    assert (sides, faults) == ({"seat_depth": f"{b} cm"}, [])
     assert str(a) in str(parse_dimensions(text).value)
 
 
@@ -110,11 +110,11 @@ def test_a_unit_may_stand_before_the_figures(a: int, b: int, c: int, head: str) 
         ]
     )
 )
-def test_the_pieces_of_a_set_without_letters_are_read_and_told(form: str) -> None:
+def test_pieces_of_a_set_without_axis_letters_are_read_and_reported(form: str) -> None:
     parsed = parse_dimensions(form.format("209 x 81 x 93 cm", "153 X 82 x 94 cm"))
     assert parsed.value is not None
     assert [len(piece["dimensions"]) for piece in parsed.value.components] == [3, 3]
-    assert ["does not name its sides" in fault.detail for fault in parsed.faults] == [True]
+    assert ["does not name the dimensions" in fault.detail for fault in parsed.faults] == [True]
 
 
 @given(SIZE, SIZE, SIZE, st.permutations(["width", "depth", "height"]), st.sampled_from([" - ", ": ", " = ", " – "]))
@@ -125,17 +125,17 @@ def test_a_dash_behind_a_side_is_a_colon(a: int, b: int, c: int, sides: list[str
 
 
 @pytest.mark.parametrize(
-    "beside",
+    "addition",
     ["Liegefläche: 200 x 140 cm", "Innenmaß: 270 x 170 x 80 cm", "Sleeping area: 200 x 140 cm", "Couchage : 200 x 140 cm", "Liegemaße: 200 x 140 cm",
      "Verpackungsmaße: 200 x 140 x 60 cm"],
 )  # fmt: skip
-def test_sizes_inside_and_around_are_no_pieces(beside: str) -> None:
+def test_sizes_inside_and_around_are_no_pieces(addition: str) -> None:
     for whole in (
         "Ecksofa: B 280 x T 180 x H 85 cm",
         "Außenmaß: B 280 x T 180 x H 85 cm",
         "Stellmaß: B 280 x T 180 x H 85 cm",
     ):
-        parsed = parse_dimensions(f"{whole}; {beside}")
+        parsed = parse_dimensions(f"{whole}; {addition}")
         assert parsed.value is not None
         assert (parsed.value.components, parsed.faults, len(parsed.value.dimensions)) == ((), (), 3)
         assert "200" in str(parsed.value.extras) or "270" in str(parsed.value.extras)

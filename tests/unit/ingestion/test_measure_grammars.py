@@ -1,4 +1,4 @@
-"""Whatever the grammar of a measure allows is read exactly; whatever noise does to it is right or told, never lost in silence."""
+"""Whatever the grammar of a measure allows is read exactly; with noise it is right or reported, never lost silently."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.labels import BED, TRADE, label_of, name_role, side_of
+from domain.ingestion.values.labels import BED, TRADE_ORDER, determine_name_role, find_dimension_of_label, parse_label
 from domain.ingestion.values.quantities import parse_length
 from tests.support.measure_texts import (
     JOINS,
@@ -50,11 +50,11 @@ def test_words_before_a_size_change_nothing(size: Sized, words: str) -> None:
 
 
 @given(sized(), st.sampled_from(SEATS), st.integers(10, 30), st.sampled_from([", ", "; ", "\n", " ("]))
-def test_a_seat_is_kept_beside_the_sides(size: Sized, label: str, seat: int, stop: str) -> None:
+def test_a_seat_height_is_kept_in_addition_to_the_sides(size: Sized, label: str, seat: int, stop: str) -> None:
     close = ")" if stop == " (" else ""
     mark = UNITS[size.unit][0]
-    found, told = _read(f"{size.text}{stop}{label}: {seat}{mark}{close}")
-    assert (found, told) == ({**size.sides, "seat_height": hundredths(Fraction(seat), size.unit)}, [])
+    found, faults = _read(f"{size.text}{stop}{label}: {seat}{mark}{close}")
+    assert (found, faults) == ({**size.sides, "seat_height": hundredths(Fraction(seat), size.unit)}, [])
 
 
 @given(sized(), st.sampled_from(NOT_THE_PIECE), st.integers(10, 99), st.booleans())
@@ -74,7 +74,7 @@ def test_what_is_no_side_of_the_piece_neither_replaces_one_nor_swallows_the_next
     st.lists(sized("in"), min_size=2, max_size=3), st.permutations(PIECES), st.sampled_from([", ", "; ", "\n", " | "])
 )
 def test_pieces_of_a_set_keep_their_own_sizes(sizes: list[Sized], names: list[str], stop: str) -> None:
-    # An order behind one piece and another before the next are told apart by nobody.
+    # An order behind one piece cannot be distinguished from one before the next.
     assume(len({size.text.rstrip().endswith(")") for size in sizes}) == 1)
     text = stop.join(f"{name}: {size.text}" for name, size in zip(names, sizes, strict=False))
     parsed = parse_dimensions(text)
@@ -134,12 +134,12 @@ def test_figures_without_axes_follow_the_trades_order_or_the_columns(data: st.Da
     text = join.join(number.text for number in numbers) + f" {unit}"
     values = [hundredths(number.value, unit) for number in numbers]
     trade = dict(zip(("width", "depth", "height"), values, strict=True))
-    sides, told = _read(text)
+    sides, faults = _read(text)
     assert sides == trade
-    assert [detail.rpartition("; ")[2] for detail in told] == (
+    assert [detail.rpartition("; ")[2] for detail in faults] == (
         [] if len(set(values)) == 1 else ["read as width x depth x height."]
     )
-    assert _read(text, order=TRADE) == (trade, [])
+    assert _read(text, order=TRADE_ORDER) == (trade, [])
     assert _read(text, order="hbt") == (dict(zip(("height", "width", "depth"), values, strict=True)), [])
 
 
@@ -158,7 +158,7 @@ def test_a_size_stated_twice_is_read_once(data: st.DataObject, unit: str) -> Non
         f"{plain} {unit} / {again} {other}",
         f"{plain} {unit} | {again} {other}",
     ):
-        assert _read(text, order=TRADE) == (wanted, [])
+        assert _read(text, order=TRADE_ORDER) == (wanted, [])
 
 
 @given(st.integers(30, 120), st.integers(30, 120), st.integers(10, 90))
@@ -170,7 +170,7 @@ def test_length_is_the_long_side_but_on_beds(length: int, width: int, height: in
 
 @settings(max_examples=200)
 @given(noisy())
-def test_no_figure_is_lost_in_silence(size: Sized) -> None:
+def test_no_figure_is_lost_silently(size: Sized) -> None:
     parsed = parse_dimensions(size.text, "in")
     if parsed.value is None:
         assert parsed.faults or not any(char.isdigit() for char in size.text)
@@ -187,33 +187,34 @@ def test_no_figure_is_lost_in_silence(size: Sized) -> None:
         '30"W x 20"D x 1234567890123456789"H', 'Width left: 30", Width right: 40", Height: 30"', "80/60/75 cm", '1/3"W x 20"D',
     ],
 )  # fmt: skip
-def test_what_is_doubtful_is_told(text: str) -> None:
+def test_ambiguous_sizes_are_reported(text: str) -> None:
     assert parse_dimensions(text, "in").faults
 
 
 @pytest.mark.parametrize("words", WORDS)
 def test_every_language_names_its_sides(words: tuple[str, str, str]) -> None:
-    assert [side_of(word) for word in words] == ["width", "depth", "height"]
-    assert [side_of(f"{word} (cm)") for word in words] == ["width", "depth", "height"]
+    assert [find_dimension_of_label(word) for word in words] == ["width", "depth", "height"]
+    assert [find_dimension_of_label(f"{word} (cm)") for word in words] == ["width", "depth", "height"]
 
 
 @pytest.mark.parametrize(
     "word", ["large", "weight", "with", "eight", "light", "freight", "lounge", "table", "white", "Max load", "night"]
 )
 def test_words_near_a_side_are_none(word: str) -> None:
-    assert label_of(word).role in ("", "other")
+    assert parse_label(word).role in ("", "other")
 
 
 @pytest.mark.parametrize(
     ("name", "role"),
     [
-        ("Overall", "whole"), ("Product Dimensions", "whole"), ("Maße", "whole"), ("RECLINED", "pose"), ("Recliner", "piece"),
-        ("Open bookcase", "piece"), ("Sofa bed open", "pose"), ("Shade size", "inner"), ("Package", "inner"), ("Closed", "rest"),
-        ("SIDE CHAIR", "piece"), ("Mattress", "part"), ("with leaf", "pose"),
+        ("Overall", "whole"), ("Product Dimensions", "whole"), ("Maße", "whole"), ("RECLINED", "other_state"),
+        ("Recliner", "piece"), ("Open bookcase", "piece"), ("Sofa bed open", "other_state"), ("Shade size", "interior_or_package"),
+        ("Package", "interior_or_package"), ("Closed", "normal_state"), ("SIDE CHAIR", "piece"), ("Mattress", "part"),
+        ("with leaf", "other_state"),
     ],
 )  # fmt: skip
 def test_names_of_sizes(name: str, role: str) -> None:
-    assert name_role(name) == role
+    assert determine_name_role(name) == role
 
 
 @given(st.data(), st.sampled_from(["in", "cm", "mm"]))
@@ -228,7 +229,7 @@ def test_one_length_in_every_spelling(data: st.DataObject, unit: str) -> None:
 
 
 @given(st.integers(1, 9), st.integers(100, 999), st.sampled_from(["in", "cm", "mm"]))
-def test_one_mark_before_three_digits_is_settled_by_the_unit_or_told(whole: int, digits: int, unit: str) -> None:
+def test_one_mark_before_three_digits_is_resolved_by_the_unit_or_reported(whole: int, digits: int, unit: str) -> None:
     for mark in ",.":
         parsed = parse_length(f"{whole}{mark}{digits} {unit}")
         readings = {Decimal(f"{whole}.{digits}"), Decimal(f"{whole}{digits}")}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.ingestion.values.dimensions import parse_dimensions
-from domain.ingestion.values.labels import BED, PILLOW, RUG, kind_of
-from domain.ingestion.values.quantities import hundredths, parse_length, parse_weight
+from domain.ingestion.values.labels import BED, PILLOW, RUG, determine_size_kind
+from domain.ingestion.values.quantities import parse_length, parse_weight, round_to_hundredths
 
 
 def _kinds(reading: Any) -> list[str]:
@@ -67,7 +67,7 @@ def test_one_length_is_read_exactly(text: str, unit: str | None, expected: int) 
         ("?", "in", "unreadable"),
     ],
 )
-def test_what_is_no_length_is_told(text: str, unit: str | None, problem: str) -> None:
+def test_invalid_lengths_are_reported(text: str, unit: str | None, problem: str) -> None:
     reading = parse_length(text, unit)
     assert (reading.value, _kinds(reading)) == (None, [problem])
 
@@ -79,7 +79,7 @@ def test_placeholders_and_zero_state_no_length(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["-", "–", " -- ", "?", "."])
-def test_a_gap_where_a_measure_belongs_is_told(text: str) -> None:
+def test_a_missing_measure_is_reported(text: str) -> None:
     for reading in (parse_length(text, "in"), parse_dimensions(text, "in")):
         assert (reading.value, _kinds(reading)) == (None, ["unreadable"])
 
@@ -120,7 +120,7 @@ def test_hundredths_are_the_nearest(value: Decimal, unit: str) -> None:
         "cm": Fraction(100, 254),
         "m": Fraction(10000, 254),
     }
-    assert abs(hundredths(value, unit) - Fraction(value) * inches[unit] * 100) <= Fraction(1, 2)
+    assert abs(round_to_hundredths(value, unit) - Fraction(value) * inches[unit] * 100) <= Fraction(1, 2)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_one_weight_is_read_exactly(text: str, unit: str | None, expected: int) 
         ("heavy", "lb", "unreadable"),
     ],
 )
-def test_what_is_no_weight_is_told(text: str, unit: str | None, problem: str) -> None:
+def test_invalid_weights_are_reported(text: str, unit: str | None, problem: str) -> None:
     assert _kinds(parse_weight(text, unit)) == [problem]
 
 
@@ -221,11 +221,11 @@ def test_pieces_of_a_set_are_components() -> None:
         (".", ["unreadable"]),
     ],
 )
-def test_doubtful_strings_are_told(text: str, problems: list[str]) -> None:
+def test_ambiguous_strings_are_reported(text: str, problems: list[str]) -> None:
     assert _kinds(parse_dimensions(text, "in")) == problems
 
 
-def test_figures_without_any_unit_are_told() -> None:
+def test_figures_without_a_unit_are_reported() -> None:
     reading = parse_dimensions("30 x 20 x 40")
     assert (reading.value, _kinds(reading)) == (None, ["unknown_unit"])
 
@@ -245,4 +245,4 @@ def test_figures_without_any_unit_are_told() -> None:
     ],
 )
 def test_kinds_whose_sides_differ(category: str, title: str, kind: str) -> None:
-    assert kind_of(category, title) == kind
+    assert determine_size_kind(category, title) == kind

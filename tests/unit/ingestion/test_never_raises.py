@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion.columns import readers
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
 from domain.ingestion.merging import RecordMerger
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.normalise import normalise
-from domain.ingestion.records import from_record
+from domain.ingestion.normalisation import normalise_rows
+from domain.ingestion.records import parse_record
 from domain.ingestion.values import (
     cartons,
     dates,
@@ -29,13 +29,13 @@ from domain.ingestion.values import (
     text,
     words,
 )
-from domain.ingestion.values.text import Parsed
-from domain.ingestion.vocabulary.senses import score_header, senses
+from domain.ingestion.values.text import ParseResult
+from domain.ingestion.vocabulary.header_meanings import count_known_headers, find_header_meanings
 
 pytestmark = pytest.mark.slow
 
-READERS: list[Callable[[str], Parsed[Any]]] = [
-    cartons.parse_packages,
+READERS: list[Callable[[str], ParseResult[Any]]] = [
+    cartons.parse_boxes,
     words.parse_country,
     dates.parse_date,
     dimensions.parse_dimensions,
@@ -47,10 +47,10 @@ READERS: list[Callable[[str], Parsed[Any]]] = [
     lambda value: money.parse_money(value, "usd"),
     lambda value: money.parse_money(value, "eur", "comma"),
     lambda value: money.parse_money(value, "jpy", "dot"),
-    words.parse_sturdy,
-    words.parse_status,
-    text.line_of_text,
-    text.body_of_text,
+    words.parse_sturdy_compliance,
+    words.parse_discontinued_status,
+    text.parse_line,
+    text.parse_multiline_text,
     rugs.parse_rug_size,
     rugs.parse_shape,
     stock.parse_stock,
@@ -90,7 +90,7 @@ relaxed = settings(max_examples=150, deadline=None, suppress_health_check=[Healt
 @pytest.mark.parametrize("read", READERS)
 @relaxed
 @given(value=ANY)
-def test_readers_answer_any_text(read: Callable[[str], Parsed[Any]], value: str) -> None:
+def test_readers_answer_any_text(read: Callable[[str], ParseResult[Any]], value: str) -> None:
     reading = read(value)
     assert all(fault.problem and fault.detail for fault in reading.faults)
 
@@ -98,21 +98,22 @@ def test_readers_answer_any_text(read: Callable[[str], Parsed[Any]], value: str)
 @relaxed
 @given(value=ANY)
 def test_texts_and_lists_take_any_text(value: str) -> None:
-    assert isinstance(text.clean(value), str)
-    assert isinstance(text.plain(value), str)
+    assert isinstance(text.clean_line(value), str)
+    assert isinstance(text.strip_markup(value), str)
     assert all(
-        url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).value or ()
+        url.startswith(("http://", "https://", "HTTP")) or "://" in url
+        for url in media.parse_picture_urls(value).value or ()
     )
-    media.addresses(value, "https://cdn.vendor.example/")
-    stock.stock_in_value(value)
-    readers.pairs(value)
+    media.parse_picture_urls(value, "https://cdn.vendor.example/")
+    stock.split_stock_word(value)
+    readers.parse_attributes(value)
 
 
 @relaxed
 @given(header=ANY)
 def test_headers_may_be_anything(header: str) -> None:
-    assert all(sense.field for sense in senses(header))
-    assert score_header([header]) in (0, 1)
+    assert all(sense.field for sense in find_header_meanings(header))
+    assert count_known_headers([header]) in (0, 1)
 
 
 @relaxed
@@ -123,11 +124,11 @@ def test_headers_may_be_anything(header: str) -> None:
 )
 def test_rows_of_anything_make_a_statement(rows: list[list[Any]], currency: str | None, stream: str) -> None:
     context = FeedSettings(currency=currency, stream=stream)
-    plan = ReadPlan(propose(HEADERS, rows, context), context)
+    plan = ReadPlan(propose_column_mapping(HEADERS, rows, context), context)
     for row in rows:
-        plan.product_key(row)
-        plan.variant_key(row)
-    statement, problems = normalise("k", [(2 + at, row) for at, row in enumerate(rows)], plan)
+        plan.read_product_key(row)
+        plan.read_variant_key(row)
+    statement, problems = normalise_rows("k", [(2 + at, row) for at, row in enumerate(rows)], plan)
     assert statement.key == "k"
     assert all(problem.line is not None for problem in problems)
 
@@ -135,10 +136,10 @@ def test_rows_of_anything_make_a_statement(rows: list[list[Any]], currency: str 
 @relaxed
 @given(headers=st.lists(ANY, max_size=8), given_fields=st.lists(st.one_of(st.none(), ANY), max_size=8))
 def test_mappings_take_any_headers(headers: list[str], given_fields: list[str | None]) -> None:
-    mapping = propose(headers, [headers], FeedSettings())
+    mapping = propose_column_mapping(headers, [headers], FeedSettings())
     places = sorted([c.position for c in mapping.columns] + [u.position for u in mapping.unmapped])
     assert places == list(range(len(headers)))
-    assert len(from_given(headers, given_fields).headers) == len(headers)
+    assert len(map_declared_fields(headers, given_fields).headers) == len(headers)
 
 
 JSON = st.recursive(
@@ -164,11 +165,11 @@ VARIANT = st.fixed_dictionaries(
     record=st.one_of(JSON, st.fixed_dictionaries({"product": PRODUCT, "variants": st.one_of(JSON, st.lists(VARIANT))}))
 )
 def test_records_of_anything_are_judged(record: Any) -> None:
-    statement, problems = from_record(record, FeedSettings())
+    statement, problems = parse_record(record, FeedSettings())
     assert statement is not None or problems
     if statement is not None:
-        once = RecordMerger(None, lambda _: None).merged([statement])
-        twice = RecordMerger(None, lambda _: None).merged([statement, statement])
+        once = RecordMerger(None, lambda _: None).merge([statement])
+        twice = RecordMerger(None, lambda _: None).merge([statement, statement])
         assert once == twice, "applied again, a record changes nothing"
         assert once is None or _holds_no_null(once)
 
@@ -184,6 +185,6 @@ def _holds_no_null(value: Any) -> bool:
 
 
 def test_numbers_as_cells_are_plain_text() -> None:
-    assert text.as_text(Decimal("101.0")) == "101"
-    assert text.as_text(Decimal("1E+3")) == "1000"
-    assert text.as_text({"name": "Acme", "id": 4}) == "Acme"
+    assert text.convert_to_text(Decimal("101.0")) == "101"
+    assert text.convert_to_text(Decimal("1E+3")) == "1000"
+    assert text.convert_to_text({"name": "Acme", "id": 4}) == "Acme"

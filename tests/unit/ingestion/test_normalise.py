@@ -6,9 +6,9 @@ from typing import Any
 
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.normalise import normalise
+from domain.ingestion.normalisation import normalise_rows
 from domain.kernel.problems import Problem
 
 USD = FeedSettings(currency="usd")
@@ -17,13 +17,13 @@ USD = FeedSettings(currency="usd")
 def _run(
     headers: Sequence[str], rows: Sequence[Sequence[Any]], context: FeedSettings = USD
 ) -> tuple[list[ProductStatement], list[Problem]]:
-    plan = ReadPlan(propose(headers, rows, context), context)
+    plan = ReadPlan(propose_column_mapping(headers, rows, context), context)
     groups: dict[str, list[tuple[int, list[Any]]]] = {}
     for line, row in enumerate(rows, start=2):
-        key = plan.product_key(row)
+        key = plan.read_product_key(row)
         assert key is not None
         groups.setdefault(key, []).append((line, list(row)))
-    found = [normalise(key, members, plan, "Sheet1") for key, members in groups.items()]
+    found = [normalise_rows(key, members, plan, "Sheet1") for key, members in groups.items()]
     return [statement for statement, _ in found], [problem for _, problems in found for problem in problems]
 
 
@@ -96,7 +96,7 @@ def test_variants_without_a_code_are_keyed_by_their_options() -> None:
     assert [variant.key for variant in product.variants] == ["pot / Large", "pot / Small"]
 
 
-def test_a_code_shared_by_two_variants_is_told() -> None:
+def test_a_code_shared_by_two_variants_is_reported() -> None:
     rows = [
         ["pot", "Pot", "", "", "Size", "Large", "'101", "10", "", "", "", "", "", ""],
         ["pot", "", "", "", "", "Small", "'101", "8", "", "", "", "", "", ""],
@@ -132,7 +132,7 @@ def test_a_row_of_an_item_master() -> None:
     assert variant.offers[0].data == {"currency": "usd", "cost": 55900, "msrp": 120000}
 
 
-def test_repeated_rows_fill_gaps_and_differing_prices_are_told() -> None:
+def test_repeated_rows_fill_gaps_and_differing_prices_are_reported() -> None:
     headers = ["SKU", "Title", "Price", "Color"]
     rows = [["A-1", "Oak table", "10.00", ""], ["A-1", "", "10.00", "Oak"], ["A-1", "", "12.00", ""]]
     (product,), problems = _run(headers, rows)
@@ -164,14 +164,14 @@ def test_rows_with_a_warehouse_column_are_offers_of_one_variant() -> None:
     assert problems == []
 
 
-def test_the_sources_warehouse_stands_for_offers_without_one() -> None:
+def test_the_sources_warehouse_is_the_default_of_offers() -> None:
     (product,), _ = _run(["SKU", "Qty"], [["A-1", "9"]], FeedSettings(warehouse="Main"))
     assert product.variants[0].offers[0].location == "Main"
 
 
 def test_an_offer_exists_only_when_something_is_offered() -> None:
     (product,), _ = _run(["SKU", "Title", "Price"], [["A-1", "Oak table", ""]])
-    assert [(offer.data, offer.blank) for offer in product.variants[0].offers] == [({}, {"offer.price"})]
+    assert [(offer.data, offer.blank_fields) for offer in product.variants[0].offers] == [({}, {"offer.price"})]
     (product,), _ = _run(["SKU", "Title", "Price", "Qty"], [["A-1", "Oak table", "", ""]])
     assert product.variants[0].offers == []
 
@@ -244,7 +244,7 @@ def test_two_boxes_and_their_count() -> None:
 
 
 def test_cells_of_json_and_ragged_rows() -> None:
-    mapping = from_given(["a", "b", "c", "d", "e"], ["sku", "title", "price", "media", "tags"])
+    mapping = map_declared_fields(["a", "b", "c", "d", "e"], ["sku", "title", "price", "media", "tags"])
     plan = ReadPlan(mapping, USD)
     rows: list[tuple[int, list[Any]]] = [
         (
@@ -259,7 +259,7 @@ def test_cells_of_json_and_ragged_rows() -> None:
         ),
         (2, ["A-1"]),
     ]
-    statement, problems = normalise("A-1", rows, plan)
+    statement, problems = normalise_rows("A-1", rows, plan)
     assert problems == []
     assert statement.data["title"] == "Oak table"
     assert statement.data["tags"] == ["x", "y"]
@@ -274,22 +274,22 @@ def test_numbers_keep_their_point_whatever_the_text_columns_write() -> None:
 
 
 def test_rows_without_key_have_none() -> None:
-    plan = ReadPlan(propose(["SKU", "Title"], [["A-1", "x"]], USD), USD)
-    assert plan.product_key(["", "Oak table"]) is None
-    assert plan.product_key(["'A-1", "Oak table"]) == "A-1"
-    assert plan.variant_key([Decimal("101.0"), ""]) == "101"
+    plan = ReadPlan(propose_column_mapping(["SKU", "Title"], [["A-1", "x"]], USD), USD)
+    assert plan.read_product_key(["", "Oak table"]) is None
+    assert plan.read_product_key(["'A-1", "Oak table"]) == "A-1"
+    assert plan.read_variant_key([Decimal("101.0"), ""]) == "101"
 
 
 def test_titles_key_rows_only_when_nothing_else_can() -> None:
-    plan = ReadPlan(propose(["Title", "Price"], [["Oak table", "1"]], USD), USD)
-    assert plan.product_key(["Oak table", "1"]) == "Oak table"
+    plan = ReadPlan(propose_column_mapping(["Title", "Price"], [["Oak table", "1"]], USD), USD)
+    assert plan.read_product_key(["Oak table", "1"]) == "Oak table"
 
 
 def test_options_and_pictures_as_json_objects() -> None:
-    mapping = from_given(["a", "b", "c", "d"], ["sku", "axes", "media", "variant_media"])
+    mapping = map_declared_fields(["a", "b", "c", "d"], ["sku", "axes", "media", "variant_media"])
     pictures = [{"url": "https://a.example/1.jpg", "alt": "Front"}, {"url": "https://a.example/2.jpg"}]
     rows: list[tuple[int, list[Any]]] = [(1, ["A-1", {"Color": "Gray", "Size": "Queen"}, pictures, pictures[:1]])]
-    statement, problems = normalise("A-1", rows, ReadPlan(mapping, USD))
+    statement, problems = normalise_rows("A-1", rows, ReadPlan(mapping, USD))
     assert problems == []
     assert statement.variants[0].data["axes"] == {"Color": "Gray", "Size": "Queen"}
     assert statement.variants[0].data["colour"] == "Gray"

@@ -1,4 +1,4 @@
-"""Prices, stock, lead times, dates, weights and rug sizes in the spellings of their grammars; what is beyond them is told."""
+"""Prices, stock, lead times, dates, weights and rug sizes in the spellings of their grammars; the rest is reported."""
 
 from decimal import Decimal
 
@@ -28,7 +28,7 @@ def _written(minor: int, group: str, mark: str) -> str:
 def test_a_price_in_every_spelling(minor: int, marks: tuple[str, str], around: str) -> None:
     parsed = parse_money(around.format(_written(minor, *marks)))
     assert parsed.value is not None
-    assert (parsed.value.minor, parsed.value.currency, parsed.faults) == (minor, "usd", ())
+    assert (parsed.value.minor_units, parsed.value.currency, parsed.faults) == (minor, "usd", ())
 
 
 @given(
@@ -40,14 +40,14 @@ def test_a_price_in_every_spelling(minor: int, marks: tuple[str, str], around: s
 def test_a_price_in_euros(minor: int, around: str) -> None:
     parsed = parse_money(around.format(_written(minor, ".", ",")))
     assert parsed.value is not None
-    assert (parsed.value.minor, parsed.value.currency, parsed.faults) == (minor, "eur", ())
+    assert (parsed.value.minor_units, parsed.value.currency, parsed.faults) == (minor, "eur", ())
 
 
 @given(st.integers(1, 10**6), st.sampled_from(["from ${}", "ab {} $", "${} + VAT", "${} excl. tax", "as low as ${}"]))
-def test_a_price_that_is_not_the_whole_one_is_read_and_told(minor: int, around: str) -> None:
+def test_a_partial_price_is_read_and_reported(minor: int, around: str) -> None:
     parsed = parse_money(around.format(_written(minor, ",", ".")))
     assert parsed.value is not None
-    assert (parsed.value.minor, [fault.problem for fault in parsed.faults]) == (minor, ["conflict"])
+    assert (parsed.value.minor_units, [fault.problem for fault in parsed.faults]) == (minor, ["conflict"])
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_price_that_is_not_the_whole_one_is_read_and_told(minor: int, around: 
         ("£12 USD", "unknown_currency"), ("100 pcs", "unknown_currency"), ("1.5k", "unknown_currency"), ("Free", "unreadable"), ("12,345,67", "unreadable"),
     ],
 )  # fmt: skip
-def test_what_is_no_single_price_is_told(text: str, problem: str) -> None:
+def test_text_without_a_single_price_is_reported(text: str, problem: str) -> None:
     parsed = parse_money(text, "usd")
     assert (parsed.value, [fault.problem for fault in parsed.faults]) == (None, [problem])
 
@@ -68,7 +68,7 @@ def test_what_is_no_single_price_is_told(text: str, problem: str) -> None:
 def test_a_price_for_several(text: str, pack: int | None) -> None:
     price = parse_money(text).value
     assert price is not None
-    assert price.pack == pack
+    assert price.pack_size == pack
 
 
 @given(st.integers(0, 99999), st.sampled_from(["{}", "{}+", ">{}", "{} pcs", "{} in stock", "Only {} left", "ca. {}", "~{}", "Stock: {}", "noch {} Stück",
@@ -80,7 +80,7 @@ def test_a_quantity_in_every_spelling(count: int, around: str) -> None:
 
 
 @given(st.integers(1, 9999), st.sampled_from(["-{}", "- {}", "({})", "{}-", "−{}"]))
-def test_oversold_stock_is_none_and_told(count: int, around: str) -> None:
+def test_oversold_stock_is_zero_and_reported(count: int, around: str) -> None:
     parsed = parse_stock(around.format(count))
     assert parsed.value is not None
     assert (parsed.value.quantity, [fault.problem for fault in parsed.faults]) == (0, ["out_of_range"])
@@ -105,7 +105,7 @@ def test_oversold_stock_is_none_and_told(count: int, around: str) -> None:
         "Back in stock 12/05",
     ],
 )
-def test_what_is_no_quantity_is_told(text: str) -> None:
+def test_invalid_quantities_are_reported(text: str) -> None:
     parsed = parse_stock(text)
     assert parsed.value is None
     assert parsed.faults
@@ -128,7 +128,7 @@ def test_words_for_stock(text: str, word: str) -> None:
 @pytest.mark.parametrize(
     "text", ["Backorder until 12/05", "Out of stock until 1/5", "Sold out (3)", "<5", "less than 3", "12 on order"]
 )
-def test_a_word_with_more_behind_it_is_taken_and_told(text: str) -> None:
+def test_a_stock_word_with_trailing_text_is_accepted_and_reported(text: str) -> None:
     parsed = parse_stock(text)
     assert parsed.value is not None
     assert parsed.value.quantity in (None, 0)
@@ -161,7 +161,7 @@ def test_hours_and_parts_of_days_round_up(text: str, days: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["KW 34", "2 months", "1-2 weeks + 3 days", "12/05/2026", "-5", "5 Stück", "4+ weeks"])
-def test_doubtful_lead_times_are_told(text: str) -> None:
+def test_ambiguous_lead_times_are_reported(text: str) -> None:
     assert parse_lead_time(text).faults
 
 
@@ -180,7 +180,7 @@ def test_named_months_in_six_languages(day: int, month: str, around: str) -> Non
 
 
 @pytest.mark.parametrize("text", ["Jan 5", "5. Januar", "5/1", "31.12."])
-def test_a_date_without_a_year_is_told(text: str) -> None:
+def test_a_date_without_a_year_is_reported(text: str) -> None:
     parsed = parse_date(text)
     assert parsed.value is None
     assert parsed.faults[0].detail.endswith("is a date without a year.")
@@ -190,7 +190,7 @@ def test_a_date_without_a_year_is_told(text: str) -> None:
     "text",
     ["03/04/2027", "26-01-05", "Jan-27", "01/2027", "Q3 2027", "KW 34", "mid June", "1/5/27 - 1/12/27", "02/30/2027"],
 )
-def test_dates_that_could_be_others_are_told(text: str) -> None:
+def test_ambiguous_dates_are_reported(text: str) -> None:
     parsed = parse_date(text)
     assert parsed.value is None
     assert parsed.faults
@@ -242,7 +242,7 @@ def test_figures_that_belong_to_one_weight(text: str, hundredths: int) -> None:
         "20kg25kg",
     ],
 )
-def test_doubtful_weights_are_told(text: str) -> None:
+def test_ambiguous_weights_are_reported(text: str) -> None:
     assert parse_weight(text).faults
 
 
@@ -290,7 +290,7 @@ def test_shapes_and_metric_sizes_of_rugs(text: str, shape: str, side: int) -> No
         "5'3\" x 7'6\" x 8'",
     ],
 )
-def test_what_is_no_single_size_of_a_rug_is_told(text: str) -> None:
+def test_text_without_a_single_rug_size_is_reported(text: str) -> None:
     assert parse_rug_size(text).faults
 
 

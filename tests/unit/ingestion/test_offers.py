@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.ingestion.values.dates import order_shown, parse_date, parse_lead_time
-from domain.ingestion.values.money import decimal_shown, parse_money
-from domain.ingestion.values.stock import Stock, availability_of, parse_availability, parse_stock, stock_in_value
+from domain.ingestion.values.dates import detect_date_order, parse_date, parse_lead_time
+from domain.ingestion.values.money import detect_decimal_mark, parse_money
+from domain.ingestion.values.stock import Stock, derive_availability, parse_availability, parse_stock, split_stock_word
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from domain.ingestion.values.stock import Stock, availability_of, parse_availabi
 def test_prices(text: str, currency: str | None, decimal: str, minor: int, found: str) -> None:
     price = parse_money(text, currency, decimal).value
     assert price is not None
-    assert (price.minor, price.currency) == (minor, found)
+    assert (price.minor_units, price.currency) == (minor, found)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_prices(text: str, currency: str | None, decimal: str, minor: int, found
         ("1.234", "eur", "unreadable"),
     ],
 )
-def test_what_is_no_price_is_told(text: str, currency: str | None, problem: str) -> None:
+def test_invalid_prices_are_reported(text: str, currency: str | None, problem: str) -> None:
     reading = parse_money(text, currency)
     assert (reading.value, [fault.problem for fault in reading.faults]) == (None, [problem])
 
@@ -63,23 +63,23 @@ def test_no_price_is_stated(text: str) -> None:
     assert (reading.value, reading.faults) == (None, ())
 
 
-def test_a_price_for_a_pack_says_so() -> None:
+def test_a_price_for_a_pack_includes_its_count() -> None:
     price = parse_money("$100/4 pack").value
     assert price is not None
-    assert (price.minor, price.pack) == (10000, 4)
+    assert (price.minor_units, price.pack_size) == (10000, 4)
 
 
 @given(minor=st.integers(1, 10**9), mark=st.sampled_from([".", ","]))
 def test_two_decimals_come_back_exactly(minor: int, mark: str) -> None:
     price = parse_money(f"{minor // 100}{mark}{minor % 100:02d}", "eur").value
     assert price is not None
-    assert price.minor == minor
+    assert price.minor_units == minor
 
 
 def test_samples_prove_the_decimal_mark() -> None:
-    assert decimal_shown(["12,50", "1.200,00"]) == "comma"
-    assert decimal_shown(["$1,200", "12.50"]) == "dot"
-    assert decimal_shown(["12", "13"]) is None
+    assert detect_decimal_mark(["12,50", "1.200,00"]) == "comma"
+    assert detect_decimal_mark(["$1,200", "12.50"]) == "dot"
+    assert detect_decimal_mark(["12", "13"]) is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_stock(text: str, stock: Stock) -> None:
     assert parse_availability(text).value == stock
 
 
-def test_stock_that_cannot_be_read_is_told() -> None:
+def test_unreadable_stock_is_reported() -> None:
     assert parse_stock("Fragile item").faults[0].problem == "unreadable"
     assert parse_stock("TBD").faults == ()
 
@@ -115,12 +115,12 @@ def test_stock_that_cannot_be_read_is_told() -> None:
     ("quantity", "word"), [(0, "out_of_stock"), (1, "low_stock"), (5, "low_stock"), (6, "in_stock")]
 )
 def test_availability_follows_from_quantity(quantity: int, word: str) -> None:
-    assert availability_of(quantity) == word
+    assert derive_availability(quantity) == word
 
 
 def test_a_stock_word_inside_a_value() -> None:
-    assert stock_in_value("Blue [NOT AVAILABLE]") == ("Blue", Stock(0, "out_of_stock"))
-    assert stock_in_value("Blue (Left)") == ("Blue (Left)", None)
+    assert split_stock_word("Blue [NOT AVAILABLE]") == ("Blue", Stock(0, "out_of_stock"))
+    assert split_stock_word("Blue (Left)") == ("Blue (Left)", None)
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_dates_are_not_guessed(text: str) -> None:
 
 
 def test_samples_prove_the_order_of_dates() -> None:
-    assert order_shown(["03/04/2027", "01/24/2027"]) == "mdy"
-    assert order_shown(["24/01/2027"]) == "dmy"
-    assert order_shown(["03/04/2027"]) is None
+    assert detect_date_order(["03/04/2027", "01/24/2027"]) == "mdy"
+    assert detect_date_order(["24/01/2027"]) == "dmy"
+    assert detect_date_order(["03/04/2027"]) is None
 
 
 @pytest.mark.parametrize(
@@ -171,6 +171,6 @@ def test_lead_times(text: str, unit: str, days: int) -> None:
     assert parse_lead_time(text, unit).value == days
 
 
-def test_lead_times_that_cannot_be_read_are_told() -> None:
+def test_unreadable_lead_times_are_reported() -> None:
     assert parse_lead_time("soon").faults[0].problem == "unreadable"
     assert parse_lead_time("99999 days").faults != ()

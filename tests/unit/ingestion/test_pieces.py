@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.catalogue.data import VariantData
-from domain.ingestion.pieces import lone_piece, of_several, with_sizes
+from domain.ingestion.pieces import assign_sizes_to_parts, find_only_labelled_piece, names_several_pieces
 from tests.unit.ingestion.test_normalise import _run
 
 HEADERS = ["SKU", "Title", "Category", "Parts", "Product Dimension (Inch)", "Price"]
@@ -37,7 +37,7 @@ def test_one_pieces_size_is_not_the_sets() -> None:
     assert _sides(bed["dimensions"]) == {"width": 65, "depth": 87, "height": 64}
 
 
-def test_a_size_that_says_nothing_of_whose_it_is_is_told() -> None:
+def test_a_size_without_a_named_piece_is_reported() -> None:
     data, problems = _row("5 Pc. Queen Bedroom Set", "", '87"L X 65"W X 64"H', "Bedroom Set")
     assert _sides(data["dimensions"]) == {"width": 65, "depth": 87, "height": 64}
     assert problems == [("dimensions", "conflict")]
@@ -73,19 +73,21 @@ def test_parts_lists_count() -> None:
 
 def test_titles_of_several_pieces() -> None:
     several = ("7 Pc. Dining Set", "Sofa + Loveseat", "Patio Set", "4-Piece Bedroom Set")
-    assert all(map(of_several, several))
-    assert not any(map(of_several, ("Queen Bed", "3 Pc. Sectional", "6 Piece Modular Sofa", "Set of 2 Chairs", "")))
+    assert all(map(names_several_pieces, several))
+    assert not any(
+        map(names_several_pieces, ("Queen Bed", "3 Pc. Sectional", "6 Piece Modular Sofa", "Set of 2 Chairs", ""))
+    )
 
 
 def test_labels_of_one_piece() -> None:
     texts = ('BED: 87"L', 'Coffee table size: 40"W', 'SEAT: 18"', '87"L', 'TABLE: 60"L, CHAIR: 20"W', 'Overall: 60"W')
-    assert [lone_piece(text) for text in texts] == ["BED", "Coffee table", None, None, None, None]
+    assert [find_only_labelled_piece(text) for text in texts] == ["BED", "Coffee table", None, None, None, None]
 
 
 @given(st.lists(st.sampled_from(["A-SF", "A-LV", "A-T", "A-SC-2PK", "A-1"]), max_size=5), st.text(max_size=20))
 def test_no_part_is_lost_and_none_added(codes: list[str], name: str) -> None:
     parts: Any = [{"sku": code, "quantity": 1} for code in codes]
     pieces: Any = [{"name": "SOFA", "dimensions": {}}, {"name": name, "dimensions": {}}]
-    sized, left = with_sizes(parts, pieces)
+    sized, left = assign_sizes_to_parts(parts, pieces)
     assert [part["sku"] for part in sized] == codes
     assert len(left) + sum("name" in part for part in sized) == 2

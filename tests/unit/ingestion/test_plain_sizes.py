@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.ingestion.values.dimensions import parse_dimensions, plain_size, read_grammar
+from domain.ingestion.values.dimensions import parse_by_grammar, parse_common_size, parse_dimensions
 
 NUMBERS = st.one_of(
     st.integers(1, 9999).map(str),
@@ -36,7 +36,7 @@ def test_what_is_read_at_once_is_what_the_grammar_reads(
         text = join.join(f"{number}{own}{axis}" for number, axis in figures)
     else:
         text = join.join(f"{number}{axis}" for number, axis in figures) + f" {own.strip()}"
-    assert parse_dimensions(text, unit, kind, order, mark) == read_grammar(text, unit, kind, order, mark)
+    assert parse_dimensions(text, unit, kind, order, mark) == parse_by_grammar(text, unit, kind, order, mark)
 
 
 @settings(deadline=None, max_examples=100)
@@ -50,5 +50,7 @@ def test_the_commonest_sizes_are_read_at_once(
     figures: tuple[int, int, int], axes: list[str], unit: str, join: str
 ) -> None:
     text = join.join(f"{figure}{unit}{axis}" for figure, axis in zip(figures, axes, strict=True))
-    assert plain_size(text, "") == getattr(read_grammar(text, None, "", "", "auto").value, "dimensions", None)
-    assert plain_size(text, "") is not None
+    assert parse_common_size(text, "") == getattr(
+        parse_by_grammar(text, None, "", "", "auto").value, "dimensions", None
+    )
+    assert parse_common_size(text, "") is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.quantities import parse_weight
@@ -37,7 +37,7 @@ def test_a_pile_and_a_second_size_leave_the_sides_alone(text: str, unit: str | N
 @pytest.mark.parametrize(
     ("text", "unit"), [("80 x 3 m", None), ("160x230", "m"), ("8x10 1/2 in", None), ("160x230, 200x290", "cm")]
 )
-def test_what_no_rug_has_is_told(text: str, unit: str | None) -> None:
+def test_implausible_rug_sizes_are_reported(text: str, unit: str | None) -> None:
     assert parse_rug_size(text, unit).faults
 
 
@@ -84,7 +84,7 @@ def test_a_unit_holds_for_the_figures_that_it_is_of(text: str, unit: str | None,
     assert _hundredths(parsed.value.dimensions) == sides
 
 
-def test_three_figures_joined_by_hyphens_are_told() -> None:
+def test_three_figures_joined_by_hyphens_are_reported() -> None:
     assert parse_dimensions("80-90-75 cm").faults
 
 
@@ -93,12 +93,14 @@ def test_three_figures_joined_by_hyphens_are_told() -> None:
     [("Bookcase width (cm)", "cm"), ("Hutch height mm", "mm"), ("Acme: Lead time (weeks)", "weeks")],
 )
 def test_a_header_s_own_unit_is_kept_however_the_header_is_read(header: str, setting: str) -> None:
-    mapping = propose(["SKU", "Title", header], [["A-1", "Chair x", "80"]] * 3, FeedSettings(currency="usd"))
+    mapping = propose_column_mapping(
+        ["SKU", "Title", header], [["A-1", "Chair x", "80"]] * 3, FeedSettings(currency="usd")
+    )
     assert [column.settings.get("unit") for column in mapping.columns if column.column == header] == [setting]
 
 
 def test_a_number_of_any_length_is_only_a_number() -> None:
     """A cell may have more digits than a machine's number."""
     headers = ["SKU", "Title", "Price unit", "Price"]
-    mapping = propose(headers, [["A-1", "Chair", "9" * 5000, "10.00"]], FeedSettings(currency="usd"))
+    mapping = propose_column_mapping(headers, [["A-1", "Chair", "9" * 5000, "10.00"]], FeedSettings(currency="usd"))
     assert "Price" not in [column.column for column in mapping.columns]

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.ingestion.mapping.neighbours import without_prefixes
-from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.mapping.neighbours import find_meanings_of_headers
+from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import FeedSettings, MappingTier
-from domain.ingestion.vocabulary.senses import class_of, senses
+from domain.ingestion.vocabulary.header_meanings import find_field_class, find_header_meanings
 
 PAIRS = {
     "dimensions.seat_height": ["seat height", "Sitzhöhe", "hauteur assise", "zithoogte", "altura asiento", "altezza seduta",
@@ -27,7 +27,7 @@ PAIRS = {
     "colour": ["main colour", "Hauptfarbe", "couleur principale", "hoofdkleur", "color principal", "colore principale", "цвет"],
     "brand": ["brand name", "Markenname", "marque", "merk", "marca", "marchio", "varumärke", "бренд"],
 }  # fmt: skip
-SAID = [(field, words) for field, spelled in PAIRS.items() for words in spelled]
+PHRASES = [(field, words) for field, spelled in PAIRS.items() for words in spelled]
 PARTS = ["drawer", "mattress", "cushion", "headboard", "tabletop", "Schublade", "tiroir", "cassetto"]
 SIDES = ["width", "depth", "height", "Breite", "hauteur", "altezza"]
 
@@ -47,16 +47,18 @@ def _styles(words: str) -> list[str]:
 
 
 def _field(header: str) -> str | None:
-    found = senses(header)
+    found = find_header_meanings(header)
     return found[0].field if found else None
 
 
-@pytest.mark.parametrize(("field", "words"), SAID)
+@pytest.mark.parametrize(("field", "words"), PHRASES)
 def test_words_mean_the_same_in_every_language(field: str, words: str) -> None:
     assert _field(words) == field
 
 
-@given(st.sampled_from(SAID).flatmap(lambda said: st.tuples(st.just(said[0]), st.sampled_from(_styles(said[1])))))
+@given(
+    st.sampled_from(PHRASES).flatmap(lambda phrase: st.tuples(st.just(phrase[0]), st.sampled_from(_styles(phrase[1]))))
+)
 @settings(max_examples=300, deadline=None)
 def test_spelling_makes_no_difference(case: tuple[str, str]) -> None:
     field, header = case
@@ -77,10 +79,10 @@ def test_what_is_measured_of_a_part_is_not_the_piece_s(part: str, side: str, for
 
 
 @pytest.mark.parametrize("header", ["Heigth", "widht", "Lenght", "Wieght", "Manufcturer", "Descripton", "Materal"])
-def test_slips_of_the_pen_are_surmised(header: str) -> None:
-    found = senses(header)
+def test_misspellings_are_recognised(header: str) -> None:
+    found = find_header_meanings(header)
     assert found
-    assert found[0].surmised
+    assert found[0].is_guess
 
 
 @pytest.mark.parametrize(
@@ -88,28 +90,32 @@ def test_slips_of_the_pen_are_surmised(header: str) -> None:
     ["Price per sqm", "Shipping cost", "Minimum order qty", "Colour code", "Warranty", "Meta title", "Product URL", "VAT rate",
      "Reserved stock", "Zolltarifnummer", "Garantie", "Pflegehinweise", "Date created", "Number of drawers", "Energieeffizienzklasse"],
 )  # fmt: skip
-def test_what_lies_outside_is_left_alone(header: str) -> None:
-    mapping = propose(["SKU", header], [["A-1", "12"], ["A-2", "13"]], FeedSettings(currency="usd"))
+def test_unknown_headers_are_not_mapped(header: str) -> None:
+    mapping = propose_column_mapping(["SKU", header], [["A-1", "12"], ["A-2", "13"]], FeedSettings(currency="usd"))
     assert [column.column for column in mapping.columns] == ["SKU"]
 
 
 def test_sides_among_a_package_s_columns_are_the_package_s() -> None:
     headers = ["SKU", "Width", "Depth", "Height", "Carton count", "Width", "Depth", "Height", "Carton weight"]
-    fields = [column.field for column in propose(headers, [], FeedSettings()).columns]
+    fields = [column.field for column in propose_column_mapping(headers, [], FeedSettings()).columns]
     assert fields[1:4] == ["dimensions.width", "dimensions.depth", "dimensions.height"]
     assert fields[5:8] == ["cartons.0.width", "cartons.0.depth", "cartons.0.height"]
 
 
 def test_feet_and_inches_in_columns_of_their_own_are_no_sizes() -> None:
     headers = ["SKU", "Length feet", "Length inches"]
-    mapping = propose(headers, [["A", "7", "6"], ["B", "5", "11"]], FeedSettings(currency="usd"))
+    mapping = propose_column_mapping(headers, [["A", "7", "6"], ["B", "5", "11"]], FeedSettings(currency="usd"))
     assert [column.field for column in mapping.columns] == ["sku"]
     assert {left.reason for left in mapping.unmapped} == {"ambiguous"}
 
 
 def test_a_shape_is_a_rug_s_only_among_rugs() -> None:
-    assert "rug.shape" not in {c.field for c in propose(["SKU", "Title", "Shape"], [], FeedSettings()).columns}
-    assert "rug.shape" in {c.field for c in propose(["SKU", "Pile height", "Shape"], [], FeedSettings()).columns}
+    assert "rug.shape" not in {
+        c.field for c in propose_column_mapping(["SKU", "Title", "Shape"], [], FeedSettings()).columns
+    }
+    assert "rug.shape" in {
+        c.field for c in propose_column_mapping(["SKU", "Pile height", "Shape"], [], FeedSettings()).columns
+    }
 
 
 @pytest.mark.parametrize(
@@ -124,7 +130,7 @@ def test_a_shape_is_a_rug_s_only_among_rugs() -> None:
     ],
 )
 def test_values_refute_a_header(header: str, values: list[str]) -> None:
-    mapping = propose(
+    mapping = propose_column_mapping(
         ["SKU", header], [[f"A-{at}", value] for at, value in enumerate(values)], FeedSettings(currency="usd")
     )
     assert [column.column for column in mapping.columns] == ["SKU"]
@@ -133,12 +139,12 @@ def test_values_refute_a_header(header: str, values: list[str]) -> None:
 
 def test_a_gtin_is_known_by_its_check_digits_whatever_it_is_called() -> None:
     rows = [["A-1", "4006381333931"], ["A-2", "5901234123457"], ["A-3", "012345678905"]]
-    column = propose(["SKU", "Zorp"], rows, FeedSettings()).columns[1]
+    column = propose_column_mapping(["SKU", "Zorp"], rows, FeedSettings()).columns[1]
     assert (column.field, column.tier) == ("gtin", MappingTier.FUZZY)
 
 
-def test_further_prices_are_told_and_not_read() -> None:
-    mapping = propose(
+def test_further_prices_are_listed_and_not_read() -> None:
+    mapping = propose_column_mapping(
         ["SKU", "Price", "Showroom price"],
         [["A", "10.00", "12.00"], ["B", "11.00", "13.00"]],
         FeedSettings(currency="usd"),
@@ -147,11 +153,11 @@ def test_further_prices_are_told_and_not_read() -> None:
     assert (other.field, other.settings["alternative"]) == ("price", "yes")
 
 
-@given(st.lists(st.sampled_from([*(words for _, words in SAID), "Flux", "SKU", "Price"]), min_size=1, max_size=12))
+@given(st.lists(st.sampled_from([*(words for _, words in PHRASES), "Flux", "SKU", "Price"]), min_size=1, max_size=12))
 @settings(max_examples=60, deadline=None)
 def test_a_header_alone_is_never_sure(headers: list[str]) -> None:
-    assert all(column.confidence < 0.9 for column in propose(headers, [], FeedSettings()).columns)
-    assert propose(headers, [], FeedSettings()) == propose(headers, [], FeedSettings())
+    assert all(column.confidence < 0.9 for column in propose_column_mapping(headers, [], FeedSettings()).columns)
+    assert propose_column_mapping(headers, [], FeedSettings()) == propose_column_mapping(headers, [], FeedSettings())
 
 
 @pytest.mark.parametrize(
@@ -193,17 +199,17 @@ def test_what_only_sounds_like_a_field_is_left_alone(header: str) -> None:
 
 
 def _mapped(headers: list[str], *rows: list[str]) -> dict[str, str]:
-    mapping = propose(headers, rows or [[""] * len(headers)], FeedSettings())
+    mapping = propose_column_mapping(headers, rows or [[""] * len(headers)], FeedSettings())
     return {column.column: column.field for column in mapping.columns if not column.is_alternative}
 
 
-def test_a_word_before_every_header_says_nothing() -> None:
-    """A platform's name is passed over where many headers share it, but a part's name is not."""
+def test_a_prefix_of_every_header_is_ignored() -> None:
+    """A platform's name is skipped where many headers share it, but a part's name is not."""
     shared = _mapped(["SKU", "zq_width", "zq_height", "zq_brand", "zq_in_stock"])
     assert shared["zq_width"] == "dimensions.width"
     assert shared["zq_brand"] == "brand"
     few = ["SKU", "Title", "Price", "Colour", "Width", "Height", "Brand", "Bunkbay width", "Bunkbay height"]
-    assert without_prefixes(few)[-2:] == [(), ()]
+    assert find_meanings_of_headers(few)[-2:] == [(), ()]
 
 
 def test_the_title_is_the_one_without_a_language() -> None:
@@ -212,9 +218,9 @@ def test_the_title_is_the_one_without_a_language() -> None:
 
 
 def test_a_description_is_no_title_unless_its_values_are_short() -> None:
-    """Two lines of text beside a code describe, a few words name."""
-    told = "A solid sofa for the living room, " * 8
-    assert _mapped(["sku", "description"], ["A-1", told], ["A-2", told])["description"] == "description"
+    """Two lines of text next to a code are a description, a few words are a title."""
+    text = "A solid sofa for the living room, " * 8
+    assert _mapped(["sku", "description"], ["A-1", text], ["A-2", text])["description"] == "description"
     assert _mapped(["sku", "description"], ["A-1", "Sofa Alma"], ["A-2", "Sofa Bert"])["description"] == "title"
 
 
@@ -224,16 +230,18 @@ def test_numbers_behind_a_point_count_from_the_first_there_is() -> None:
     assert _mapped(["sku", "carton width.0", "carton width.1"])["carton width.1"] == "cartons.1.width"
 
 
-def test_an_id_beside_a_sku_is_the_product_s_key() -> None:
-    """By itself it is all the code there is."""
+def test_an_id_next_to_a_sku_is_the_product_key() -> None:
+    """Without a SKU, the ID is the SKU."""
     assert _mapped(["product_id", "sku"])["product_id"] == "product_key"
     assert _mapped(["product_id", "title"])["product_id"] == "sku"
 
 
-def test_a_sale_price_for_some_days_is_told_and_not_read() -> None:
-    """Its days stand in columns of their own."""
+def test_a_temporary_sale_price_is_listed_and_not_read() -> None:
+    """Its dates have columns of their own."""
     headers = ["sku", "price", "special_price", "special_from_date", "special_to_date"]
-    mapping = propose(headers, [["A-1", "10.00", "8.00", "2026-01-01", "2026-01-31"]], FeedSettings(currency="usd"))
+    mapping = propose_column_mapping(
+        headers, [["A-1", "10.00", "8.00", "2026-01-01", "2026-01-31"]], FeedSettings(currency="usd")
+    )
     column = next(column for column in mapping.columns if column.column == "special_price")
     assert column.field == "sale_price"
     assert column.is_alternative
@@ -241,11 +249,13 @@ def test_a_sale_price_for_some_days_is_told_and_not_read() -> None:
 
 @pytest.mark.parametrize("header", ["Einheit Breitte (cm)", "unit lenght cm", "weight units foo kg"])
 def test_a_unit_s_unit_is_read_as_nothing(header: str) -> None:
-    """What says the unit of others and names one itself says no unit."""
-    assert not any(sense.field.endswith("_unit") for sense in senses(header))
+    """A column that states the unit of others and names a unit itself states no unit."""
+    assert not any(sense.field.endswith("_unit") for sense in find_header_meanings(header))
 
 
 def test_all_places_of_a_numbered_family_are_of_one_class() -> None:
     """`Category 5` is as like to categories as `Category 1`."""
-    assert class_of("category_path.4") == class_of("category_path.0") == class_of("category_path")
-    assert class_of("cartons.3.width") == "cartons.0.width"
+    assert (
+        find_field_class("category_path.4") == find_field_class("category_path.0") == find_field_class("category_path")
+    )
+    assert find_field_class("cartons.3.width") == "cartons.0.width"

@@ -1,11 +1,11 @@
-"""Pushed records keep to bounds a field; what is beyond is told and the rest is kept."""
+"""The fields of pushed records have bounds; what exceeds them is reported and the rest is kept."""
 
 from typing import Any
 
 import pytest
 
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.records import from_record
+from domain.ingestion.records import parse_record
 from domain.ingestion.values.text import MAX_TITLE
 from domain.kernel.bounds import ITEM_CHARS, ITEMS
 from domain.kernel.problems import ProblemKind
@@ -39,14 +39,14 @@ def variant(**data: Any) -> dict[str, Any]:
         (variant(offers=[{"location": str(at), "quantity": 1} for at in range(ITEMS + 1)]), "variants.0.offers"),
     ],
 )
-def test_what_is_beyond_is_told(record: dict[str, Any], field: str) -> None:
-    statement, problems = from_record(record, FeedSettings())
+def test_values_beyond_the_bounds_are_reported(record: dict[str, Any], field: str) -> None:
+    statement, problems = parse_record(record, FeedSettings())
     assert statement is not None
     assert [(problem.field, problem.problem) for problem in problems] == [(field, ProblemKind.TOO_LONG)]
 
 
-def test_what_fits_beside_it_is_kept() -> None:
-    statement, _ = from_record(
+def test_values_within_the_bounds_are_kept() -> None:
+    statement, _ = parse_record(
         product(title="Sofa", features=["short", ENTRY], media=["https://a.example/1.jpg"] * 501), FeedSettings()
     )
     assert statement is not None
@@ -59,6 +59,6 @@ def test_what_fits_beside_it_is_kept() -> None:
 def test_members_that_are_null_are_none(measure: dict[str, Any]) -> None:
     """Programs that write every member of a measure leave those null that they do not use."""
     width = {"value": 31.5, "unit": "in", **measure}
-    statement, problems = from_record(variant(dimensions={"width": width}), FeedSettings())
+    statement, problems = parse_record(variant(dimensions={"width": width}), FeedSettings())
     assert statement is not None and not problems
     assert statement.variants[0].data["dimensions"]["width"]["hundredths_in"] == 3150

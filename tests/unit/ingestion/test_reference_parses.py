@@ -1,11 +1,18 @@
-"""Runs the hand-worked parses of a reference folder, when one is at hand; `benchmarks.references` says how they are judged."""
+"""Runs the hand-worked parses of a reference folder, if one is present; `benchmarks.labelled_data` defines how they are judged."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from benchmarks.references import judged_headers, judged_measure, read_measure, rows_of, sheets_of, skipped
+from benchmarks.labelled_data import (
+    evaluate_headers,
+    evaluate_measure,
+    find_skip_reason,
+    group_by_source,
+    parse_measure,
+    read_csv_rows,
+)
 from domain.ingestion.model import FeedSettings
 
 FOLDER = os.environ.get("JOINERY_REFERENCE_DATA")
@@ -13,25 +20,25 @@ pytestmark = pytest.mark.skipif(not FOLDER, reason="JOINERY_REFERENCE_DATA names
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    return rows_of(Path(FOLDER) / "parsing" / name) if FOLDER else []
+    return read_csv_rows(Path(FOLDER) / "parsing" / name) if FOLDER else []
 
 
 @pytest.mark.parametrize("row", _rows("measures.csv"), ids=lambda row: f"{row['field']}-{row['raw'][:40]}")
 def test_measure_comes_out_as_worked_by_hand(row: dict[str, str]) -> None:
-    if reason := skipped(row):
+    if reason := find_skip_reason(row):
         pytest.skip(reason)
-    assert judged_measure(row) in ("exact", "within"), read_measure(row)
+    assert evaluate_measure(row) in ("exact", "within"), parse_measure(row)
 
 
 def _groups() -> list[list[dict[str, str]]]:
     """The headers of each source together, and each by itself."""
     rows = _rows("headers.csv")
-    return [*sheets_of(rows).values(), *([row] for row in rows)]
+    return [*group_by_source(rows).values(), *([row] for row in rows)]
 
 
 @pytest.mark.parametrize("rows", _groups(), ids=lambda rows: f"{rows[0]['header'][:30]}-{len(rows)}")
 def test_headers_mean_what_was_worked_by_hand(rows: list[dict[str, str]]) -> None:
-    judged = judged_headers(rows, FeedSettings(currency="usd"))
+    judged = evaluate_headers(rows, FeedSettings(currency="usd"))
     wrong = {
         header.row["header"]: header.column and header.column.field
         for header in judged

@@ -1,23 +1,23 @@
-"""What becomes of rows: offers of one row and of two, variants that are told apart, and what is told of the rest."""
+"""Statements from rows: offers of one row and of two, distinguishable variants, and reported problems."""
 
 from typing import Any
 
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.columns.plan import ReadPlan, is_sum
-from domain.ingestion.mapping.proposal import from_given
+from domain.ingestion.columns.plan import ReadPlan, is_total_label
+from domain.ingestion.mapping.proposal import map_declared_fields
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.normalise import normalise
+from domain.ingestion.normalisation import normalise_rows
 from domain.kernel.problems import Problem
 from tests.unit.ingestion.test_normalise import _run
 
 
 def _given(columns: dict[str, str], rows: list[list[Any]]) -> tuple[list[ProductStatement], list[Problem]]:
     """What rows become under a mapping: columns and their fields."""
-    plan = ReadPlan(from_given(tuple(columns), tuple(columns.values())), FeedSettings(currency="usd"))
+    plan = ReadPlan(map_declared_fields(tuple(columns), tuple(columns.values())), FeedSettings(currency="usd"))
     groups: dict[str, list[tuple[int, list[Any]]]] = {}
     for line, row in enumerate(rows, start=2):
-        groups.setdefault(str(plan.product_key(row)), []).append((line, row))
-    found = [normalise(key, members, plan) for key, members in groups.items()]
+        groups.setdefault(str(plan.read_product_key(row)), []).append((line, row))
+    found = [normalise_rows(key, members, plan) for key, members in groups.items()]
     return [statement for statement, _ in found], [problem for _, problems in found for problem in problems]
 
 
@@ -70,7 +70,7 @@ def test_variants_that_differ_in_colour_have_it_as_axis() -> None:
     assert problems == []
 
 
-def test_variants_that_nothing_tells_apart_are_told() -> None:
+def test_indistinguishable_variants_are_reported() -> None:
     rows = [
         ["g1", "A-1", "Nord Chair", "Oak", "", "Chairs", "10"],
         ["g1", "A-2", "Nord Chair", "Oak", "", "Chairs", "10"],
@@ -98,7 +98,7 @@ def test_an_options_name_may_come_after_its_values() -> None:
     assert [variant.data["axes"] for variant in product.variants] == [{"Size": "Large"}, {"Size": "Small"}]
 
 
-def test_each_cell_in_which_a_repeated_row_differs_is_told() -> None:
+def test_each_differing_cell_of_a_repeated_row_is_reported() -> None:
     headers = ["SKU", "Title", "Color", "Width (in)", "Price"]
     rows = [["A-1", "Oak table", "Oak", "30", "10"], ["A-1", "Oak desk", "Elm", "40", "10"], ["A-1", "Oak table", "Oak", "30", "10"]]  # fmt: skip
     (product,), problems = _run(headers, rows)
@@ -117,7 +117,7 @@ def test_items_of_one_name_and_two_sizes_stay_apart() -> None:
     assert [(problem.field, problem.problem, problem.line) for problem in problems] == [("dimensions", "conflict", 3)]
 
 
-def test_an_item_without_a_title_is_told_where_others_have_one() -> None:
+def test_an_item_without_a_title_is_reported_if_others_have_one() -> None:
     (_, bare), problems = _run(["SKU", "Title", "Price"], [["A-1", "Oak table", "10"], ["A-2", "", "10"]])
     assert "title" not in bare.data
     assert [(problem.field, problem.problem, problem.line) for problem in problems] == [("title", "missing", 3)]
@@ -125,7 +125,7 @@ def test_an_item_without_a_title_is_told_where_others_have_one() -> None:
     assert problems == []
 
 
-def test_columns_of_whole_paths_are_shelves_side_by_side() -> None:
+def test_columns_of_whole_paths_are_alternative_categories() -> None:
     fields = {
         "SKU": "sku",
         "Title": "title",
@@ -140,7 +140,7 @@ def test_columns_of_whole_paths_are_shelves_side_by_side() -> None:
     assert product.data["tags"] == ["Gifts > Boxes", "Candle"]
 
 
-def test_a_platforms_category_stays_beside_the_vendors_type() -> None:
+def test_a_platforms_category_is_kept_in_addition_to_the_vendors_type() -> None:
     fields = {"SKU": "sku", "Title": "title", "Product Category": "google_category", "Type": "category_path"}
     (product,), _ = _given(fields, [["O-1", "Oak", "Furniture > Chairs", "Side Chair"]])
     assert (product.data["category_path"], product.data["tags"]) == (["Side Chair"], ["Furniture > Chairs"])
@@ -170,7 +170,7 @@ def _sides(title: str, *sides: str, currency: str = "eur") -> tuple[dict[str, st
     return found, [str(problem.problem) for problem in problems]
 
 
-def test_a_title_that_says_more_than_the_columns_is_kept_and_told() -> None:
+def test_a_title_with_more_sides_than_the_columns_is_used_and_reported() -> None:
     assert _sides("Desk, 141x83 cm", "83", "", "74") == (
         {"width": "141 cm", "depth": "83 cm", "height": "74 cm"},
         ["conflict"],
@@ -181,7 +181,7 @@ def test_a_title_that_says_more_than_the_columns_is_kept_and_told() -> None:
     assert _sides("Tray table, 46x54 cm", "", "", "54") == ({"width": "46 cm", "height": "54 cm"}, [])
 
 
-def test_columns_win_over_a_title_that_says_otherwise() -> None:
+def test_columns_take_precedence_over_a_contradicting_title() -> None:
     assert _sides("Storage, 96x40x128 cm", "96", "36", "104") == (
         {"width": "96 cm", "depth": "36 cm", "height": "104 cm"}, ["conflict"],
     )  # fmt: skip
@@ -227,13 +227,13 @@ def test_labelled_facts_of_a_text_are_taken_where_no_column_has_them() -> None:
     assert product.variants[0].data["colour"] == "Walnut"
 
 
-def test_a_text_about_several_variants_says_of_them_only_what_they_share() -> None:
+def test_a_text_about_several_variants_contributes_only_shared_facts() -> None:
     rows = [["d", "Desk", TEXT, "Size", "S", "D-1", "10", ""], ["d", "", "", "", "L", "D-2", "12", ""]]
     (product,), _ = _run(BODY, rows)
     assert [sorted(variant.data) for variant in product.variants] == [["axes", "materials", "sku"]] * 2
 
 
-def test_a_label_that_stands_twice_or_says_nothing_is_no_fact() -> None:
+def test_a_repeated_or_meaningless_label_is_not_a_fact() -> None:
     texts = ("Color: Sand<br>Color: Elm", "Color: Varies by size", "The color: a story that ends", "Weight: heavy")
     for text in texts:
         (product,), problems = _run(BODY, [["d", "Desk", f"<p>{text}</p>", "", "", "D-1", "10", ""]])
@@ -261,7 +261,7 @@ def test_sizes_in_options_are_taken_when_their_sides_are_named() -> None:
     assert small == {}
 
 
-def test_spreadsheets_errors_and_formulas_are_told_and_not_taken() -> None:
+def test_spreadsheet_errors_and_formulas_are_reported_and_not_used() -> None:
     fields = {"SKU": "sku", "Title": "title", "Color": "colour", "Price": "price"}
     rows = [["A-1", "Oak table", "#N/A", "=VLOOKUP(A2,Prices!A:B,2)"], ["A-2", "#REF!", "#1 Red", "=B2*2"], ['="A-3"', "Elm", "Oak", "3"]]  # fmt: skip
     products, problems = _given(fields, rows)
@@ -274,11 +274,11 @@ def test_spreadsheets_errors_and_formulas_are_told_and_not_taken() -> None:
 
 def test_rows_that_add_up_others() -> None:
     sums = ("Total", "SUBTOTAL", "Grand Total:", "Sub-Total", "Summe", "total items", "Subtotal - Beds")
-    assert all(map(is_sum, sums))
-    assert not any(map(is_sum, ("Total Comfort Sofa", "TOTAL-1", "Sumatra", "T-100", "Summer", "")))
+    assert all(map(is_total_label, sums))
+    assert not any(map(is_total_label, ("Total Comfort Sofa", "TOTAL-1", "Sumatra", "T-100", "Summer", "")))
 
 
-def test_a_short_line_beside_a_series_name_says_as_much_as_a_title() -> None:
+def test_a_short_line_next_to_a_series_name_counts_as_a_title() -> None:
     fields = {"SKU": "sku", "Name": "title", "Short": "description", "Width": "dimensions.width@unit=cm"}
     (product,), problems = _given(fields, [["A-1", "OSLO", "Desk, 141x83 cm", "83"]])
     given = dict[str, Any](product.variants[0].data["dimensions"])

@@ -37,7 +37,7 @@ def test_two_numbers_of_a_metric_column_are_centimetres_however_they_are_joined(
 
 @given(one=SIDES, two=SIDES)
 def test_labelled_sides_of_a_rug_are_read_in_any_order(one: int, two: int) -> None:
-    """Width and length keep what their letters say."""
+    """Width and length follow their letters."""
     if one == two:
         return
     expected = {"width": _hundredths(one), "depth": _hundredths(two)}
@@ -84,7 +84,7 @@ def test_a_unit_that_is_written_wins_over_the_columns(text: str, unit: str | Non
     ("text", "unit"),
     [("6x9", "cm"), ("RND 6", "cm"), ("rund 160", None), ("Ø120", None), ("4' x 6' (150x180)", None), ("160", "cm")],
 )
-def test_what_may_be_another_size_is_told(text: str, unit: str | None) -> None:
+def test_ambiguous_sizes_are_reported(text: str, unit: str | None) -> None:
     """Figures too small for centimetres, round ones without a unit, and two sizes that differ."""
     faults = parse_rug_size(text, unit).faults
     assert faults

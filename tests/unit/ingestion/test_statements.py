@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from domain.ingestion.model import FeedSettings
-from domain.ingestion.records import from_record
+from domain.ingestion.records import parse_record
 
 RECORD: dict[str, Any] = {
     "product": {
@@ -33,7 +33,7 @@ RECORD: dict[str, Any] = {
 
 
 def test_a_record_becomes_a_statement() -> None:
-    statement, problems = from_record(RECORD, FeedSettings(warehouse="Main"), 7)
+    statement, problems = parse_record(RECORD, FeedSettings(warehouse="Main"), 7)
     assert problems == []
     assert statement is not None
     assert statement.key == "P-1"
@@ -53,7 +53,7 @@ def test_a_record_becomes_a_statement() -> None:
     ]
 
 
-def test_bad_values_are_told_with_their_path() -> None:
+def test_bad_values_are_reported_with_their_path() -> None:
     record = {
         "product": {"external_id": "P-1", "title": 4, "odd": 1},
         "variants": [
@@ -67,7 +67,7 @@ def test_bad_values_are_told_with_their_path() -> None:
             {"colour": "Elm"},
         ],
     }
-    statement, problems = from_record(record, FeedSettings(), 3)
+    statement, problems = parse_record(record, FeedSettings(), 3)
     assert statement is not None
     assert statement.variants[0].data == {"colour": "Oak"}
     assert {(problem.field, problem.problem, problem.line) for problem in problems} == {
@@ -82,7 +82,7 @@ def test_bad_values_are_told_with_their_path() -> None:
 
 
 def test_a_record_without_key_cannot_be_kept() -> None:
-    statement, problems = from_record({"product": {"title": "Oak table"}}, FeedSettings())
+    statement, problems = parse_record({"product": {"title": "Oak table"}}, FeedSettings())
     assert statement is None
     assert [(problem.field, problem.problem) for problem in problems] == [("product.external_id", "missing")]
 
@@ -98,15 +98,15 @@ def test_two_variants_of_one_key_and_two_currencies() -> None:
             {"external_id": "V"},
         ],
     }
-    statement, problems = from_record(record, FeedSettings())
+    statement, problems = parse_record(record, FeedSettings())
     assert statement is not None
     assert [problem.problem for problem in problems] == ["conflict", "duplicate"]
     assert len(statement.variants[0].offers[0].data) == 2
 
 
 def test_discontinued_records() -> None:
-    gone, _ = from_record({"product": {"external_id": "P", "discontinued": True}}, FeedSettings())
-    parts, _ = from_record(
+    gone, _ = parse_record({"product": {"external_id": "P", "discontinued": True}}, FeedSettings())
+    parts, _ = parse_record(
         {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "discontinued": True}]}, FeedSettings()
     )
     assert gone is not None
@@ -116,7 +116,7 @@ def test_discontinued_records() -> None:
 
 def _offer(**facts: Any) -> tuple[Any, list[Any]]:
     variant = {"external_id": "V", "offers": [facts]}
-    statement, problems = from_record({"product": {"external_id": "P"}, "variants": [variant]}, FeedSettings(), 4)
+    statement, problems = parse_record({"product": {"external_id": "P"}, "variants": [variant]}, FeedSettings(), 4)
     assert statement is not None
     offers = statement.variants[0].offers
     return offers[0].data if offers else None, [(one.field.rpartition(".")[2], one.problem) for one in problems]
@@ -131,34 +131,34 @@ def test_money_as_one_sends_it_and_as_it_is_answered() -> None:
     assert _offer(price=1, currency="xqx")[1] == [("currency", "unknown_currency"), ("price", "unknown_currency")]
 
 
-def test_what_stands_where_a_number_belongs_is_told_with_what_would_do() -> None:
+def test_a_value_in_place_of_a_number_is_reported_with_a_valid_example() -> None:
     assert _offer(quantity=-3) == (None, [("quantity", "out_of_range")])
     for text in ("#N/A", ">50", "ca. 5", "1,5"):
         assert _offer(quantity=text) == (None, [("quantity", "unreadable")])
     assert _offer(quantity="50") == ({"quantity": 50}, [])
     record = {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "dimensions": {"width": "ca. 95 cm"}}]}
-    statement, [problem] = from_record(record, FeedSettings(), 4)
+    statement, [problem] = parse_record(record, FeedSettings(), 4)
     assert statement is not None and statement.variants[0].data == {}
     assert (problem.external_id, problem.line, problem.field) == ("P", 4, "variants.0.dimensions.width")
     assert '{"value": 95, "unit": "cm"}' in problem.detail
 
 
-def test_null_and_what_says_nothing_remove() -> None:
+def test_null_and_placeholders_remove_values() -> None:
     product = {"external_id": "P", "title": None, "brand": "N/A", "tags": [], "compliance": {"sturdy_act": None}}
     variant = {"external_id": "V", "axes": {"Size": None}, "rug": {}, "weight": {"value": 0, "unit": "kg"}}
-    statement, problems = from_record({"product": product, "variants": [variant]}, FeedSettings())
+    statement, problems = parse_record({"product": product, "variants": [variant]}, FeedSettings())
     assert (problems, statement is not None) == ([], True)
     assert statement.data == {"title": None, "brand": None, "tags": None, "compliance": {"sturdy_act": None}}
     assert statement.variants[0].data == {"axes": {"Size": None}, "rug": {}, "weight": None}
     assert _offer(price={"amount": 0, "currency": "usd"}, quantity=None) == ({"price": None, "quantity": None}, [])
 
 
-def test_what_a_list_leaves_out_was_never_there() -> None:
+def test_null_members_of_list_entries_are_absent() -> None:
     parts = [{"name": "Leg", "sku": None, "dimensions": {"width": None}}, {"name": None}]
     record = {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "components": parts, "offers": None}]}
-    statement, _ = from_record(record, FeedSettings())
+    statement, _ = parse_record(record, FeedSettings())
     assert statement is not None and statement.variants[0].data == {"components": [{"name": "Leg"}]}
-    assert statement.variants[0].restated and not statement.alone
+    assert statement.variants[0].is_complete and not statement.has_offers_only
 
 
 def test_offers_alone() -> None:
@@ -170,12 +170,12 @@ def test_offers_alone() -> None:
         {"product": {"external_id": "P", "title": 4}},
         {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "sku": 1}]},
     ]
-    marks = [statement.alone for one in alone + more if (statement := from_record(one, FeedSettings())[0])]
+    marks = [statement.has_offers_only for one in alone + more if (statement := parse_record(one, FeedSettings())[0])]
     assert marks == [True, True, False, False]
 
 
 def test_a_problem_names_the_component_that_it_is_in() -> None:
     components = [{"sku": "A"}, {"sku": "B", "dimensions": {"length": {"value": 3, "unit": "in"}}}]
     record = {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "components": components}]}
-    _, problems = from_record(record, FeedSettings())
+    _, problems = parse_record(record, FeedSettings())
     assert [problem.field for problem in problems] == ["variants.0.components.1.dimensions.length"]

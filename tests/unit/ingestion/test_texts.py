@@ -6,12 +6,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
-from domain.ingestion.values.media import addresses, role_of
-from domain.ingestion.values.text import as_text, clean, code, plain, stated, unescaped
+from domain.ingestion.values.cartons import parse_boxes, parse_pieces_per_carton
+from domain.ingestion.values.media import determine_picture_role, parse_picture_urls
+from domain.ingestion.values.text import (
+    clean_code,
+    clean_line,
+    clean_value,
+    convert_to_text,
+    remove_line_markup,
+    strip_markup,
+)
 from domain.ingestion.values.words import (
-    check_digit,
-    parse_assembly,
+    compute_check_digit,
+    parse_assembly_required,
     parse_boolean,
     parse_components,
     parse_country,
@@ -19,9 +26,9 @@ from domain.ingestion.values.words import (
     parse_freight_class,
     parse_gtin,
     parse_materials,
-    parse_sturdy,
+    parse_sturdy_compliance,
     parse_tags,
-    parse_tsca,
+    parse_tsca_compliance,
 )
 
 
@@ -39,7 +46,7 @@ from domain.ingestion.values.words import (
     ],
 )
 def test_cleaning(text: str, found: str) -> None:
-    assert clean(text) == found
+    assert clean_line(text) == found
 
 
 @given(text=st.text(alphabet="äöüßéèñçÅØ“”–", min_size=1, max_size=20))
@@ -48,13 +55,13 @@ def test_double_encoding_is_undone(text: str) -> None:
         damaged = text.encode("utf-8").decode("cp1252")
     except UnicodeDecodeError:
         return
-    assume(clean(text) == text)
-    assert clean(damaged) == text
+    assume(clean_line(text) == text)
+    assert clean_line(damaged) == text
 
 
 @pytest.mark.parametrize("text", ["", ".", "?", "-", "N/A", "#N/A", "None", "TBD", "No old price", "\xa0"])
 def test_placeholders_state_nothing(text: str) -> None:
-    assert stated(text) is None
+    assert clean_value(text) is None
 
 
 @pytest.mark.parametrize(
@@ -62,21 +69,21 @@ def test_placeholders_state_nothing(text: str) -> None:
     [("'101", "101"), ("10002.0", "10002"), ('="0042"', "0042"), ("AB-1.0", "AB-1.0"), ("00012", "00012")],
 )
 def test_codes_lose_their_guards(text: str, found: str) -> None:
-    assert code(text) == found
+    assert clean_code(text) == found
 
 
 def test_cells_as_text() -> None:
-    assert as_text(Decimal("12.50")) == "12.5"
-    assert as_text(True) == "true"
-    assert as_text(["a", "b"]) == "a, b"
-    assert as_text(None) == ""
+    assert convert_to_text(Decimal("12.50")) == "12.5"
+    assert convert_to_text(True) == "true"
+    assert convert_to_text(["a", "b"]) == "a, b"
+    assert convert_to_text(None) == ""
 
 
 def test_html_becomes_lines() -> None:
     html = "<p>Solid <b>oak</b> &amp; steel</p><ul><li>Felt lined</li><li>Soft close</li></ul><script>x()</script>"
-    assert plain(html) == "Solid oak & steel\n- Felt lined\n- Soft close"
-    assert plain("Seats < 4 and > 2") == "Seats < 4 and > 2"
-    assert unescaped("Beds &amp; Frames") == "Beds & Frames"
+    assert strip_markup(html) == "Solid oak & steel\n- Felt lined\n- Soft close"
+    assert strip_markup("Seats < 4 and > 2") == "Seats < 4 and > 2"
+    assert remove_line_markup("Beds &amp; Frames") == "Beds & Frames"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +103,7 @@ def test_a_gtin_is_read_from_its_guises(text: str) -> None:
         ("ABC", "unreadable"),
     ],
 )
-def test_a_false_gtin_is_told(text: str, problem: str) -> None:
+def test_an_invalid_gtin_is_reported(text: str, problem: str) -> None:
     assert [fault.problem for fault in parse_gtin(text).faults] == [problem]
 
 
@@ -107,7 +114,7 @@ def test_a_dropped_zero_is_put_back_only_when_proven() -> None:
 
 @given(payload=st.integers(10**11, 10**12 - 1))
 def test_check_digits_prove_themselves(payload: int) -> None:
-    digits = f"{payload}{check_digit(str(payload))}"
+    digits = f"{payload}{compute_check_digit(str(payload))}"
     assert parse_gtin(digits).value == digits or len(set(digits)) == 1
 
 
@@ -121,8 +128,8 @@ def test_booleans_and_assembly() -> None:
         True,
     ]
     assert parse_boolean("perhaps").faults[0].problem == "unreadable"
-    assert parse_assembly("K/D").value is True
-    assert parse_assembly("Fully assembled").value is False
+    assert parse_assembly_required("K/D").value is True
+    assert parse_assembly_required("Fully assembled").value is False
 
 
 def test_freight_classes() -> None:
@@ -160,10 +167,10 @@ def test_work_done_somewhere_is_no_origin() -> None:
 
 
 def test_declarations_are_not_stretched() -> None:
-    assert parse_sturdy("ASTM F2057-23").value is True
-    assert parse_sturdy("ASTM F2057-19").value is None
-    assert parse_tsca("3").value is None
-    assert parse_tsca("Yes").value is True
+    assert parse_sturdy_compliance("ASTM F2057-23").value is True
+    assert parse_sturdy_compliance("ASTM F2057-19").value is None
+    assert parse_tsca_compliance("3").value is None
+    assert parse_tsca_compliance("Yes").value is True
 
 
 @pytest.mark.parametrize(
@@ -180,7 +187,7 @@ def test_declarations_are_not_stretched() -> None:
     ],
 )
 def test_addresses(text: str, count: int) -> None:
-    found = addresses(text)
+    found = parse_picture_urls(text)
     assert (len(found.value or ()), found.faults) == (count, ())
 
 
@@ -195,16 +202,19 @@ def test_addresses(text: str, count: int) -> None:
     ],
 )
 def test_addresses_that_are_not_fetched(text: str, problem: str) -> None:
-    found = addresses(text)
+    found = parse_picture_urls(text)
     assert (found.value, [fault.problem for fault in found.faults]) == ((), [problem])
 
 
 def test_roles() -> None:
-    assert [role_of("https://a.example/1.jpg", True), role_of("https://a.example/2.jpg", False)] == [
+    assert [
+        determine_picture_role("https://a.example/1.jpg", True),
+        determine_picture_role("https://a.example/2.jpg", False),
+    ] == [
         "hero",
         "alternate",
     ]
-    assert role_of("https://a.example/care.pdf", True) == "document"
+    assert determine_picture_role("https://a.example/care.pdf", True) == "document"
 
 
 def test_boxes_in_one_cell() -> None:
@@ -212,11 +222,11 @@ def test_boxes_in_one_cell() -> None:
         "NORD frame Article no: 100.200.30 Width: 48cm Height: 3cm Length: 80cm Weight: 4.9kg Package(s): 1,"
         "NORD leg, oak Article no: 100.200.31 Width: 10cm Height: 10cm Length: 40cm Weight: 1kg Package(s): 4"
     )
-    packages = parse_packages(text).value
+    packages = parse_boxes(text).value
     assert packages is not None
     assert [(p.name, p.sku, p.carton["count"]) for p in packages] == [
         ("NORD frame", "100.200.30", 1),
         ("NORD leg, oak", "100.200.31", 4),
     ]
     assert packages[0].carton["depth"]["hundredths_in"] == 3150
-    assert pieces_per_carton("Side Chair (2/CTN)") == 2
+    assert parse_pieces_per_carton("Side Chair (2/CTN)") == 2

@@ -1,8 +1,8 @@
-"""What can be told of a URL from its text alone."""
+"""What can be decided about a URL from its text alone."""
 
 import pytest
 
-from domain.kernel.addresses import refusal
+from domain.kernel.addresses import describe_url_refusal
 
 NOBODY: frozenset[str] = frozenset()
 
@@ -10,8 +10,8 @@ NOBODY: frozenset[str] = frozenset()
 @pytest.mark.parametrize(
     "url", ["https://a.example/", "http://a.example:80/x?y", "https://93.184.216.34/", "https://[2606:2800::1]/"]
 )
-def test_public_addresses_are_asked(url: str) -> None:
-    assert refusal(url, NOBODY) is None
+def test_public_addresses_are_allowed(url: str) -> None:
+    assert describe_url_refusal(url, NOBODY) is None
 
 
 @pytest.mark.parametrize(
@@ -36,17 +36,17 @@ def test_public_addresses_are_asked(url: str) -> None:
 )
 @pytest.mark.parametrize("ports", [frozenset({80, 443}), None])
 def test_others_are_not_on_any_port(url: str, ports: frozenset[int] | None) -> None:
-    assert refusal(url, NOBODY, ports) is not None
+    assert describe_url_refusal(url, NOBODY, ports) is not None
 
 
 def test_ports() -> None:
-    assert refusal("https://a.example:8443/", NOBODY) is not None
-    assert refusal("https://a.example:8443/", NOBODY, None) is None
-    assert refusal("https://a.example:8443/", NOBODY, frozenset({8443})) is None
+    assert describe_url_refusal("https://a.example:8443/", NOBODY) is not None
+    assert describe_url_refusal("https://a.example:8443/", NOBODY, None) is None
+    assert describe_url_refusal("https://a.example:8443/", NOBODY, frozenset({8443})) is None
 
 
 def test_what_the_operator_allows() -> None:
     allowed = frozenset({"files.internal", "127.0.0.1:9000", "[::1]:9000"})
     for url in ("http://files.internal:81/", "http://127.0.0.1:9000/x", "http://[::1]:9000/"):
-        assert refusal(url, allowed) is None
-    assert refusal("http://127.0.0.1:9001/", allowed) is not None
+        assert describe_url_refusal(url, allowed) is None
+    assert describe_url_refusal("http://127.0.0.1:9001/", allowed) is not None

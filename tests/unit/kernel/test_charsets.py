@@ -4,7 +4,7 @@ import codecs
 
 import pytest
 
-from domain.kernel.charsets import codec_of, decode
+from domain.kernel.charsets import decode, find_codec
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_texts(label: str | None, data: bytes, text: str) -> None:
     ["punycode", "idna", "utf-7", "unicode_escape", "raw_unicode_escape", "base64", "zlib", "bz2", "hex", "rot13", "uu", "quopri", "undefined", "mbcs", "", "a" * 1000, "../x"],
 )  # fmt: skip
 def test_others_are_not_taken(label: str) -> None:
-    assert codec_of(label) is None
+    assert find_codec(label) is None
 
 
 def test_texts_are_cut_before_and_after_they_are_decoded() -> None:

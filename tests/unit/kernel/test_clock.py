@@ -31,48 +31,48 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def test_the_machine_is_all_there_is_before_a_reading(machine: Machine) -> None:
     own = ServiceClock()
-    assert own.is_stale() and own.now() == TRUE + timedelta(days=40) and own.offset() == 0.0
+    assert own.needs_reading() and own.now() == TRUE + timedelta(days=40) and own.compute_offset() == 0.0
     machine.passes(5)
     assert own.now() == TRUE + timedelta(days=40, seconds=5)
 
 
 def test_a_reading_is_followed_by_the_monotonic_clock(machine: Machine) -> None:
     own = ServiceClock()
-    own.adjust(TRUE, machine.steady, machine.steady)
+    own.apply_reading(TRUE, machine.steady, machine.steady)
     machine.passes(20)
     assert own.now() == TRUE + timedelta(seconds=20)
-    assert own.offset() == 40 * 86_400
-    assert not own.is_stale()
+    assert own.compute_offset() == 40 * 86_400
+    assert not own.needs_reading()
     machine.wall -= 80 * 86_400
     assert own.now() == TRUE + timedelta(seconds=20), "a step of the wall clock moves nothing"
-    assert own.is_stale(), "and asks for a reading, for the machine may have slept"
-    own.adjust(TRUE + timedelta(seconds=21), machine.steady, machine.steady)
-    assert own.now() == TRUE + timedelta(seconds=21) and own.offset() == pytest.approx(-40 * 86_400 - 1)
+    assert own.needs_reading(), "and a new reading is needed, for the machine may have slept"
+    own.apply_reading(TRUE + timedelta(seconds=21), machine.steady, machine.steady)
+    assert own.now() == TRUE + timedelta(seconds=21) and own.compute_offset() == pytest.approx(-40 * 86_400 - 1)
 
 
 @pytest.mark.parametrize("seconds", [clock.READING_SECONDS, -1.0])
 def test_a_reading_grows_old(machine: Machine, seconds: float) -> None:
     own = ServiceClock()
-    own.adjust(TRUE, machine.steady, machine.steady)
+    own.apply_reading(TRUE, machine.steady, machine.steady)
     machine.passes(seconds)
-    assert own.is_stale()
+    assert own.needs_reading()
 
 
 def test_noise_of_the_network_moves_nothing(machine: Machine) -> None:
     own = ServiceClock()
-    own.adjust(TRUE, machine.steady - 0.01, machine.steady + 0.01)
+    own.apply_reading(TRUE, machine.steady - 0.01, machine.steady + 0.01)
     machine.passes(10)
-    slow = TRUE + timedelta(seconds=10.8)  # asked for at 9, answered at 11: within a second of the truth
-    own.adjust(slow, machine.steady - 1, machine.steady + 1)
+    slow = TRUE + timedelta(seconds=10.8)  # requested at 9, answered at 11: within a second of the truth
+    own.apply_reading(slow, machine.steady - 1, machine.steady + 1)
     assert own.now() == TRUE + timedelta(seconds=10)
-    own.adjust(TRUE + timedelta(seconds=12), machine.steady, machine.steady)
+    own.apply_reading(TRUE + timedelta(seconds=12), machine.steady, machine.steady)
     assert own.now() == TRUE + timedelta(seconds=12), "what lies outside is the clock's own step"
 
 
 def test_a_poor_first_reading_is_corrected(machine: Machine) -> None:
     own = ServiceClock()
-    own.adjust(TRUE, machine.steady - 2, machine.steady + 2)
-    own.adjust(TRUE + timedelta(seconds=3), machine.steady, machine.steady)
+    own.apply_reading(TRUE, machine.steady - 2, machine.steady + 2)
+    own.apply_reading(TRUE + timedelta(seconds=3), machine.steady, machine.steady)
     assert own.now() == TRUE + timedelta(seconds=3)
 
 
@@ -80,9 +80,9 @@ def test_a_slow_first_reading_gives_way_to_exact_ones(machine: Machine) -> None:
     own = ServiceClock()
     sent = machine.steady
     machine.passes(10)
-    own.adjust(TRUE + timedelta(seconds=0.5), sent, machine.steady)
+    own.apply_reading(TRUE + timedelta(seconds=0.5), sent, machine.steady)
     machine.passes(20)
-    own.adjust(TRUE + timedelta(seconds=30), machine.steady - 0.001, machine.steady)
+    own.apply_reading(TRUE + timedelta(seconds=30), machine.steady - 0.001, machine.steady)
     assert abs((own.now() - TRUE - timedelta(seconds=30)).total_seconds()) < 0.01
 
 
@@ -90,10 +90,10 @@ def test_identifiers_follow_a_corrected_clock(machine: Machine, monkeypatch: pyt
     own = ServiceClock()
     monkeypatch.setattr(ids, "CLOCK", own)
     sequence = ids._Sequence()
-    own.adjust(TRUE + timedelta(days=40), machine.steady, machine.steady)
+    own.apply_reading(TRUE + timedelta(days=40), machine.steady, machine.steady)
     ahead = sequence.next()
-    own.adjust(TRUE, machine.steady, machine.steady)
+    own.apply_reading(TRUE, machine.steady, machine.steady)
     corrected = sequence.next()
     assert corrected < ahead and corrected >> 80 == int(TRUE.timestamp() * 1000)
-    own.adjust(TRUE - timedelta(seconds=5), machine.steady, machine.steady)
+    own.apply_reading(TRUE - timedelta(seconds=5), machine.steady, machine.steady)
     assert sequence.next() > corrected

@@ -16,29 +16,29 @@ AMOUNTS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 3), st.boole
 @pytest.mark.parametrize("total", [None, 3, 5])
 def test_bounds_refuse(total: int | None) -> None:
     limit = ConcurrencyLimit(total, 2, noun="calls in hand", retry_after=5)
-    with limit.holding("a"), limit.holding("a"):
-        with pytest.raises(RateLimited, match="has 2 calls in hand") as refused, limit.holding("a"):
+    with limit.immediate_slot("a"), limit.immediate_slot("a"):
+        with pytest.raises(RateLimited, match="has 2 calls in hand") as refused, limit.immediate_slot("a"):
             pass
         assert refused.value.retry_after == 5
-        with limit.holding("a", checked=False):
-            assert limit.of("a") == limit.in_hand == 3
-        with limit.holding("b"):
+        with limit.immediate_slot("a", checked=False):
+            assert limit.get_used("a") == limit.amount_in_use == 3
+        with limit.immediate_slot("b"):
             if total == 3:
                 with pytest.raises(Overloaded):
                     limit.check("c")
             else:
                 limit.check("c")
-    assert limit.in_hand == 0 and not limit._held, "nothing is remembered of who has left"
+    assert limit.amount_in_use == 0 and not limit._held, "nothing is remembered of who has left"
 
 
 @given(AMOUNTS)
-def test_bounds_hold_whatever_is_asked(asked: list[tuple[str, int, bool]]) -> None:
+def test_bounds_hold_for_any_sequence_of_requests(requests: list[tuple[str, int, bool]]) -> None:
     limit, held = ConcurrencyLimit(6, 4), Counter[str]()
-    for key, amount, takes in asked:
+    for key, amount, takes in requests:
         if takes:
             fits = held[key] + amount <= 4, held.total() + amount <= 6
             try:
-                limit.take(key, amount)
+                limit.acquire(key, amount)
             except (RateLimited, Overloaded) as error:
                 assert isinstance(error, RateLimited) is not fits[0] and not all(fits)
             else:
@@ -47,14 +47,14 @@ def test_bounds_hold_whatever_is_asked(asked: list[tuple[str, int, bool]]) -> No
         elif held[key] >= amount:
             limit.release(key, amount)
             held[key] -= amount
-        assert limit.in_hand == held.total() and all(limit.of(key) == held[key] for key in "abc")
+        assert limit.amount_in_use == held.total() and all(limit.get_used(key) == held[key] for key in "abc")
 
 
 @pytest.mark.asyncio
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=25))
-async def test_slots_are_never_idle_nor_too_many(asked: list[tuple[str, bool]]) -> None:
+async def test_slots_are_never_idle_nor_too_many(requests: list[tuple[str, bool]]) -> None:
     hall, names = Hall(4, most=2), dict[str, bool]()
-    for at, (key, comes) in enumerate(asked):
+    for at, (key, comes) in enumerate(requests):
         if comes or not names:
             names[f"{key}{at}"] = True
             hall.comes(f"{key}{at}")
@@ -68,17 +68,17 @@ async def test_slots_are_never_idle_nor_too_many(asked: list[tuple[str, bool]]) 
         assert max(inside.values(), default=0) <= 2
     for name in names:
         await hall.goes(name)
-    assert hall.slots.in_hand == 0
+    assert hall.slots.amount_in_use == 0
 
 
 class Hall:
-    """Work that holds a slot until it is told to go; `inside` names who is in, in the order of entering."""
+    """Work that holds a slot until it is released; `inside` lists who holds one, in the order of entering."""
 
     def __init__(self, limit: int, most: int | None = None) -> None:
         self.slots, self.inside, self.tasks = ConcurrencyLimit(limit, most), [], {}
 
     def comes(self, name: str) -> None:
-        """Somebody of the organisation `name[0]` asks for a slot."""
+        """Request a slot for the organisation `name[0]`."""
         self.tasks[name] = asyncio.create_task(self._stay(name))
 
     async def _stay(self, name: str) -> None:
@@ -115,7 +115,7 @@ async def test_one_leaves_room_for_others() -> None:
 
 
 @pytest.mark.asyncio
-async def test_who_holds_least_goes_first_then_who_came_first() -> None:
+async def test_the_smallest_holder_is_served_first_then_the_earliest() -> None:
     hall = Hall(2)
     for name in ("a1", "b1", "a2", "c1", "d1"):
         hall.comes(name)
@@ -127,7 +127,7 @@ async def test_who_holds_least_goes_first_then_who_came_first() -> None:
 
 
 @pytest.mark.asyncio
-async def test_who_stops_waiting_takes_nothing() -> None:
+async def test_a_cancelled_waiter_takes_nothing() -> None:
     hall = Hall(1)
     for name in ("a1", "b1", "c1"):
         hall.comes(name)

@@ -1,14 +1,14 @@
-"""However much changed, an event is bounded, and stays JSON that says what changed."""
+"""However much changed, an event is bounded, and stays JSON that describes the change."""
 
 import json
 from datetime import UTC, datetime
 from typing import Any
 
-from adapters.wire.events import WireEventRendering
+from adapters.api_json.events import JsonEventRendering
 from domain.events.model import Event, FieldChange, Provenance
 from domain.kernel.bounds import EVENT_BYTES
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.payload import combined, reverted
+from domain.webhooks.payload import combine_envelopes, revert_object
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -16,7 +16,7 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 def _event(*changes: FieldChange, version: int = 2) -> dict[str, Any]:
     provenance = Provenance("src_1", "mapped", 1.0, NOW)
     event = Event("product.updated", "prod_1", version, {"id": "prod_1"}, fields=changes, provenance=provenance)
-    body = WireEventRendering().event(event, Tenant("org_1", True), NOW)
+    body = JsonEventRendering().encode_event(event, Tenant("org_1", True), NOW)
     assert len(body) <= EVENT_BYTES
     found: dict[str, Any] = json.loads(body)
     return found
@@ -32,25 +32,25 @@ def test_the_largest_values_are_left_out_and_the_others_stay() -> None:
     assert (fields[1]["old"], fields[1]["new"]) == ("Old", "New")
 
 
-def test_an_event_that_fits_is_told_whole() -> None:
+def test_an_event_within_the_limit_is_sent_whole() -> None:
     text = "x" * (EVENT_BYTES // 3)
     (field,) = _event(FieldChange("data.description", text, text + "y"))["data"]["fields"]
     assert (field["old"], field["new"]) == (text, text + "y")
 
 
-def test_very_many_paths_are_told_up_to_the_bound() -> None:
+def test_very_many_paths_are_listed_up_to_the_bound() -> None:
     data = _event(*(FieldChange(f"data.axes.{number}", None, "x" * 50) for number in range(20_000)))["data"]
     assert len(data["fields"]) + data["fields_omitted"] == 20_000
     assert len(data["fields"]) > 100
 
 
-def test_combining_tells_that_values_were_left_out() -> None:
+def test_combining_marks_omitted_values() -> None:
     many = ["x" * 100] * 3_000
     events = [
         _event(FieldChange("data.tags", ["a"], many), FieldChange("data.title", "A", "B")),
         _event(FieldChange("data.tags", many, ["b"]), FieldChange("data.title", "B", "C"), version=3),
     ]
-    tags, title = combined(events)["data"]["fields"]
+    tags, title = combine_envelopes(events)["data"]["fields"]
     assert tags["omitted"]
     assert "old" not in tags
     assert (title["old"], title["new"]) == ("A", "C")
@@ -59,4 +59,4 @@ def test_combining_tells_that_values_were_left_out() -> None:
 def test_what_was_left_out_cannot_be_taken_back() -> None:
     many = ["x" * 100] * 3_000
     later = [_event(FieldChange("data.tags", many, ["b"]))]
-    assert reverted({"id": "prod_1", "version": 2, "data": {"tags": ["b"]}}, later, 1) is None
+    assert revert_object({"id": "prod_1", "version": 2, "data": {"tags": ["b"]}}, later, 1) is None

@@ -3,7 +3,13 @@
 import pytest
 
 from domain.kernel.errors import InvalidRequest
-from domain.kernel.names import LONGEST_NAME, displayable_address, displayable_name, plain_agent, validate_name
+from domain.kernel.names import (
+    MAX_NAME_CHARS,
+    displayable_address,
+    displayable_name,
+    extract_product_names,
+    validate_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -14,7 +20,7 @@ from domain.kernel.names import LONGEST_NAME, displayable_address, displayable_n
         "J.R.R. O’Neil-Šafařík",
         "Möbel & Söhne (Köln)",
         "山田太郎",
-        "x" * LONGEST_NAME,
+        "x" * MAX_NAME_CHARS,
         "J.B. Hunt",
         "St. Louis Furniture Co.",
         "Acme: Furniture & More",
@@ -34,7 +40,7 @@ def test_names(name: str) -> None:
     [
         "",
         " \n",
-        "x" * (LONGEST_NAME + 1),
+        "x" * (MAX_NAME_CHARS + 1),
         "x" * 1_000_000,
         "https://evil.example",
         "evil.example/x",
@@ -96,7 +102,7 @@ def test_other_names_are_refused(name: str) -> None:
         "Evil é.com",
     ],
 )
-def test_names_like_hosts_are_taken_and_left_out_of_letters(name: str) -> None:
+def test_names_like_hosts_are_accepted_and_left_out_of_mail(name: str) -> None:
     assert validate_name(name) == name
     assert displayable_name(name, "there") == "there"
 
@@ -113,11 +119,11 @@ def test_names_like_hosts_are_taken_and_left_out_of_letters(name: str) -> None:
         ("anna", "who"),
     ],
 )
-def test_addresses_in_letters(address: str, expected: str) -> None:
+def test_addresses_in_mail(address: str, expected: str) -> None:
     assert displayable_address(address, "who") == expected
 
 
 def test_an_agent_keeps_its_products() -> None:
     firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0"
-    assert plain_agent(firefox) == "Mozilla/5.0 Gecko/20100101 Firefox/131.0"
-    assert plain_agent("Your account is locked: https://evil.example/login\nOpen it") == ""
+    assert extract_product_names(firefox) == "Mozilla/5.0 Gecko/20100101 Firefox/131.0"
+    assert extract_product_names("Your account is locked: https://evil.example/login\nOpen it") == ""

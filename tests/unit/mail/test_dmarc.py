@@ -2,12 +2,12 @@
 
 import pytest
 
-from domain.mail.dmarc import Policy, names_to_walk, organisation_of, policy_for, record_of
+from domain.mail.dmarc import DmarcRecord, find_organisational_domain, find_policy, find_record, list_lookup_names
 from domain.mail.model import MailPolicy
 
 
-def record(text: str) -> Policy:
-    found = record_of([text.encode()])
+def record(text: str) -> DmarcRecord:
+    found = find_record([text.encode()])
     assert found is not None
     return found
 
@@ -30,14 +30,14 @@ def record(text: str) -> Policy:
     ],
 )
 def test_records(texts: list[str], policy: str | None) -> None:
-    found = record_of(text.encode() for text in texts)
+    found = find_record(text.encode() for text in texts)
     assert (found.policy if found else None) == policy
 
 
 def test_the_walk_is_bounded() -> None:
-    assert names_to_walk("a.b.example") == ("a.b.example", "b.example", "example")
+    assert list_lookup_names("a.b.example") == ("a.b.example", "b.example", "example")
     deep = ".".join("abcdefghijkl") + ".example"
-    assert names_to_walk(deep) == (deep, *(".".join("ghijkl"[at:]) + ".example" for at in range(6)), "example")
+    assert list_lookup_names(deep) == (deep, *(".".join("ghijkl"[at:]) + ".example" for at in range(6)), "example")
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,13 @@ def test_the_walk_is_bounded() -> None:
 )
 def test_organisations(domain: str, records: dict[str, str], organisation: str) -> None:
     assert (
-        organisation_of(domain, {name: record(f"v=DMARC1; {text}") for name, text in records.items()}) == organisation
+        find_organisational_domain(domain, {name: record(f"v=DMARC1; {text}") for name, text in records.items()})
+        == organisation
     )
 
 
 def test_subdomains_follow_the_domain_above() -> None:
     above = {"vendor.example": record("v=DMARC1; p=reject; sp=quarantine")}
-    assert policy_for("a.vendor.example", above) == (above["vendor.example"], MailPolicy.QUARANTINE)
-    assert policy_for("vendor.example", above) == (above["vendor.example"], MailPolicy.REJECT)
-    assert policy_for("other.example", {}) is None
+    assert find_policy("a.vendor.example", above) == (above["vendor.example"], MailPolicy.QUARANTINE)
+    assert find_policy("vendor.example", above) == (above["vendor.example"], MailPolicy.REJECT)
+    assert find_policy("other.example", {}) is None

@@ -1,4 +1,4 @@
-"""What is read out of messages of every shape, and what is told of those that cannot be read for certain."""
+"""What is read from messages of every shape, and what is reported for those that cannot be read reliably."""
 
 import base64
 import gzip
@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.mime.archives import MOST_UNPACKED
-from adapters.mime.reader import read
-from adapters.mime.structure import DEEPEST
+from adapters.mime.archives import MAX_UNPACKED_BYTES
+from adapters.mime.reader import parse_message
+from adapters.mime.structure import MAX_LEVELS
 from domain.mail.model import AttachmentNote, MessageUnreadable
 
 CSV = b"SKU,Price\nA1,10\nA2,20\n"
@@ -23,7 +23,7 @@ MIXED = HEAD + b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"
 
 
 def files(raw: bytes) -> list[tuple[str, bytes | None, str | None]]:
-    return [(file.filename, file.content, file.note) for file in read(raw).files]
+    return [(file.filename, file.content, file.note) for file in parse_message(raw).files]
 
 
 def part(headers: str, body: bytes) -> bytes:
@@ -66,7 +66,7 @@ def test_content_decides_and_not_what_it_is_declared_as(declared: str) -> None:
         ('filename="=?x-unknown?Q?a?="', "a"),
     ],
 )
-def test_names_in_every_way_of_writing(header: str, name: str) -> None:
+def test_names_in_every_encoding(header: str, name: str) -> None:
     [(found, content, _)] = files(
         mixed(part(f"Content-Type: text/csv\nContent-Disposition: attachment; {header}", CSV))
     )
@@ -79,7 +79,7 @@ def test_words_of_the_message_are_no_data() -> None:
     made.set_content("SKU,Price\nA1,10\nA2,20\n")
     made.add_alternative("<p>SKU</p>", subtype="html")
     made.add_attachment(CSV, maintype="text", subtype="csv", filename="prices.csv")
-    found = read(made.as_bytes())
+    found = parse_message(made.as_bytes())
     assert found.subject == "Preise für Frühling" and [file.filename for file in found.files] == ["prices.csv"]
 
 
@@ -87,15 +87,15 @@ def test_a_message_that_is_a_table_itself() -> None:
     assert files(HEAD + b"Content-Type: text/csv\r\n\r\n" + CSV) == [("part 1", CSV, None)]
 
 
-def test_forwarded_messages_are_looked_into() -> None:
+def test_forwarded_messages_are_searched() -> None:
     inner = mixed(attached(CSV)).replace(b"=b\r\n", b"=c\r\n").replace(b"--b", b"--c")
     forwarded = mixed(part("Content-Type: message/rfc822", inner))
     assert files(forwarded) == [("a.csv", CSV, None)]
-    assert read(forwarded).sender == "feeds@vendor.example"
+    assert parse_message(forwarded).sender == "feeds@vendor.example"
 
 
 def test_the_same_data_counts_once() -> None:
-    assert [file.note for file in read(mixed(attached(CSV), attached(CSV, "b.csv"))).files] == [
+    assert [file.note for file in parse_message(mixed(attached(CSV), attached(CSV, "b.csv"))).files] == [
         None, AttachmentNote.DUPLICATE,
     ]  # fmt: skip
 
@@ -120,7 +120,7 @@ def test_the_same_data_counts_once() -> None:
         (b"SKU,Price\n", "not_data"),
     ],
 )
-def test_what_is_no_data_is_told(content: bytes, note: str) -> None:
+def test_attachments_without_data_are_reported(content: bytes, note: str) -> None:
     assert files(mixed(attached(content, "data.csv", "text/csv"))) == [("data.csv", None, note)]
 
 
@@ -147,7 +147,7 @@ def test_what_is_data(content: bytes) -> None:
     assert files(mixed(attached(content, "x"))) == [("x", content, None)]
 
 
-def test_damaged_encodings_are_told_and_not_guessed() -> None:
+def test_damaged_encodings_are_reported_and_not_guessed() -> None:
     """Half of a table would withdraw the other half."""
     whole = base64.b64encode(CSV)
     head = 'Content-Disposition: attachment; filename="a.csv"\nContent-Transfer-Encoding: '
@@ -177,15 +177,15 @@ def test_archives_are_unpacked_within_bounds() -> None:
     assert files(mixed(attached(zipped({"inner.zip": packed}), "o.zip"))) == [("inner.zip", None, "not_data")]
 
 
-def test_bombs_are_told() -> None:
+def test_archive_bombs_are_reported() -> None:
     bomb = zipped({f"{number}.csv": bytes(20 * 1024 * 1024) for number in range(3)})
     assert {note for _, _, note in files(mixed(attached(bomb, "bomb.zip")))} == {"too_large"}
-    assert files(mixed(attached(gzip.compress(bytes(MOST_UNPACKED + 1)), "b.gz"))) == [("b.gz", None, "too_large")]
+    assert files(mixed(attached(gzip.compress(bytes(MAX_UNPACKED_BYTES + 1)), "b.gz"))) == [("b.gz", None, "too_large")]
     many = zipped({f"{number}": b"x" for number in range(1001)})
     assert files(mixed(attached(many, "many.zip"))) == [("many.zip", None, "too_large")]
 
 
-def test_locked_archives_are_told() -> None:
+def test_encrypted_archives_are_reported() -> None:
     packed = bytearray(zipped({"a.csv": CSV}))
     packed[6] |= 1
     packed[packed.index(b"PK\x01\x02") + 8] |= 1
@@ -194,16 +194,16 @@ def test_locked_archives_are_told() -> None:
 
 def test_nesting_is_bounded() -> None:
     inner = b"Content-Type: text/csv\r\n\r\n" + CSV
-    for level in range(DEEPEST + 1):
+    for level in range(MAX_LEVELS + 1):
         boundary = f"x{level}".encode()
         head = b"Content-Type: multipart/mixed; boundary=" + boundary + b"\r\n\r\n--" + boundary + b"\r\n"
         inner = head + inner + b"\r\n--" + boundary + b"--\r\n"
     with pytest.raises(MessageUnreadable, match="deep"):
-        read(HEAD + inner)
+        parse_message(HEAD + inner)
 
 
-def test_hostile_structures_take_their_time_by_their_length() -> None:
-    """Twice as much takes about twice as long: ten times is far from what a square would take."""
+def test_hostile_structures_take_linear_time() -> None:
+    """Twice the size takes about twice the time: the bound of ten times excludes quadratic time."""
 
     def took(count: int) -> float:
         hostile = [
@@ -217,7 +217,7 @@ def test_hostile_structures_take_their_time_by_their_length() -> None:
         start = time.process_time()
         for raw in hostile:
             try:
-                read(raw)
+                parse_message(raw)
             except MessageUnreadable:
                 continue
         return time.process_time() - start
@@ -242,7 +242,7 @@ def test_words_that_cannot_be_kept_are_replaced(words: str) -> None:
     raw = f'{HEAD.decode()}Subject: {words}\r\nContent-Type: text/csv; name="{words}"\r\n\r\n'.encode(
         "utf-8", "surrogateescape"
     )
-    found = read(raw + CSV)
+    found = parse_message(raw + CSV)
     for text in (found.subject, found.files[0].filename):
         assert text.isprintable() and text.encode()
 
@@ -255,8 +255,8 @@ def test_names_in_archives_are_made_printable() -> None:
 @pytest.mark.parametrize(
     "header", ["Content-Type: text/csv", "Content-Type: text/csv\nContent-Disposition: attachment"]
 )
-def test_parameters_without_number_are_not_asked_for(header: str) -> None:
-    """The file is read all the same, under no name of its own."""
+def test_parameters_without_a_number_are_not_read(header: str) -> None:
+    """The file is still read, without a name."""
     hostile = part(header + '; name="' + ";" * 60_000, CSV)
     start = time.process_time()
     assert [(name, note) for name, _, note in files(mixed(*[hostile] * 100))] == [("unnamed", None)] + [
@@ -283,10 +283,10 @@ def test_parameters_without_number_are_not_asked_for(header: str) -> None:
         max_size=25,
     )
 )  # fmt: skip
-def test_whatever_comes_is_read_or_unreadable(pieces: list[bytes]) -> None:
+def test_any_message_is_read_or_reported_as_unreadable(pieces: list[bytes]) -> None:
     for raw in (b"".join(pieces), HEAD + b"".join(pieces)):
         try:
-            found = read(raw)
+            found = parse_message(raw)
         except MessageUnreadable as refused:
             assert str(refused).isprintable() and refused.subject.isprintable()
             continue

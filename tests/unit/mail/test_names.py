@@ -1,12 +1,12 @@
-"""Asking a name server on a real socket."""
+"""Queries to a name server on a real socket."""
 
 import time
 
 import pytest
 
 from adapters.dns import DnsRecords
-from benchmarks.nameserver import nameserver
-from domain.sso.ports import NameRecord, NamesUnavailable
+from benchmarks.nameserver import running_name_server
+from domain.sso.ports import DnsRecord, DnsUnavailable
 
 RECORDS = {
     ("vendor.example", "TXT"): ['"v=spf1 " "-all"', '"other"'],
@@ -20,29 +20,29 @@ RECORDS = {
 
 
 def test_records_of_every_kind() -> None:
-    with nameserver(RECORDS) as port:
+    with running_name_server(RECORDS) as port:
         names = DnsRecords(f"127.0.0.1:{port}")
         assert {record.value for record in names.look_up("Vendor.Example.", "TXT", 3)} == {b"v=spf1 -all", b"other"}
-        assert names.look_up("vendor.example", "A", 3) == (NameRecord(b"192.0.2.10"),)
-        assert names.look_up("vendor.example", "AAAA", 3) == (NameRecord(b"2001:db8::1"),)
-        assert names.look_up("vendor.example", "MX", 3) == (NameRecord(b"mx.vendor.example", 10),)
-        assert names.look_up("10.2.0.192.in-addr.arpa", "PTR", 3) == (NameRecord(b"mta.vendor.example"),)
+        assert names.look_up("vendor.example", "A", 3) == (DnsRecord(b"192.0.2.10"),)
+        assert names.look_up("vendor.example", "AAAA", 3) == (DnsRecord(b"2001:db8::1"),)
+        assert names.look_up("vendor.example", "MX", 3) == (DnsRecord(b"mx.vendor.example", 10),)
+        assert names.look_up("10.2.0.192.in-addr.arpa", "PTR", 3) == (DnsRecord(b"mta.vendor.example"),)
 
 
 @pytest.mark.parametrize(
     "name", ["nowhere.example", "a..b.example", "x" * 70 + ".example", "ü\udcff.example", "", "a\\300.example"]
 )
-def test_names_that_lead_nowhere(name: str) -> None:
-    with nameserver(RECORDS) as port:
+def test_names_that_do_not_exist(name: str) -> None:
+    with running_name_server(RECORDS) as port:
         assert DnsRecords(f"127.0.0.1:{port}").look_up(name, "TXT", 3) == ()
 
 
-def test_what_cannot_be_said_is_not_nothing() -> None:
-    with nameserver(RECORDS) as port:
+def test_a_failed_lookup_is_not_an_empty_answer() -> None:
+    with running_name_server(RECORDS) as port:
         names, start = DnsRecords(f"127.0.0.1:{port}"), time.monotonic()
         for name in ("broken.example", "silent.example"):
-            with pytest.raises(NamesUnavailable):
+            with pytest.raises(DnsUnavailable):
                 names.look_up(name, "TXT", 0.5)
-        with pytest.raises(NamesUnavailable):
+        with pytest.raises(DnsUnavailable):
             names.look_up("vendor.example", "TXT", 0)
         assert time.monotonic() - start < 10

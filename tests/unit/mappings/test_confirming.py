@@ -1,4 +1,4 @@
-"""What a person's edits make of a mapping (domain/mappings/confirming.py) and which settings columns may have."""
+"""What a person's edits make of a mapping (domain/mappings/confirmation.py) and which settings columns may have."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.columns.settings import LONGEST, read_settings, understood
+from domain.ingestion.columns.settings import MAX_SETTING_CHARS, find_settings_for_field, validate_settings
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier
 from domain.ingestion.vocabulary.fields import is_field
 from domain.kernel.errors import InvalidRequest, Unprocessable
-from domain.mappings.confirming import CUT, FIELDS, confirm
-from domain.mappings.model import ColumnEdit, SourceMapping, confirmed
+from domain.mappings.confirmation import ELLIPSIS, FIELD_NAMES, apply_confirmation
+from domain.mappings.model import ColumnEdit, SourceMapping, build_confirmation_change
 from tests.support import builders
 
 USD = FeedSettings("usd")
@@ -23,7 +23,7 @@ def _mapping(*headers: str, **changes: Any) -> SourceMapping:
 
 
 def _confirmed(mapping: SourceMapping, *edits: ColumnEdit, settings: FeedSettings = USD) -> SourceMapping:
-    return confirm(mapping, edits, settings, LATER)
+    return apply_confirmation(mapping, edits, settings, LATER)
 
 
 def _faults(mapping: SourceMapping, *edits: ColumnEdit) -> set[tuple[str, str]]:
@@ -37,13 +37,13 @@ def test_as_it_is() -> None:
     after = _confirmed(mapping)
     assert (after.status, after.confirmed_at, after.updated_at) == ("confirmed", LATER, LATER)
     assert (after.columns, after.unmapped) == (mapping.columns, mapping.unmapped)
-    assert confirm(after, (), USD, LATER + timedelta(days=1)) == after, "nothing new was said"
-    assert confirmed(mapping, after).after == {"status": "confirmed"}
+    assert apply_confirmation(after, (), USD, LATER + timedelta(days=1)) == after, "nothing new was confirmed"
+    assert build_confirmation_change(mapping, after).after == {"status": "confirmed"}
 
 
-def test_the_audit_entry_tells_the_columns_that_changed() -> None:
+def test_the_audit_entry_lists_the_changed_columns() -> None:
     mapping = _mapping("SKU", "Zorb", "Flim")
-    change = confirmed(mapping, _confirmed(mapping, ColumnEdit("title", 1)))
+    change = build_confirmation_change(mapping, _confirmed(mapping, ColumnEdit("title", 1)))
     before = {"position": 1, "column": "Zorb", "field": None, "reason": "unknown"}
     assert change.before == {"status": "proposed", "columns": [before]}
     assert [(one["column"], one["field"], one["tier"]) for one in change.after["columns"]] == [
@@ -68,14 +68,14 @@ def test_settings_stay_while_the_field_does() -> None:
     assert dict(given.columns[1].settings) == {"unit": "in"}
 
 
-def test_what_samples_prove_is_added_to_what_a_person_says() -> None:
+def test_settings_proved_by_samples_are_added_to_a_persons_edits() -> None:
     mapping = _mapping("SKU", "W", "P", samples=(("a", "31", "1.234,50"), ("b", "30", "1.000,00")))
     edits = ColumnEdit("dimensions.width", 1), ColumnEdit("cost", 2), ColumnEdit("sku", 0)
     after = _confirmed(mapping, *edits)
     assert [dict(c.settings) for c in after.columns] == [{}, {"unit": "in", "unit_by": "market"}, {}]
-    said = _confirmed(mapping, ColumnEdit("cost", 2, settings={"decimal": "dot"}))
-    assert dict(said.columns[1].settings) == {"decimal": "dot"}
-    shown = _mapping("SKU", "W", samples=(("a", "31 cm"), ("b", "30"), ("c", f"9 mm and much more{CUT}")))
+    edited = _confirmed(mapping, ColumnEdit("cost", 2, settings={"decimal": "dot"}))
+    assert dict(edited.columns[1].settings) == {"decimal": "dot"}
+    shown = _mapping("SKU", "W", samples=(("a", "31 cm"), ("b", "30"), ("c", f"9 mm and much more{ELLIPSIS}")))
     assert dict(_confirmed(shown, ColumnEdit("dimensions.width", 1)).columns[1].settings) == {
         "unit": "cm", "unit_by": "column",
     }  # fmt: skip
@@ -129,16 +129,16 @@ def test_a_run_must_be_able_to_go_by_it() -> None:
     assert _confirmed(_mapping("SKU", "Zorb"), ColumnEdit("quantity", 1), settings=stock).status == "confirmed"
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("field", FIELD_NAMES)
 def test_every_field_that_is_offered_has_a_reader(field: str) -> None:
     """And reads whatever good settings it has."""
     good = {"unit": "kg" if field.endswith("weight") else "days" if field == "lead_time_days" else "in", "order": "dmy" if field.endswith("eta") else "wdh",
             "location": "NJ", "currency": "usd", "decimal": "comma", "price_code": "A", "fallback": "1"}  # fmt: skip
     assert is_field(field)
-    settings, faults = read_settings(field, {name: good[name] for name in understood(field)}, {})
+    settings, faults = validate_settings(field, {name: good[name] for name in find_settings_for_field(field)}, {})
     assert not faults
     mapping = HeaderMapping(("SKU", "Zorb"), (Column(0, "SKU", "sku", {}), Column(1, "Zorb", field, settings)), ())
-    assert ReadPlan(mapping, USD).product_key(["A1", "x"]) in ("A1", "x")
+    assert ReadPlan(mapping, USD).read_product_key(["A1", "x"]) in ("A1", "x")
 
 
 @pytest.mark.parametrize(
@@ -147,15 +147,15 @@ def test_every_field_that_is_offered_has_a_reader(field: str) -> None:
         ("cost", {"currency": "zzz"}), ("cost", {"decimal": "point"}), ("cost", {"unit": "in"}), ("sku", {"unit": "in"}),
         ("weight", {"unit": "in"}), ("dimensions", {"unit": "kg"}), ("dimensions", {"order": "wwd"}), ("dimensions", {"order": "xyz"}),
         ("dimensions.width", {"order": "wdh"}), ("incoming.0.eta", {"order": "ymd"}), ("lead_time_days", {"unit": "months"}),
-        ("quantity", {"location": " "}), ("cost", {"price_code": ""}), ("sku", {"fallback": "first"}), ("cost", {"location": "x" * (LONGEST + 1)}),
+        ("quantity", {"location": " "}), ("cost", {"price_code": ""}), ("sku", {"fallback": "first"}), ("cost", {"location": "x" * (MAX_SETTING_CHARS + 1)}),
     ],
 )  # fmt: skip
 def test_settings_that_no_reader_understands(field: str, settings: dict[str, str]) -> None:
-    read, faults = read_settings(field, settings, {})
+    read, faults = validate_settings(field, settings, {})
     assert read == {} and [fault.name for fault in faults] == list(settings)
 
 
 def test_what_a_column_has_may_be_given_back() -> None:
     proposed = {"unit": "in", "unit_by": "market"}
-    assert read_settings("dimensions.width", proposed, proposed) == (proposed, [])
-    assert len(read_settings("dimensions.width", proposed, {})[1]) == 1
+    assert validate_settings("dimensions.width", proposed, proposed) == (proposed, [])
+    assert len(validate_settings("dimensions.width", proposed, {})[1]) == 1

@@ -39,27 +39,28 @@ def test_pairs_and_their_evidence_are_written(tmp_path: Path, capsys: pytest.Cap
     }
     assert explained.keys() == rows.keys()
     assert explained["2", "y"]["conflicts"] == ["pieces"]
-    for pair, told in explained.items():
-        odds = 2 ** (told["prior"] + sum(part["weight"] for part in told["evidence"]))
+    for pair, explanation in explained.items():
+        odds = 2 ** (explanation["prior"] + sum(part["weight"] for part in explanation["evidence"]))
         assert odds / (1 + odds) == pytest.approx(rows[pair], abs=1e-6)
     gtin = next(part for part in explained["1", "x"]["evidence"] if part["comparison"] == "gtin")
     assert (gtin["level"], gtin["left"], gtin["right"]) == ("same", "4006381333931", "4006381333931")
-    said = capsys.readouterr().err
-    assert "not used: Shelf place" in said and "2 and 2 items" in said
+    errors = capsys.readouterr().err
+    assert "ignored columns: Shelf place" in errors
+    assert f"from 2 items in {tmp_path / 'l.csv'} and 2 items in {tmp_path / 'r.csv'}." in errors
 
 
 @pytest.mark.parametrize(
     ("left", "expected"),
     [
-        ("name\nSofa\n", "has no column id. Its columns are: name"),
-        ("", "has no column id. Its columns are: none"),
+        ("name\nSofa\n", "has no column `id`. Its columns are: name"),
+        ("", "has no column `id`. Its columns are: none"),
         ("id,title\n1,Sofa\n1,Chair\n", "the ID 1 in row 3 is a duplicate"),
         ("id,title\n1,Sofa\n,Chair\n", "row 3 has no ID"),
         ("id,price\n1,5\n", "neither a title (or name) nor a code"),
         (b"id,title\n1,S\xffofa\n", "is not a CSV file in UTF-8"),
     ],
 )
-def test_what_cannot_be_read_is_said(
+def test_unreadable_input_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], left: str | bytes, expected: str
 ) -> None:
     assert run(tmp_path, left) == 1
@@ -67,7 +68,7 @@ def test_what_cannot_be_read_is_said(
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_missing_files_and_folders_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_files_and_folders_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(
             [

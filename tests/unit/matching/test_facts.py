@@ -5,22 +5,22 @@ from time import thread_time
 import pytest
 
 from domain.matching import scoring as rules
-from domain.matching.comparisons import COMPARISONS, Rarity, compare
-from domain.matching.features import MatchFeatures, read_features
+from domain.matching.comparisons import COMPARISONS, FeatureFrequencies, compare_items
+from domain.matching.features import MatchFeatures, compute_features_from_texts
 from domain.matching.tables import LEFT, RIGHT, MatchIndex
-from domain.matching.words import alike
+from domain.matching.words import are_similar_words
 
 
 def item(title: str = "", **fields: str) -> MatchFeatures:
-    return read_features(fields.pop("id", "1"), {"title": title, **fields})
+    return compute_features_from_texts(fields.pop("id", "1"), {"title": title, **fields})
 
 
-def rarity(*both: MatchFeatures) -> Rarity:
+def rarity(*both: MatchFeatures) -> FeatureFrequencies:
     """How rare things are among one item of each side."""
     index = MatchIndex()
     for side, one in zip((LEFT, RIGHT), both, strict=False):
         index.add(side, one)
-    return index.rarity
+    return index.frequencies
 
 
 def test_a_title_is_taken_apart() -> None:
@@ -96,9 +96,9 @@ def test_a_number_and_its_unit_are_one(one: str, other: str) -> None:
     ],
 )
 def test_numbers_are_compared_by_their_units(one: str, other: str, level: str) -> None:
-    levels = compare(item(one), item(other), rarity(item(one), item(other)))
-    told = {c.name: c.levels[found] for c, found in zip(COMPARISONS, levels, strict=True)}
-    assert told["quantities"] == level
+    levels = compare_items(item(one), item(other), rarity(item(one), item(other)))
+    level_by_name = {c.name: c.level_names[found] for c, found in zip(COMPARISONS, levels, strict=True)}
+    assert level_by_name["quantities"] == level
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_numbers_are_compared_by_their_units(one: str, other: str, level: str) -
 def test_a_pack_that_costs_more_is_a_pack(packs: str, price: str, other: str, level: int) -> None:
     one, two = item(packs, price=price), item("Stool", price=other)
     at = [c.name for c in COMPARISONS].index("pieces")
-    assert compare(one, two, rarity())[at] == compare(two, one, rarity())[at] == level
+    assert compare_items(one, two, rarity())[at] == compare_items(two, one, rarity())[at] == level
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def _different(count: int, first: str) -> str:
 
 
 def test_what_is_compared_of_a_title_is_bounded() -> None:
-    """The first telling words of the title, and as many of its axes; what tells nothing does not count."""
+    """The first significant words of the title, and as many of its axes; insignificant words do not count."""
     title = _different(300, "qu")
     facts = item("new oak " + title, axes=_different(300, "vy"), collection="fjord", colour=_different(90, "zy"))
     assert facts.words == {*title.split()[:64], *_different(64, "vy").split()}
@@ -187,9 +187,9 @@ def test_comparing_the_longest_items_is_no_more_than_comparing_long_ones() -> No
     def compared(words: int) -> float:
         one = item(_different(words, "qu"), axes=_different(words, "vy"), colour=_different(words, "zy"))
         other = item(_different(words, "ru"), axes=_different(words, "wy"), colour=_different(words, "py"))
-        alike.cache_clear()
+        are_similar_words.cache_clear()
         counted, begun = rarity(one, other), thread_time()
-        compare(one, other, counted)
+        compare_items(one, other, counted)
         return thread_time() - begun
 
     longer = min(compared(1700) for _ in range(3))
@@ -216,7 +216,7 @@ def test_a_price_is_read_with_either_mark(price: str) -> None:
 
 
 def conflicts(a: MatchFeatures, b: MatchFeatures) -> tuple[str, ...]:
-    return rules.conflicts(a, b, compare(a, b, rarity(a, b)))
+    return rules.find_conflicts(a, b, compare_items(a, b, rarity(a, b)))
 
 
 CHAIR = {
@@ -246,7 +246,7 @@ CHAIR = {
     ],
 )
 def test_conflicts_of_furniture(change: dict[str, str], expected: tuple[str, ...]) -> None:
-    one, other = read_features("1", CHAIR), read_features("2", CHAIR | change)
+    one, other = compute_features_from_texts("1", CHAIR), compute_features_from_texts("2", CHAIR | change)
     assert conflicts(one, other) == conflicts(other, one) == expected
 
 

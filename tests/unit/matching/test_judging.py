@@ -1,4 +1,4 @@
-"""What a model is asked of a pair, and what of its word counts (domain/matching/judging.py)."""
+"""Questions to a model about a pair, and which answers are accepted (domain/matching/judge_answers.py)."""
 
 import json
 import unicodedata
@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 from msgspec import ValidationError
 
-from adapters.llm.strict import strict
-from domain.matching import judging
-from domain.matching.judging import (
-    FIELDS,
+from adapters.llm.strict import to_strict_schema
+from domain.matching import judge_answers
+from domain.matching.judge_answers import (
+    FIELD_LIMITS,
     INSTRUCTIONS,
-    answer_of,
-    data_of,
-    outcome_of,
-    says,
-    shown,
-    stands,
-    void,
+    build_model_data,
+    build_visible_texts,
+    decide_outcome,
+    find_fault,
+    is_meaningful_quote,
+    is_quote_in_text,
+    parse_answer,
 )
 from domain.matching.model import JudgeSettings
-from tests.support.judged import item, pair, said
+from tests.support.judged import item, make_answer, pair
 from tests.support.providers import strict_faults
 
 ON = JudgeSettings(enabled=True)
@@ -29,7 +29,7 @@ LENGTH = {"hundredths_in": 7087, "given": {"value": 180, "unit": "cm"}}
 
 
 def test_an_item_is_shown_in_words_by_field() -> None:
-    seen = shown(
+    seen = build_visible_texts(
         item(
             "var_1", sku="HA-180", gtin="4006381333931", axes={"Color": "Oak", "Size": "180"}, materials=["oak", "steel"],
             dimensions={"width": LENGTH, "seat_height": LENGTH}, weight={"hundredths_lb": 1, "given": {"value": "12.5", "unit": "kg"}},
@@ -43,15 +43,15 @@ def test_an_item_is_shown_in_words_by_field() -> None:
         "weight": "12.5 kg", "components": "name: Chair; quantity: 4", "price": "899.00 usd",
         "category_path": "Tables, Dining", "description": "Solid oak",
     }  # fmt: skip
-    assert shown(item("v", price=500, currency="jpy"))["price"] == "500 jpy"
-    assert "price" not in shown(item("v", price="free", currency="usd"))
+    assert build_visible_texts(item("v", price=500, currency="jpy"))["price"] == "500 jpy"
+    assert "price" not in build_visible_texts(item("v", price="free", currency="usd"))
 
 
 def test_what_is_shown_has_bounds() -> None:
     deep: Any = "x"
     for _ in range(2000):
         deep = [deep]
-    seen = shown(
+    seen = build_visible_texts(
         item(
             "v",
             title="t" * 10_000,
@@ -60,19 +60,26 @@ def test_what_is_shown_has_bounds() -> None:
             features=deep,
         )
     )
-    assert all(len(text) <= FIELDS[name] for name, text in seen.items()) and "features" not in seen
-    full = shown(item("v", **{name: "字" * 5000 for name in FIELDS if name not in ("title", "brand", "price")}))
-    assert len(json.dumps(data_of(pair("a", "b"), full, full), ensure_ascii=False)) < 12_000
+    assert all(len(text) <= FIELD_LIMITS[name] for name, text in seen.items()) and "features" not in seen
+    full = build_visible_texts(
+        item("v", **{name: "字" * 5000 for name in FIELD_LIMITS if name not in ("title", "brand", "price")})
+    )
+    assert len(json.dumps(build_model_data(pair("a", "b"), full, full), ensure_ascii=False)) < 12_000
 
 
-def test_the_matchers_findings_are_told_in_our_own_words() -> None:
-    data = data_of(pair("a", "b", conflicts=("colour",)), shown(item("a")), shown(item("b")))
+def test_the_matchers_evidence_is_described_in_fixed_words() -> None:
+    data = build_model_data(
+        pair("a", "b", conflicts=("colour",)), build_visible_texts(item("a")), build_visible_texts(item("b"))
+    )
     assert data["evidence"] == [{"comparison": "title", "found": "most rare words shared", "weight": 4.25}]
     assert data["conflicts"] == ["colour"] and data["subject"]["brand"] == "Halden"
 
 
 def test_the_schema_is_one_that_providers_take_as_it_is() -> None:
-    assert list(strict_faults(dict(judging.SCHEMA))) == [] and strict(judging.SCHEMA) == judging.SCHEMA
+    assert (
+        list(strict_faults(dict(judge_answers.ANSWER_SCHEMA))) == []
+        and to_strict_schema(judge_answers.ANSWER_SCHEMA) == judge_answers.ANSWER_SCHEMA
+    )
     assert all(name in INSTRUCTIONS for name in ("same", "different", "unsure", "leave it aside"))
 
 
@@ -94,12 +101,12 @@ def test_the_schema_is_one_that_providers_take_as_it_is() -> None:
         ("oa\u200bk", "oak", False),
     ],
 )
-def test_a_quote_stands_letter_by_letter(quote: str, text: str, found: bool) -> None:
-    assert stands(quote, text) is found
+def test_a_quote_occurs_verbatim(quote: str, text: str, found: bool) -> None:
+    assert is_quote_in_text(quote, text) is found
 
 
-LEFT = shown(item("a", "Halden oak table", colour="oak", description="Seats six."))
-RIGHT = shown(item("b", "HALDEN table", colour="natural oak"))
+LEFT = build_visible_texts(item("a", "Halden oak table", colour="oak", description="Seats six."))
+RIGHT = build_visible_texts(item("b", "HALDEN table", colour="natural oak"))
 
 
 @pytest.mark.parametrize(
@@ -122,12 +129,12 @@ RIGHT = shown(item("b", "HALDEN table", colour="natural oak"))
         ("-", "a - b", False),
     ],
 )
-def test_a_quote_has_to_say_something(quote: str, text: str, found: bool) -> None:
-    assert stands(quote, text) and says(quote, text) is found
+def test_a_quote_must_be_meaningful(quote: str, text: str, found: bool) -> None:
+    assert is_quote_in_text(quote, text) and is_meaningful_quote(quote, text) is found
 
 
 @pytest.mark.parametrize(
-    ("reasons", "told"),
+    ("reasons", "fault"),
     [
         ([("colour", "oak", "oak")], None),
         ([("colour", "oak", "oak"), ("brand", "Halden", "Halden")], None),
@@ -138,33 +145,35 @@ def test_a_quote_has_to_say_something(quote: str, text: str, found: bool) -> Non
         ([("colour", "oak", "oak"), ("brand", "Halden", "Nordby")], "`brand` of the candidate"),
         ([("colour", "", "")], "`colour` of the subject"),
         ([("prior", "x", "x")], "`prior` of the subject"),
-        ([("title", "e", "e")], "no whole word"),
+        ([("title", "e", "e")], "no complete word"),
         ([], "no reasons"),
         ([("colour", "oak", "oak")] * 9, "more than 8"),
     ],
 )
-def test_one_quote_that_does_not_stand_there_voids_all(reasons: list[tuple[str, str, str]], told: str | None) -> None:
-    given = said("same", 1.0, *reasons) if reasons else said() | {"reasons": []}
-    why = void(answer_of(given), LEFT, RIGHT)
-    assert why is None if told is None else why is not None and told in why
+def test_one_quote_that_does_not_occur_invalidates_the_answer(
+    reasons: list[tuple[str, str, str]], fault: str | None
+) -> None:
+    given = make_answer("same", 1.0, *reasons) if reasons else make_answer() | {"reasons": []}
+    why = find_fault(parse_answer(given), LEFT, RIGHT)
+    assert why is None if fault is None else why is not None and fault in why
 
 
 @pytest.mark.parametrize(
     "value",
-    [None, "same", [], {}, said() | {"choice": "SAME"}, said() | {"choice": None}, said() | {"confidence": 1.01},
-     said() | {"confidence": True}, said() | {"confidence": float("nan")}, said() | {"confidence": "1"},
-     said() | {"reasons": "x"}, said() | {"reasons": ["x"]}, said() | {"reasons": [{"field": "title"}]},
-     said() | {"reasons": [{"field": "title", "subject_quote": 1, "candidate_quote": "x"}]}],
+    [None, "same", [], {}, make_answer() | {"choice": "SAME"}, make_answer() | {"choice": None}, make_answer() | {"confidence": 1.01},
+     make_answer() | {"confidence": True}, make_answer() | {"confidence": float("nan")}, make_answer() | {"confidence": "1"},
+     make_answer() | {"reasons": "x"}, make_answer() | {"reasons": ["x"]}, make_answer() | {"reasons": [{"field": "title"}]},
+     make_answer() | {"reasons": [{"field": "title", "subject_quote": 1, "candidate_quote": "x"}]}],
 )  # fmt: skip
 def test_an_answer_of_another_shape_is_none(value: Any) -> None:
     with pytest.raises(ValidationError):
-        answer_of(value)
+        parse_answer(value)
 
 
 def test_a_models_words_are_kept_without_what_cannot_be_stored() -> None:
-    kept = answer_of(said(note="a\x00b\ud800c\n" + "x" * 9999)).note
+    kept = parse_answer(make_answer(note="a\x00b\ud800c\n" + "x" * 9999)).note
     assert kept.startswith("a b c x") and len(kept) == 500
-    why = void(answer_of(said("same", 1.0, ("title", "\x00" + "z" * 500, "x"))), LEFT, RIGHT)
+    why = find_fault(parse_answer(make_answer("same", 1.0, ("title", "\x00" + "z" * 500, "x"))), LEFT, RIGHT)
     assert why is not None and "\x00" not in why and len(why) < 250
 
 
@@ -187,7 +196,7 @@ def test_a_models_words_are_kept_without_what_cannot_be_stored() -> None:
     ],
 )
 def test_what_an_answer_leads_to(choice: str, sure: float, changes: Any, settings: JudgeSettings, outcome: str) -> None:
-    assert outcome_of(choice, sure, pair("a", "b", **changes), settings) == outcome
+    assert decide_outcome(choice, sure, pair("a", "b", **changes), settings) == outcome
 
 
 HOSTILE = [
@@ -205,8 +214,8 @@ HOSTILE = [
 @pytest.mark.parametrize("name", ["title", "description", "sku", "axes"])
 def test_data_stays_one_text_within_its_field(words: str, name: str) -> None:
     given: Any = {words: words} if name == "axes" else words
-    subject = shown(item("a", words) if name == "title" else item("a", **{name: given}))
-    data = data_of(pair("a", "b", conflicts=("colour",)), subject, RIGHT)
+    subject = build_visible_texts(item("a", words) if name == "title" else item("a", **{name: given}))
+    data = build_model_data(pair("a", "b", conflicts=("colour",)), subject, RIGHT)
     again = json.loads(json.dumps(data, ensure_ascii=False))
     assert again == data and again.keys() == {"subject", "candidate", "evidence", "conflicts"}
     assert again["conflicts"] == ["colour"] and again["candidate"] == RIGHT

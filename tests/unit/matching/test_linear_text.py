@@ -1,4 +1,4 @@
-"""What an item says is read in time by its length: four times the text takes at most six times as long, whatever it says."""
+"""An item is read in time linear in its text: four times the text takes at most six times as long, whatever it contains."""
 
 import gc
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from time import thread_time
 import pytest
 
 from domain.matching import features, measures, words
-from domain.matching.features import StoredVariant, read_features
+from domain.matching.features import StoredVariant, compute_features_from_texts
 from tests.unit.ingestion.test_linear_text import CACHES, SHAPES
 
 pytestmark = pytest.mark.slow
@@ -27,30 +27,30 @@ FRAMES = ("1{}a", "bolt set {} drawer 5 cm", "{}cm", "table and 1 {}")
 
 
 def _titled(text: str) -> object:
-    return read_features("1", {"title": text})
+    return compute_features_from_texts("1", {"title": text})
 
 
 def _all_fields(text: str) -> object:
     names = "title axes brand collection description mpn sku colour finish price pack pieces currency".split()
-    return read_features("1", dict.fromkeys(names, text))
+    return compute_features_from_texts("1", dict.fromkeys(names, text))
 
 
 def _stored(text: str) -> object:
     variant = {"title": text, "axes": {"Size": text, "Colour": text, "Pack": text}, "materials": [text]}
-    return features.features_of(StoredVariant("1", "p", "s", {"title": text, "brand": text}, variant))
+    return features.compute_features(StoredVariant("1", "p", "s", {"title": text, "brand": text}, variant))
 
 
 READERS: dict[str, Callable[[str], object]] = {
-    "sizes": lambda text: measures.sizes(words.folded(text)),
-    "figure": measures.figure,
-    "length": lambda text: measures.length(text, "cm"),
-    "words": lambda text: words.words(words.folded(text)),
-    "parts": words.parts,
-    "chunks": words.chunks,
-    "code": words.code,
-    "stem": words.stem,
-    "number": words.number_of,
-    "alike": lambda text: words.alike(text, text + "a"),
+    "sizes": lambda text: measures.extract_sizes(words.normalise_characters(text)),
+    "figure": measures.parse_fraction,
+    "length": lambda text: measures.parse_length_cell(text, "cm"),
+    "words": lambda text: words.normalise_words(words.normalise_characters(text)),
+    "parts": words.normalise_compound,
+    "chunks": words.split_into_compounds,
+    "code": words.normalise_item_code,
+    "stem": words.remove_colour_suffix,
+    "number": words.extract_model_number,
+    "alike": lambda text: words.are_similar_words(text, text + "a"),
     "title": _titled,
     "fields": _all_fields,
     "stored": _stored,
@@ -58,7 +58,13 @@ READERS: dict[str, Callable[[str], object]] = {
 
 
 def _seconds(of: Callable[[str], object], text: str) -> float:
-    for kept in (*CACHES, words.word, words.code, words.parts, words.alike):
+    for kept in (
+        *CACHES,
+        words.normalise_word,
+        words.normalise_item_code,
+        words.normalise_compound,
+        words.are_similar_words,
+    ):
         kept.cache_clear()
     gc.disable()
     try:

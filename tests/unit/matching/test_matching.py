@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.habits import metric, retold, things
-from domain.matching.comparisons import COMPARISONS, compare
-from domain.matching.features import MatchFeatures, read_features
-from domain.matching.scoring import Scored, evidence, probability
-from domain.matching.tables import LEFT, RIGHT, MatchIndex, matched
+from benchmarks.generated_furniture import generate_items, render_for_maker, render_for_vendor
+from domain.matching.comparisons import COMPARISONS, compare_items
+from domain.matching.features import MatchFeatures, compute_features_from_texts
+from domain.matching.scoring import ScoredCandidate, build_evidence, convert_to_probability
+from domain.matching.tables import LEFT, RIGHT, MatchIndex, match_sides
 
 Sides = tuple[list[MatchFeatures], list[MatchFeatures]]
 
@@ -20,14 +20,14 @@ def catalogues(seed: int, count: int = 300) -> Sides:
     """Two vendors' items; those of one thing have one id. A quarter is sold by one only, some by the other in packs."""
     random = Random(seed)
     left, right = [], []
-    for at, thing in enumerate(things(random, count)):
+    for at, thing in enumerate(generate_items(random, count)):
         chance = random.random()
         if chance < 0.87:
-            left.append(read_features(str(at), metric(thing)))
+            left.append(compute_features_from_texts(str(at), render_for_maker(thing)))
         if chance > 0.12:
-            right.append(read_features(str(at), retold(random, thing)))
+            right.append(compute_features_from_texts(str(at), render_for_vendor(random, thing)))
         if chance > 0.95:
-            right.append(read_features(f"pack{at}", retold(random, replace(thing, pack=2))))
+            right.append(compute_features_from_texts(f"pack{at}", render_for_vendor(random, replace(thing, pack=2))))
     return left, right
 
 
@@ -39,7 +39,7 @@ def index_of(sides: Sides) -> MatchIndex:
     return index
 
 
-def told(pairs: list[Scored]) -> list[tuple[str, str, float]]:
+def listed(pairs: list[ScoredCandidate]) -> list[tuple[str, str, float]]:
     return [(pair.left, pair.right, pair.odds.probability) for pair in pairs]
 
 
@@ -47,7 +47,7 @@ def told(pairs: list[Scored]) -> list[tuple[str, str, float]]:
 def test_other_vendors_habits_are_seen_through(seed: int) -> None:
     left, right = catalogues(seed)
     index = index_of((left, right))
-    found = {(p.left, p.right) for p in matched(index) if p.odds.probability >= 0.5}
+    found = {(p.left, p.right) for p in match_sides(index) if p.odds.probability >= 0.5}
     there = {item.id for item in left} & {item.id for item in right}
     right_ones = {pair for pair in found if pair[0] == pair[1]}
     assert len(right_ones) >= 0.93 * len(there)
@@ -57,11 +57,11 @@ def test_other_vendors_habits_are_seen_through(seed: int) -> None:
 
 def test_weights_and_prior_are_the_probability() -> None:
     index = index_of(catalogues(11))
-    pairs = list(matched(index))
+    pairs = list(match_sides(index))
     assert len(pairs) > 200
     for pair in pairs:
-        parts = evidence(pair, index.items[LEFT][pair.left], index.items[RIGHT][pair.right], index.weights)
-        assert probability(index.weights.prior + sum(part.weight for part in parts)) == pytest.approx(
+        parts = build_evidence(pair, index.items[LEFT][pair.left], index.items[RIGHT][pair.right], index.weights)
+        assert convert_to_probability(index.weights.prior + sum(part.weight for part in parts)) == pytest.approx(
             pair.odds.probability, abs=1e-9
         )
 
@@ -70,11 +70,11 @@ def test_weights_and_prior_are_the_probability() -> None:
 @given(seed=st.integers(0, 10**6), order=st.randoms(use_true_random=False))
 def test_neither_order_nor_side_matters(seed: int, order: Random) -> None:
     left, right = catalogues(seed, 40)
-    expected = told(list(matched(index_of((left, right)))))
+    expected = listed(list(match_sides(index_of((left, right)))))
     order.shuffle(left)
     order.shuffle(right)
-    assert told(list(matched(index_of((left, right))))) == expected
-    turned = told(list(matched(index_of((right, left)))))
+    assert listed(list(match_sides(index_of((left, right))))) == expected
+    turned = listed(list(match_sides(index_of((right, left)))))
     assert {(a, b): p for b, a, p in turned} == pytest.approx({(a, b): p for a, b, p in expected}, abs=1e-9)
 
 
@@ -85,25 +85,27 @@ def test_comparisons_are_symmetric(seed: int) -> None:
     index = index_of((left, right))
     for a in left:
         for b in right:
-            levels = compare(a, b, index.rarity)
-            assert levels == compare(b, a, index.rarity)
-            assert all(0 <= level < len(c.levels) for level, c in zip(levels, COMPARISONS, strict=True))
+            levels = compare_items(a, b, index.frequencies)
+            assert levels == compare_items(b, a, index.frequencies)
+            assert all(0 <= level < len(c.level_names) for level, c in zip(levels, COMPARISONS, strict=True))
 
 
 def test_an_item_that_changed_takes_its_own_place() -> None:
     index = MatchIndex()
-    index.add(LEFT, read_features("1", {"title": "Fjord sofa", "mpn": "AB1234"}))
-    index.add(RIGHT, read_features("1", {"title": "Unrelated"}))
-    index.add(RIGHT, read_features("1", {"title": "Sofa Fjord", "mpn": "AB-1234"}))
-    [alone] = matched(index)
+    index.add(LEFT, compute_features_from_texts("1", {"title": "Fjord sofa", "mpn": "AB1234"}))
+    index.add(RIGHT, compute_features_from_texts("1", {"title": "Unrelated"}))
+    index.add(RIGHT, compute_features_from_texts("1", {"title": "Sofa Fjord", "mpn": "AB-1234"}))
+    [alone] = match_sides(index)
     assert sum(map(len, index.items.values())) == 2
-    assert alone.odds.rivals == 0 and alone.odds.probability > 0.5
+    assert alone.odds.competition == 0 and alone.odds.probability > 0.5
 
 
 def test_nothing_to_match() -> None:
-    assert list(matched(MatchIndex())) == []
-    index = index_of(([read_features("1", {"title": ""})], [read_features("1", {"title": ""})]))
-    assert list(matched(index)) == []
+    assert list(match_sides(MatchIndex())) == []
+    index = index_of(
+        ([compute_features_from_texts("1", {"title": ""})], [compute_features_from_texts("1", {"title": ""})])
+    )
+    assert list(match_sides(index)) == []
 
 
 @settings(max_examples=200, deadline=None)
@@ -115,5 +117,5 @@ def test_nothing_to_match() -> None:
     ),
 )
 def test_any_text_is_read(title: str, rest: dict[str, str]) -> None:
-    facts = read_features("1", {"title": title, **rest})
-    assert compare(facts, facts, index_of(([facts], [facts])).rarity)
+    facts = compute_features_from_texts("1", {"title": title, **rest})
+    assert compare_items(facts, facts, index_of(([facts], [facts])).frequencies)

@@ -2,8 +2,14 @@
 
 import pytest
 
-from domain.matching.measures import beyond, figure, length, same_size, sizes
-from domain.matching.words import folded
+from domain.matching.measures import (
+    are_lengths_clearly_different,
+    extract_sizes,
+    have_same_size,
+    parse_fraction,
+    parse_length_cell,
+)
+from domain.matching.words import normalise_characters
 
 
 @pytest.mark.parametrize(
@@ -26,7 +32,7 @@ from domain.matching.words import folded
     ],
 )
 def test_a_title_states_a_size(title: str, expected: tuple[float, ...]) -> None:
-    found, rest = sizes(folded(title))
+    found, rest = extract_sizes(normalise_characters(title))
     assert found == (pytest.approx(expected, abs=0.02),)
     assert "cm" not in rest.split()
 
@@ -41,39 +47,39 @@ def test_a_title_states_a_size(title: str, expected: tuple[float, ...]) -> None:
     ],
 )
 def test_other_numbers_are_no_sizes(title: str) -> None:
-    assert sizes(folded(title)) == ((), folded(title))
+    assert extract_sizes(normalise_characters(title)) == ((), normalise_characters(title))
 
 
 def test_sizes_are_compared_in_any_order_and_unit() -> None:
-    assert same_size(((140.0, 200.0),), ((200.66, 139.7),)) is True
-    assert same_size(((140.0, 200.0),), ((160.0, 200.0),)) is False
-    assert same_size((), ((160.0, 200.0),)) is None
-    assert same_size(((15.0,),), ((160.0, 200.0),)) is None
+    assert have_same_size(((140.0, 200.0),), ((200.66, 139.7),)) is True
+    assert have_same_size(((140.0, 200.0),), ((160.0, 200.0),)) is False
+    assert have_same_size((), ((160.0, 200.0),)) is None
+    assert have_same_size(((15.0,),), ((160.0, 200.0),)) is None
 
 
 def test_lengths_of_columns_have_their_units() -> None:
-    assert length("47.25", "in") == (120.02, 47.25)
-    assert length("60", "cm") == (60.0, 60.0)
-    assert length('5 1/2"', "") == (13.97, 5.5)
-    assert length("", "cm") is None
-    assert length("n/a", "cm") is None
+    assert parse_length_cell("47.25", "in") == (120.02, 47.25)
+    assert parse_length_cell("60", "cm") == (60.0, 60.0)
+    assert parse_length_cell('5 1/2"', "") == (13.97, 5.5)
+    assert parse_length_cell("", "cm") is None
+    assert parse_length_cell("n/a", "cm") is None
 
 
 def test_numbers_that_measure_nothing_are_none() -> None:
     for text in ("1e400", "inf", "-inf", "nan", "12345678", "9" * 400, "9" * 400 + " cm"):
-        assert length(text, "cm") is None
+        assert parse_length_cell(text, "cm") is None
     for text in ("12345678", "9" * 400 + " 1/3", "1/" + "9" * 400, "1 " + "9" * 5000 + "/3"):
-        assert figure(text) is None
-    assert figure("1234567.123456789") == 1234567.123456789
+        assert parse_fraction(text) is None
+    assert parse_fraction("1234567.123456789") == 1234567.123456789
 
 
 def test_a_text_states_so_many_sizes() -> None:
-    found, rest = sizes(" and ".join(f"{side} cm" for side in range(1, 100)))
+    found, rest = extract_sizes(" and ".join(f"{side} cm" for side in range(1, 100)))
     assert found == tuple((float(side),) for side in range(1, 9)) and "cm" not in rest
 
 
 def test_rounding_is_no_difference() -> None:
-    assert not beyond(140.0, 55.125 * 2.54)
-    assert not beyond(10.0, 11.5)
-    assert beyond(140.0, 160.0)
-    assert beyond(35.0, 40.0)
+    assert not are_lengths_clearly_different(140.0, 55.125 * 2.54)
+    assert not are_lengths_clearly_different(10.0, 11.5)
+    assert are_lengths_clearly_different(140.0, 160.0)
+    assert are_lengths_clearly_different(35.0, 40.0)

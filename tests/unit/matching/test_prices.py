@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.matching.features import Price, going_price
+from domain.matching.features import Price, find_lowest_price
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,6 @@ from domain.matching.features import Price, going_price
         ([{"currency": "usd", "price": 5}, {"currency": "eur", "price": 5}], Price(5, "usd")),
     ],
 )
-def test_the_lowest_that_is_asked_else_the_lowest_recommended(offers: list[dict[str, Any]], price: Price) -> None:
-    told = [(f"ofr_{number}", data) for number, data in enumerate(offers)]
-    assert going_price(told) == going_price(reversed(told)) == price
+def test_the_lowest_price_or_else_the_lowest_recommended_price(offers: list[dict[str, Any]], price: Price) -> None:
+    rows = [(f"ofr_{number}", data) for number, data in enumerate(offers)]
+    assert find_lowest_price(rows) == find_lowest_price(reversed(rows)) == price

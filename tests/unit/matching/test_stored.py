@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from domain.matching.features import MatchFeatures, StoredVariant, features_of
+from domain.matching.features import MatchFeatures, StoredVariant, compute_features
 
 
 def facts(
     product: dict[str, Any] | None = None, price: int | None = None, currency: str = "usd", **variant: Any
 ) -> MatchFeatures:
-    return features_of(
+    return compute_features(
         StoredVariant(
             "var_1",
             "prod_1",
@@ -27,7 +27,7 @@ def length(hundredths: int, value: float, unit: str) -> dict[str, Any]:
     return {"hundredths_in": hundredths, "given": {"value": value, "unit": unit}}
 
 
-def test_what_the_product_says_and_what_the_variant_says() -> None:
+def test_facts_come_from_the_product_and_the_variant() -> None:
     made = facts(
         {"title": "Halden table", "brand": "Nordlicht Home", "collection": "Fjord", "description": "Made of ash"},
         49900, sku="HT-180", gtin="4006381333931", mpn="XR-2214", colour="Oak", materials=["Solid oak"],
@@ -50,14 +50,14 @@ def test_lengths_are_centimetres_and_as_they_were_written() -> None:
     assert round_.sides == (119.99, 119.99, None)
 
 
-def test_axes_tell_siblings_apart() -> None:
+def test_axes_distinguish_siblings() -> None:
     made = facts(axes={"Color": "Dark Grey", "Size": "180 x 90 cm", "Legs": "tapered"})
     assert made.colours >= {"grey"} and made.sizes == ((180.0, 90.0),) and "tapered" in made.words
     assert facts(axes={"Finish": "Walnut"}).shades == {"walnut"}
     assert facts(axes={"Quantity": "4"}).packs == 4
 
 
-def test_what_is_said_twice_counts_once() -> None:
+def test_repeated_facts_count_once() -> None:
     assert facts({"title": "Halden table"}, title="Halden table, oak").title == "Halden table, oak"
     assert facts({"title": "Halden table"}, title="Oak / 180 cm").title == "Halden table - Oak / 180 cm"
     assert facts({}, title="Bench").title == "Bench"

@@ -4,34 +4,34 @@ from typing import Any
 
 import pytest
 
-from benchmarks.readers import CLEAN, Seen, judged
-from benchmarks.receiving import Received
-from benchmarks.reconciling import reconcile
+from benchmarks.delivery_reconciliation import reconcile
+from benchmarks.feed_readers import NO_ERRORS, SeenEvent, compare_with_table
+from benchmarks.receiver_client import ReceivedDelivery
 
 IDS = ["a1", "a2", "a3", "b1"]
 
 
-def got(id: str, received: float, **other: Any) -> Received:
+def got(id: str, received: float, **other: Any) -> ReceivedDelivery:
     version = int(id[1])
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "endpoint": "/x", "id": id, "type": "offer.changed", "subject": id[0], "version": version,
         "previous_version": version - 1 or None, "cursor": None, "received": received, "answered": received + 0.5,
         "attempt": 1, "verified": [0], "body": None, "headers": None,
     }  # fmt: skip
-    return Received(**told | other)
+    return ReceivedDelivery(**values | other)
 
 
 GOOD = [got("a1", 1), got("b1", 1.1), got("a2", 2), got("a3", 3)]
 
 
-def test_all_is_well() -> None:
+def test_complete_deliveries_are_accepted() -> None:
     report = reconcile({"/x": IDS}, GOOD)
-    assert report.good and (report.expected, report.received, report.repeats) == (4, 4, 0)
+    assert report.is_clean and (report.expected, report.received, report.repeats) == (4, 4, 0)
 
 
 def test_repeats_are_counted_and_allowed() -> None:
     report = reconcile({"/x": IDS}, [*GOOD, got("a1", 4, attempt=2)])
-    assert report.good and report.repeats == 1
+    assert report.is_clean and report.repeats == 1
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def test_repeats_are_counted_and_allowed() -> None:
     ],
     ids=["missing", "unverified", "overtaken", "gap", "overlapping", "unpublished", "foreign endpoint"],
 )
-def test_each_broken_promise_is_told(received: list[Received]) -> None:
-    assert not reconcile({"/x": IDS}, received).good
+def test_each_violation_is_reported(received: list[ReceivedDelivery]) -> None:
+    assert not reconcile({"/x": IDS}, received).is_clean
 
 
-TABLE = [Seen("1", "a", 1), Seen("2", "a", 2), Seen("3", "b", 1)]
+TABLE = [SeenEvent("1", "a", 1), SeenEvent("2", "a", 2), SeenEvent("3", "b", 1)]
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ TABLE = [Seen("1", "a", 1), Seen("2", "a", 2), Seen("3", "b", 1)]
         (TABLE[:2], False),
         ([TABLE[1], TABLE[0], TABLE[2]], False),
         ([*TABLE, TABLE[2]], False),
-        ([*TABLE, Seen("4", "b", 2)], False),
+        ([*TABLE, SeenEvent("4", "b", 2)], False),
     ],
     ids=["as it is", "other subjects' order is free", "missed", "out of order", "again", "unknown"],
 )
-def test_readers_are_judged(found: list[Seen], clean: bool) -> None:
-    assert judged(found, TABLE).startswith(CLEAN) is clean
+def test_readers_are_judged(found: list[SeenEvent], clean: bool) -> None:
+    assert compare_with_table(found, TABLE).startswith(NO_ERRORS) is clean

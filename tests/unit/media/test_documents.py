@@ -1,12 +1,12 @@
-"""Stored images in products' documents (adapters/wire/catalogue.py): beside their media, and nothing else moves."""
+"""Stored images in products' documents (adapters/api_json/catalogue.py): listed with their media, and nothing else changes."""
 
 import json
 
-from adapters.wire.catalogue import WireRendering
+from adapters.api_json.catalogue import JsonCatalogueRendering
 from domain.catalogue.model import Product
 from tests.support import builders
 
-WIRE = WireRendering("https://api.example/")
+WIRE = JsonCatalogueRendering("https://api.example/")
 A, B, C = (f"https://a.example/{letter}.jpg" for letter in "abc")
 
 
@@ -22,22 +22,22 @@ def product() -> Product:
     return made
 
 
-def test_images_stand_beside_their_media() -> None:
-    plain = WIRE.product(product(), {})
-    pictured = WIRE.with_images(plain, {A: "img_1", C: "img_2", "https://elsewhere.example": "img_3"})
-    told = json.loads(pictured)
-    assert told["data"]["media"] == [
+def test_stored_images_are_listed_with_their_media() -> None:
+    plain = WIRE.render_product(product(), {})
+    pictured = WIRE.set_images(plain, {A: "img_1", C: "img_2", "https://elsewhere.example": "img_3"})
+    document = json.loads(pictured)
+    assert document["data"]["media"] == [
         {"url": A, "role": "hero", "alt": "é", "id": "img_1", "stored_url": "https://api.example/v1/media/img_1"},
         {"url": B},
     ]
-    assert told["variants"][0]["data"]["media"][0]["stored_url"] == "https://api.example/v1/media/img_2"
-    assert WIRE.with_images(pictured, {}) == plain, "byte for byte what it was"
-    assert WIRE.with_images(pictured, {A: "img_1", C: "img_2"}) == pictured, "the same once more"
+    assert document["variants"][0]["data"]["media"][0]["stored_url"] == "https://api.example/v1/media/img_2"
+    assert WIRE.set_images(pictured, {}) == plain, "byte for byte what it was"
+    assert WIRE.set_images(pictured, {A: "img_1", C: "img_2"}) == pictured, "the same once more"
 
 
 def test_numbers_stay_the_bytes_they_were() -> None:
     made = product()
     given = {"hundredths_in": 1, "given": {"value": 0, "unit": "cm"}}
     made.variants[0].data["dimensions"] = {"width": given}
-    body = WIRE.product(made, {}).replace(b'"value":0,', b'"value":10.500000000000000000000001,')
-    assert b'"value":10.500000000000000000000001,' in WIRE.with_images(body, {A: "img_1"})
+    body = WIRE.render_product(made, {}).replace(b'"value":0,', b'"value":10.500000000000000000000001,')
+    assert b'"value":10.500000000000000000000001,' in WIRE.set_images(body, {A: "img_1"})

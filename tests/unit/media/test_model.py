@@ -1,10 +1,18 @@
-"""Addresses of images, and when they are asked again (domain/media)."""
+"""Addresses of images, and when they are fetched again (domain/media)."""
 
 from datetime import timedelta
 
 import pytest
 
-from domain.media.model import TRIES, NamedMedia, address_of, addresses_of, delay, format_of, host_of
+from domain.media.model import (
+    MAX_FAILED_FETCHES,
+    ProductMedia,
+    build_image_urls,
+    compute_retry_delay,
+    compute_url_digest,
+    detect_format,
+    parse_host,
+)
 from tests.support import images
 
 
@@ -23,7 +31,7 @@ from tests.support import images
     ],
 )
 def test_whose_lane_an_address_is_in(url: str, host: str | None) -> None:
-    assert host_of(url) == host
+    assert parse_host(url) == host
 
 
 def test_what_may_be_a_picture() -> None:
@@ -31,25 +39,25 @@ def test_what_may_be_a_picture() -> None:
         ("https://a.example/1.jpg", "hero"), ("https://a.example/1.jpg", None), ("https://a.example/2", "detail"),
         ("https://a.example/3.mp4", "video"), ("https://a.example/4.pdf", "document"), ("5.jpg", "hero"),
     )  # fmt: skip
-    assert NamedMedia("prod_1", items).pictures() == {"https://a.example/1.jpg", "https://a.example/2"}
+    assert ProductMedia("prod_1", items).find_image_urls() == {"https://a.example/1.jpg", "https://a.example/2"}
 
 
 def test_addresses_are_each_there_once_in_one_order() -> None:
     urls = [f"https://a.example/{number}" for number in (3, 1, 2, 1)] + ["b.jpg"]
-    made = addresses_of(urls, "run_1")
+    made = build_image_urls(urls, "run_1")
     assert sorted(one.url for one in made) == sorted(set(urls) - {"b.jpg"})
-    assert [one.address for one in made] == sorted(address_of(one.url) for one in made)
+    assert [one.url_digest for one in made] == sorted(compute_url_digest(one.url) for one in made)
     assert {(one.host, one.run, one.tries, one.image) for one in made} == {("a.example", "run_1", 0, None)}
-    assert len(address_of("https://a.example/" + "ü" * 2000)) == 32
+    assert len(compute_url_digest("https://a.example/" + "ü" * 2000)) == 32
 
 
 def test_an_address_is_tried_ever_more_seldom_and_given_up() -> None:
-    waits = [delay(tries) for tries in range(1, TRIES + 1)]
+    waits = [compute_retry_delay(tries) for tries in range(1, MAX_FAILED_FETCHES + 1)]
     assert waits == [*(timedelta(minutes=minutes) for minutes in (5, 20, 80, 320, 360)), None]
 
 
 def test_formats_are_proven_by_the_first_bytes() -> None:
     for name in ("JPEG", "PNG", "GIF", "WEBP"):
-        assert format_of(images.file_of(images.picture(), name)[:12]) == name
+        assert detect_format(images.file_of(images.picture(), name)[:12]) == name
     for other in (images.SVG, images.HTML, images.file_of(images.picture(), "TIFF"), b"", b"\xff\xd8", b"RIFF0000WAVE"):
-        assert format_of(other[:12]) is None
+        assert detect_format(other[:12]) is None

@@ -1,10 +1,10 @@
-"""How long a refusal by quota says to wait."""
+"""The waiting time of a refusal by quota."""
 
 from datetime import UTC, datetime
 
 import pytest
 
-from domain.orgs.quota import exceeded, until_next_month
+from domain.orgs.quota import build_quota_error, count_seconds_to_next_month
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,9 @@ from domain.orgs.quota import exceeded, until_next_month
     ],
 )
 def test_until_the_months_end(now: datetime, seconds: int) -> None:
-    assert until_next_month(now) == seconds
+    assert count_seconds_to_next_month(now) == seconds
 
 
 def test_the_refusal_names_its_meter() -> None:
-    refusal = exceeded("sources", "No more.", datetime(2027, 1, 31, 23, 0, tzinfo=UTC))
+    refusal = build_quota_error("sources", "No more.", datetime(2027, 1, 31, 23, 0, tzinfo=UTC))
     assert (refusal.code, refusal.retry_after, refusal.extra) == ("quota_exceeded", 3600, {"meter": "sources"})

@@ -15,8 +15,8 @@ from aiohttp import web
 from aiohttp.abc import ResolveResult
 
 from adapters.http import errors
-from adapters.http.body import Pace
-from adapters.http.client import Bounds, GuardedClient
+from adapters.http.body import MinimumResponseRate
+from adapters.http.client import GuardedClient, HttpBounds
 from connectors.sdk import HttpClient, HttpFailure, Validators
 
 pytestmark = pytest.mark.asyncio
@@ -105,7 +105,7 @@ async def test_a_plain_answer(site: Site) -> None:
     assert "Cookie" not in second.headers
 
 
-async def test_every_failure_tells_its_kind(site: Site) -> None:
+async def test_every_failure_has_its_kind(site: Site) -> None:
     async with client(site) as guarded:
         with pytest.raises(errors.OutboundError) as caught:
             await body(guarded, "http://127.0.0.1/")
@@ -134,20 +134,20 @@ async def test_names_of_closed_addresses(address: str) -> None:
 
 
 async def test_a_name_that_changes_its_answer(site: Site) -> None:
-    """The second answer would lead inside; it is asked for and vetted anew at each connection."""
-    asked: list[str] = []
+    """The second answer is an internal address; the name is resolved and vetted again for each connection."""
+    connected: list[str] = []
     answers = looks_up("192.0.2.1", "127.0.0.1")
 
     async def lookup(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
         found = await answers(host, port, family)
-        asked.append(found[0]["host"])
+        connected.append(found[0]["host"])
         return found
 
     async with GuardedClient(lookup=lookup, any_port=True) as guarded:
         for _ in range(2):
             with pytest.raises(errors.RefusedAddress):
                 await body(guarded, site.base.replace("127.0.0.1", "files.example"))
-    assert asked == ["192.0.2.1", "127.0.0.1"]
+    assert connected == ["192.0.2.1", "127.0.0.1"]
     assert not site.seen
 
 
@@ -158,9 +158,9 @@ async def test_only_public_ones_of_many_addresses() -> None:
             for address in ("127.0.0.1", "8.8.8.8", "10.0.0.1")
         ]
 
-    from adapters.http.resolver import Vetting, VettingResolver
+    from adapters.http.resolver import AddressVetting, VettingResolver
 
-    found = await VettingResolver(Vetting(), lookup).resolve("files.example", 80)
+    found = await VettingResolver(AddressVetting(), lookup).resolve("files.example", 80)
     assert [entry["host"] for entry in found] == ["8.8.8.8"]
 
 
@@ -210,10 +210,10 @@ async def test_private_texts_stay_with_their_origin(site: Site, spelt: str) -> N
     async with GuardedClient(allowed_hosts=allowed, lookup=looks_up("127.0.0.1")) as guarded:
         private = frozenset({"to ken/9"})
         with pytest.raises(errors.RedirectRefused, match="credentials"):
-            await body(guarded, f"{site.base}/a?k=to%20ken%2F9", private=private)
+            await body(guarded, f"{site.base}/a?k=to%20ken%2F9", secrets=private)
         assert [request.path for request in site.seen] == ["/a", "/b"]
         sent = {"Accept": "to ken/9", "Accept-Language": "de"}
-        assert await body(guarded, f"{site.base}/d", headers=sent, private=private) == b"end"
+        assert await body(guarded, f"{site.base}/d", headers=sent, secrets=private) == b"end"
     last = site.seen[-1].headers
     assert "to ken" not in last.get("Accept", "") and last["Accept-Language"] == "de" and "Referer" not in last
 
@@ -228,12 +228,12 @@ async def test_redirects_keep_to_the_hosts_of_a_connector(site: Site) -> None:
 async def test_https_is_not_left() -> None:
     from yarl import URL
 
-    from adapters.http.client import _joined
+    from adapters.http.client import _resolve_redirect
 
     with pytest.raises(errors.RedirectRefused):
-        _joined(URL("https://files.example/"), "http://files.example/")
+        _resolve_redirect(URL("https://files.example/"), "http://files.example/")
     with pytest.raises(errors.RedirectRefused):
-        _joined(URL("https://files.example/"), "http://[::1")
+        _resolve_redirect(URL("https://files.example/"), "http://[::1")
 
 
 async def test_posts_are_not_redirected(site: Site) -> None:
@@ -252,14 +252,14 @@ async def _endless(request: web.BaseRequest) -> web.StreamResponse:
 
 async def test_an_endless_body(site: Site) -> None:
     site.paths["/a"] = _endless
-    async with client(site, bounds=Bounds(wire_bytes=2 * MIB)) as guarded:
+    async with client(site, bounds=HttpBounds(max_received_bytes=2 * MIB)) as guarded:
         with pytest.raises(errors.TooLarge, match="2 MiB"):
             await body(guarded, f"{site.base}/a")
 
 
-async def test_a_body_that_says_it_is_too_large(site: Site) -> None:
+async def test_a_body_whose_declared_length_is_too_large(site: Site) -> None:
     site.answers("/a", b"x" * 2 * MIB)
-    async with client(site, bounds=Bounds(wire_bytes=MIB)) as guarded:
+    async with client(site, bounds=HttpBounds(max_received_bytes=MIB)) as guarded:
         with pytest.raises(errors.TooLarge):
             await body(guarded, f"{site.base}/a")
 
@@ -274,7 +274,7 @@ async def _drips(request: web.BaseRequest) -> web.StreamResponse:
 
 async def test_slow_drip(site: Site) -> None:
     site.paths["/a"] = _drips
-    bounds = Bounds(pace=Pace(bytes_per_second=1_000, grace_seconds=0.2))
+    bounds = HttpBounds(minimum_rate=MinimumResponseRate(bytes_per_second=1_000, grace_seconds=0.2))
     before = monotonic()
     async with client(site, bounds=bounds) as guarded:
         with pytest.raises(errors.TooSlow):
@@ -284,7 +284,7 @@ async def test_slow_drip(site: Site) -> None:
 
 async def test_a_slow_reader_is_not_a_slow_server(site: Site) -> None:
     site.answers("/a", b"x" * 300_000)
-    bounds = Bounds(pace=Pace(bytes_per_second=1_000_000, grace_seconds=0.05))
+    bounds = HttpBounds(minimum_rate=MinimumResponseRate(bytes_per_second=1_000_000, grace_seconds=0.05))
     async with client(site, bounds=bounds) as guarded, guarded.get(f"{site.base}/a") as answer:
         size = 0
         async for chunk in answer.chunks:
@@ -300,17 +300,17 @@ async def _silent(request: web.BaseRequest) -> web.StreamResponse:
 
 async def test_silence(site: Site) -> None:
     site.paths["/a"] = _silent
-    async with client(site, bounds=Bounds(idle_seconds=0.2)) as guarded:
+    async with client(site, bounds=HttpBounds(idle_seconds=0.2)) as guarded:
         with pytest.raises(errors.TimedOut):
             await body(guarded, f"{site.base}/a")
-    async with client(site, bounds=Bounds(answer_seconds=0.1, connect_seconds=0.1)) as guarded:
+    async with client(site, bounds=HttpBounds(response_seconds=0.1, connect_seconds=0.1)) as guarded:
         with pytest.raises(errors.TimedOut):
             await body(guarded, f"{site.base}/a")
 
 
 async def test_total_time(site: Site) -> None:
     site.paths["/a"] = _drips
-    async with client(site, bounds=Bounds(total_seconds=0.3)) as guarded:
+    async with client(site, bounds=HttpBounds(total_seconds=0.3)) as guarded:
         with pytest.raises(errors.TimedOut):
             await body(guarded, f"{site.base}/a")
 
@@ -340,9 +340,9 @@ async def test_packed_bodies(site: Site, coding: str, pack: Callable[[bytes], by
 async def test_gzip_bomb(site: Site) -> None:
     site.answers("/a", gzip.compress(b"\0" * (64 * MIB)), Content_Encoding="gzip")
     async with client(site) as guarded:
-        with pytest.raises(errors.TooLarge, match="far more"):
+        with pytest.raises(errors.TooLarge, match="compression ratio"):
             await body(guarded, f"{site.base}/a")
-    async with client(site, bounds=Bounds(body_bytes=MIB)) as guarded:
+    async with client(site, bounds=HttpBounds(max_body_bytes=MIB)) as guarded:
         with pytest.raises(errors.TooLarge, match="1 MiB"):
             await body(guarded, f"{site.base}/a")
 
@@ -375,7 +375,7 @@ async def test_breaking_off(site: Site) -> None:
             await body(guarded, f"{site.base}/a")
 
 
-async def test_nobody_there() -> None:
+async def test_connection_refused() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         name = f"127.0.0.1:{held.getsockname()[1]}"
@@ -384,7 +384,7 @@ async def test_nobody_there() -> None:
                 await body(guarded, f"http://{name}/")
 
 
-async def test_no_tls_there(site: Site) -> None:
+async def test_server_without_tls(site: Site) -> None:
     async with client(site, tls=ssl.create_default_context()) as guarded:
         with pytest.raises(errors.TlsFailed):
             await body(guarded, site.base.replace("http:", "https:"))
@@ -397,13 +397,13 @@ async def test_proxies_of_the_environment_are_ignored(site: Site, monkeypatch: p
         assert await body(guarded, f"{site.base}/a") == b"ok"
 
 
-async def test_a_host_is_asked_at_its_pace(site: Site) -> None:
+async def test_requests_follow_the_pace_of_the_host(site: Site) -> None:
     async def pressed(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=429, headers={"Retry-After": "60"})
 
     site.paths["/"] = pressed
     async with GuardedClient(allowed_hosts=frozenset({site.name}), any_port=True) as client:
-        fjord: HttpClient = client.asking("org_fjord", frozenset())
+        fjord: HttpClient = client.for_organisation("org_fjord", frozenset())
         async with fjord.get(f"{site.base}/") as answer:
             assert answer.status == 429
         for request in (fjord.get(f"{site.base}/other"), fjord.post(f"{site.base}/other", body=b"")):
@@ -411,7 +411,10 @@ async def test_a_host_is_asked_at_its_pace(site: Site) -> None:
                 async with request:
                     pass
             assert isinstance(busy.value, HttpFailure) and busy.value.kind == "host_busy"
-        for asked in (client.asking("org_fjord", frozenset({"an account"})), client.asking("org_oak", frozenset())):
-            async with asked.get(f"{site.base}/") as answer:
-                assert answer.status == 429, "others, and whoever signs in, are asked for nothing"
+        for caller in (
+            client.for_organisation("org_fjord", frozenset({"an account"})),
+            client.for_organisation("org_oak", frozenset()),
+        ):
+            async with caller.get(f"{site.base}/") as answer:
+                assert answer.status == 429, "other callers and callers with credentials need not wait"
     assert len(site.seen) == 3

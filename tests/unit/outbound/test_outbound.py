@@ -1,4 +1,4 @@
-"""Which addresses may be asked for short answers."""
+"""Which addresses permit requests with short answers."""
 
 import pytest
 

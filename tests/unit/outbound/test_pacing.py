@@ -1,4 +1,4 @@
-"""How often a host is asked: turns, moments between them, and hosts that ask to be left alone."""
+"""The pace of requests to a host: turns, spacing, and hosts that send Retry-After."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ import pytest
 from yarl import URL
 
 from adapters.http.errors import HostBusy
-from adapters.http.pacing import Asker, HostBounds, HostPace
+from adapters.http.host_rate_limiter import HostBounds, HostCaller, HostRateLimiter
 
 pytestmark = pytest.mark.asyncio
 HOST, OTHER = URL("https://vendor.example/a.csv"), URL("https://other.example/a.csv")
-NOBODY, OAK = Asker("org_fjord"), Asker("org_oak")
-SIGNED = Asker("org_fjord", frozenset({"an account, whose limit is its own"}))
+NOBODY, OAK = HostCaller("org_fjord"), HostCaller("org_oak")
+SIGNED = HostCaller("org_fjord", frozenset({"an account, whose limit is its own"}))
 
 
 class Time:
@@ -32,41 +32,41 @@ class Time:
         self.now += seconds
 
 
-def pace(time: Time, **bounds: float) -> HostPace:
-    """A pace on that clock, without a moment between unless it is asked for."""
-    return HostPace(HostBounds(**{"spacing": 0.0} | bounds), time.clock, time.sleep)  # type: ignore[arg-type]
+def pace(time: Time, **bounds: float) -> HostRateLimiter:
+    """Return a pace on that clock, without spacing by default."""
+    return HostRateLimiter(HostBounds(**{"spacing_seconds": 0.0} | bounds), time.clock, time.sleep)  # type: ignore[arg-type]
 
 
-async def ask(
-    made: HostPace,
+async def send(
+    made: HostRateLimiter,
     url: URL = HOST,
-    asker: Asker = NOBODY,
+    asker: HostCaller = NOBODY,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> None:
     """One request that is answered so."""
-    async with made.turn(url, asker) as told:
-        told(status, headers or {})
+    async with made.wait_for_turn(url, asker) as report:
+        report(status, headers or {})
 
 
-async def test_a_moment_lies_between_two_requests_to_one_host() -> None:
+async def test_requests_to_one_host_are_spaced() -> None:
     time = Time()
-    made, begun = pace(time, spacing=0.25), []
+    made, begun = pace(time, spacing_seconds=0.25), []
     for url in (HOST, URL("https://vendor.example/b.csv"), OTHER, HOST):
-        async with made.turn(url, NOBODY):
+        async with made.wait_for_turn(url, NOBODY):
             begun.append(time.now)
     assert begun == [100.0, 100.25, 100.25, 100.5]
     time.now += 10
-    await ask(made)
-    assert time.now == 110.5, "who asks seldom waits for nothing"
+    await send(made)
+    assert time.now == 110.5, "rare requests do not wait"
 
 
-async def test_only_so_many_ask_a_host_at_once() -> None:
-    made, running, most, gate = pace(Time(), at_once=4, each=2), 0, 0, asyncio.Event()
+async def test_concurrent_requests_to_one_host_are_bounded() -> None:
+    made, running, most, gate = pace(Time(), max_concurrent=4, max_per_caller=2), 0, 0, asyncio.Event()
 
-    async def one(url: URL, asker: Asker = NOBODY) -> None:
+    async def one(url: URL, asker: HostCaller = NOBODY) -> None:
         nonlocal running, most
-        async with made.turn(url, asker):
+        async with made.wait_for_turn(url, asker):
             running += 1
             most = max(most, running)
             await gate.wait()
@@ -89,47 +89,47 @@ async def test_only_so_many_ask_a_host_at_once() -> None:
     assert most == 5 and not made._hosts
 
 
-async def test_whose_turn_does_not_come_comes_back_later() -> None:
-    made = pace(Time(), at_once=1, patience=0.01)
-    async with made.turn(HOST, NOBODY):
+async def test_a_caller_that_waits_too_long_gets_an_error() -> None:
+    made = pace(Time(), max_concurrent=1, max_wait_seconds=0.01)
+    async with made.wait_for_turn(HOST, NOBODY):
         with pytest.raises(HostBusy) as busy:
-            await ask(made)
+            await send(made)
         assert busy.value.seconds == 0.01
-        await ask(made, HOST, SIGNED)
-    await ask(made)
+        await send(made, HOST, SIGNED)
+    await send(made)
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_host_that_asks_for_it_is_left_alone(status: int) -> None:
+async def test_retry_after_of_a_host_is_respected(status: int) -> None:
     time = Time()
     made = pace(time)
-    await ask(made, status=status, headers={"Retry-After": "30"})
+    await send(made, status=status, headers={"Retry-After": "30"})
     with pytest.raises(HostBusy) as busy:
-        await ask(made)
+        await send(made)
     assert busy.value.seconds == 30
-    await ask(made, OTHER)
-    await ask(made, HOST, SIGNED)
-    await ask(made, HOST, OAK)
+    await send(made, OTHER)
+    await send(made, HOST, SIGNED)
+    await send(made, HOST, OAK)
     time.now += 26
-    await ask(made)
+    await send(made)
     assert time.now == 130, "a breath is waited for"
-    await ask(made)
+    await send(made)
 
 
-async def test_what_hosts_ask_for_is_bounded_and_may_be_nonsense() -> None:
+async def test_retry_after_is_bounded_and_may_be_invalid() -> None:
     time = Time()
     made = pace(time)
-    await ask(made, status=429, headers={"Retry-After": "999999"})
+    await send(made, status=429, headers={"Retry-After": "999999"})
     with pytest.raises(HostBusy) as busy:
-        await ask(made)
+        await send(made)
     assert busy.value.seconds == 600
     for value in ("", "soon", "-1", "9" * 40, formatdate(0, usegmt=True)):
-        await ask(made, OTHER, status=429, headers={"Retry-After": value})
-    await ask(made, OTHER, status=200, headers={"Retry-After": "30"})
-    await ask(made, OTHER)
-    await ask(made, OTHER, status=503, headers={"Retry-After": formatdate(time_from_now(120), usegmt=True)})
+        await send(made, OTHER, status=429, headers={"Retry-After": value})
+    await send(made, OTHER, status=200, headers={"Retry-After": "30"})
+    await send(made, OTHER)
+    await send(made, OTHER, status=503, headers={"Retry-After": formatdate(time_from_now(120), usegmt=True)})
     with pytest.raises(HostBusy) as later:
-        await ask(made, OTHER)
+        await send(made, OTHER)
     assert 110 < later.value.seconds <= 120
 
 
@@ -138,40 +138,40 @@ def time_from_now(seconds: float) -> float:
     return time() + seconds
 
 
-async def test_a_request_that_fails_or_is_given_up_frees_its_turn() -> None:
-    made = pace(Time(), at_once=1)
+async def test_a_failed_or_cancelled_request_frees_its_turn() -> None:
+    made = pace(Time(), max_concurrent=1)
     with pytest.raises(OSError, match="broke"):
-        async with made.turn(HOST, NOBODY):
+        async with made.wait_for_turn(HOST, NOBODY):
             raise OSError("It broke.")
     held = asyncio.create_task(_held(made))
-    waiting = asyncio.create_task(ask(made))
+    waiting = asyncio.create_task(send(made))
     for _ in range(3):
         await asyncio.sleep(0)
     waiting.cancel()
     held.cancel()
     await asyncio.gather(held, waiting, return_exceptions=True)
-    await ask(made)
+    await send(made)
     assert not made._hosts
 
 
-async def _held(made: HostPace) -> None:
-    async with made.turn(HOST, NOBODY):
+async def _held(made: HostRateLimiter) -> None:
+    async with made.wait_for_turn(HOST, NOBODY):
         await asyncio.sleep(60)
 
 
 async def test_hosts_that_are_idle_are_forgotten() -> None:
     time = Time()
-    made = pace(time, spacing=1.0)
+    made = pace(time, spacing_seconds=1.0)
     for number in range(1_000):
-        await ask(made, URL(f"https://host-{number}.example/"))
+        await send(made, URL(f"https://host-{number}.example/"))
         time.now += 0.5
-    assert len(made._hosts) < 300, "in the end, though each rests for a moment after it was asked"
+    assert len(made._hosts) < 300, "in the end, though each is kept for a moment after its request"
 
 
-async def test_a_breath_of_ones_own_holds_nobody_up() -> None:
+async def test_the_delay_of_one_caller_blocks_no_other() -> None:
     time = Time()
     made = pace(time)
-    await ask(made, status=429, headers={"Retry-After": "4"})
+    await send(made, status=429, headers={"Retry-After": "4"})
     asleep, awake = asyncio.Event(), asyncio.Event()
 
     async def sleep(seconds: float) -> None:
@@ -180,9 +180,9 @@ async def test_a_breath_of_ones_own_holds_nobody_up() -> None:
         time.now += seconds
 
     made.sleep = sleep
-    waiting = asyncio.create_task(ask(made))
+    waiting = asyncio.create_task(send(made))
     await asleep.wait()
-    await ask(made, HOST, OAK)
+    await send(made, HOST, OAK)
     assert time.now == 100.0
     awake.set()
     await waiting

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.http.sender import HttpSender
-from domain.webhooks.ports import Sent
+from domain.webhooks.ports import PostResult
 
 pytestmark = pytest.mark.asyncio
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
@@ -42,7 +42,7 @@ class Receiver:
         """Where it listens."""
         return f"http://127.0.0.1:{self.port}/hooks?a=%20b"
 
-    def says(self, raw: bytes) -> None:
+    def respond_with(self, raw: bytes) -> None:
         """Answer every request with these bytes."""
 
         async def answer(_: bytes, writer: Writer) -> None:
@@ -70,14 +70,14 @@ async def sender(receiver: Receiver) -> AsyncIterator[HttpSender]:
     await made.close()
 
 
-async def posted(sender: HttpSender, url: str, *, livemode: bool = False, seconds: float = 5.0) -> Sent:
+async def posted(sender: HttpSender, url: str, *, livemode: bool = False, seconds: float = 5.0) -> PostResult:
     """One POST."""
     return await sender.post(url, b'{"a":1}', HEADERS, livemode=livemode, seconds=seconds)
 
 
-async def test_what_is_sent_and_told(receiver: Receiver, sender: HttpSender) -> None:
-    receiver.says(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\nhello")
-    assert await posted(sender, receiver.url) == Sent(None, 200, {"content-length": "5", "x-a": "b"}, b"hello")
+async def test_the_request_and_its_result(receiver: Receiver, sender: HttpSender) -> None:
+    receiver.respond_with(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\nhello")
+    assert await posted(sender, receiver.url) == PostResult(None, 200, {"content-length": "5", "x-a": "b"}, b"hello")
     [request] = receiver.requests
     assert request.startswith(b"POST /hooks?a=%20b HTTP/1.1\r\n") and request.endswith(b'\r\n\r\n{"a":1}')
     names = {line.split(b":")[0].lower() for line in request.split(b"\r\n\r\n")[0].split(b"\r\n")[1:]}
@@ -85,7 +85,7 @@ async def test_what_is_sent_and_told(receiver: Receiver, sender: HttpSender) -> 
 
 
 async def test_connections_are_kept(receiver: Receiver, sender: HttpSender) -> None:
-    receiver.says(b"HTTP/1.1 204 No Content\r\n\r\n")
+    receiver.respond_with(b"HTTP/1.1 204 No Content\r\n\r\n")
     for _ in range(5):
         assert (await posted(sender, receiver.url)).status == 204
     assert receiver.connections == 1 and len(receiver.requests) == 5
@@ -108,17 +108,17 @@ async def test_a_receiver_that_only_closes(receiver: Receiver, sender: HttpSende
         writer.close()
 
     receiver.answer = answer
-    assert await posted(sender, receiver.url) == Sent("connect")
+    assert await posted(sender, receiver.url) == PostResult("connect")
 
 
-async def test_the_first_kilobyte_of_a_long_answer_is_told(receiver: Receiver, sender: HttpSender) -> None:
-    receiver.says(b"HTTP/1.1 500 No\r\nContent-Length: 5000000\r\n\r\n" + b"x" * 200_000)
+async def test_the_first_kilobyte_of_a_long_response_is_returned(receiver: Receiver, sender: HttpSender) -> None:
+    receiver.respond_with(b"HTTP/1.1 500 No\r\nContent-Length: 5000000\r\n\r\n" + b"x" * 200_000)
     sent = await posted(sender, receiver.url)
     assert (sent.failure, sent.status, sent.body) == (None, 500, b"x" * 1024)
 
 
 async def test_a_redirect_is_an_answer(receiver: Receiver, sender: HttpSender) -> None:
-    receiver.says(b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n")
+    receiver.respond_with(b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n")
     assert (await posted(sender, receiver.url)).status == 302
     assert len(receiver.requests) == 1
 
@@ -130,7 +130,7 @@ async def test_time_is_bounded_before_the_status(receiver: Receiver, sender: Htt
             await asyncio.sleep(0.05)
 
     receiver.answer = answer
-    assert await posted(sender, receiver.url, seconds=0.5) == Sent("timeout")
+    assert await posted(sender, receiver.url, seconds=0.5) == PostResult("timeout")
 
 
 async def test_a_body_that_drips_takes_nothing_away_from_the_status(receiver: Receiver, sender: HttpSender) -> None:
@@ -145,23 +145,23 @@ async def test_a_body_that_drips_takes_nothing_away_from_the_status(receiver: Re
 
 
 async def test_nonsense_is_a_failure(receiver: Receiver, sender: HttpSender) -> None:
-    receiver.says(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
-    assert await posted(sender, receiver.url) == Sent("connect")
+    receiver.respond_with(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+    assert await posted(sender, receiver.url) == PostResult("connect")
 
 
 async def test_what_cannot_be_reached(receiver: Receiver) -> None:
-    stranger = HttpSender()
+    restricted = HttpSender()
     for url in (receiver.url, "http://[::ffff:127.0.0.1]:8080/", "http://localhost:1/", "http://169.254.169.254/"):
-        assert await posted(stranger, url) == Sent("refused_address"), url
-    assert await posted(stranger, "https://example.com:8443/", livemode=True) == Sent("refused_address")
-    assert await posted(stranger, "ftp://example.com/") == Sent("refused_address")
-    assert (await posted(stranger, "https://nowhere.invalid/", seconds=10)).failure in ("dns", "connect", "timeout")
-    await stranger.close()
+        assert await posted(restricted, url) == PostResult("refused_address"), url
+    assert await posted(restricted, "https://example.com:8443/", livemode=True) == PostResult("refused_address")
+    assert await posted(restricted, "ftp://example.com/") == PostResult("refused_address")
+    assert (await posted(restricted, "https://nowhere.invalid/", seconds=10)).failure in ("dns", "connect", "timeout")
+    await restricted.close()
 
 
-async def test_nobody_listens(receiver: Receiver, sender: HttpSender) -> None:
-    receiver.says(b"not tls")
-    assert await posted(sender, receiver.url.replace("http:", "https:"), seconds=0.5) == Sent("timeout")
+async def test_a_receiver_that_does_not_answer_is_a_failure(receiver: Receiver, sender: HttpSender) -> None:
+    receiver.respond_with(b"not tls")
+    assert await posted(sender, receiver.url.replace("http:", "https:"), seconds=0.5) == PostResult("timeout")
     allowed = HttpSender(allowed_hosts=frozenset({"127.0.0.1:9"}))
-    assert await posted(allowed, "http://127.0.0.1:9/") == Sent("connect")
+    assert await posted(allowed, "http://127.0.0.1:9/") == PostResult("connect")
     await allowed.close()

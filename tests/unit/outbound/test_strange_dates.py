@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.http.pacing import _retry_after
-from connectors.sdk.answers import retry_after
-from domain.webhooks.model import asked_pause
+from adapters.http.host_rate_limiter import _parse_retry_after
+from connectors.sdk.responses import parse_retry_after
+from domain.webhooks import model as webhooks
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 STRANGE = [
@@ -19,6 +19,6 @@ STRANGE = [
 @pytest.mark.parametrize("value", STRANGE)
 def test_a_strange_date_names_no_time(value: str) -> None:
     """Neither at a host's turns, nor in the kit, nor at an endpoint."""
-    assert _retry_after(value) == 0.0
-    assert retry_after({"Retry-After": value}, NOW) is None
-    assert asked_pause(value, NOW) is None
+    assert _parse_retry_after(value) == 0.0
+    assert parse_retry_after({"Retry-After": value}, NOW) is None
+    assert webhooks.parse_retry_after(value, NOW) is None

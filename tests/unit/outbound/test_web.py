@@ -1,4 +1,4 @@
-"""What a probe fetches, from a real server that misbehaves: cut, timed, vetted; and a visit that obeys and is bounded."""
+"""What a probe fetches from a real server that misbehaves: truncated, timed, vetted; and a probe that obeys and is bounded."""
 
 import asyncio
 import gzip
@@ -17,8 +17,8 @@ from adapters.http.client import GuardedClient
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from domain.probes.ports import Unreachable
-from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
-from domain.probes.usecases.visiting import Limits, Visit
+from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
+from domain.probes.usecases.probing import ProbeFailed, ProbeOutcome, ProbeRunner
 
 pytestmark = pytest.mark.asyncio
 HOST = "127.0.0.2"
@@ -26,11 +26,11 @@ MIB = 1024 * 1024
 
 
 class Site:
-    """A site of which tests set paths; `asked` are the requests that came."""
+    """A site of which tests set paths; `requests` are the requests received."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Any] = {}
-        self.asked: list[web.Request] = []
+        self.requests: list[web.Request] = []
         self.port = 0
 
     @property
@@ -39,8 +39,8 @@ class Site:
         return f"http://{HOST}:{self.port}"
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """What is set for the path, made anew each time."""
-        self.asked.append(request)
+        """Return what is set for the path, created for each request."""
+        self.requests.append(request)
         page = self.pages.get(request.path)
         if page is None:
             return web.Response(status=404)
@@ -95,11 +95,11 @@ async def http() -> AsyncIterator[HttpWeb]:
         yield HttpWeb(client)
 
 
-async def look(http: HttpWeb, url: str, **limits: Any) -> Outcome:
+async def look(http: HttpWeb, url: str, **limits: Any) -> ProbeOutcome:
     """What a probe without pauses comes to."""
-    bounds = Limits(**{"pause": 0.0} | limits)
+    bounds = ProbeLimits(**{"pause": 0.0} | limits)
     documents = MarkupDocuments()
-    return await Probing(Visit(http, documents, bounds), documents, bounds, lambda _: True).run(url)
+    return await ProbeRunner(PoliteClient(http, documents, bounds), documents, bounds, lambda _: True).run_probe(url)
 
 
 async def test_an_answer(site: Site, http: HttpWeb) -> None:
@@ -110,36 +110,36 @@ async def test_an_answer(site: Site, http: HttpWeb) -> None:
         return response
 
     site.pages["/"] = page
-    got = await http.get(f"{site.url}/", accept="text/html", most=100, seconds=5)
-    assert (got.status, got.body, got.whole, set(got.cookies)) == (200, b"hello", True, {"_shopify_y", "other"})
+    got = await http.get(f"{site.url}/", accept="text/html", max_bytes=100, seconds=5)
+    assert (got.status, got.body, got.is_complete, set(got.cookies)) == (200, b"hello", True, {"_shopify_y", "other"})
     assert got.media_type == "text/html" and "set-cookie" not in got.headers and "secret" not in str(got)
-    assert site.asked[0].headers["User-Agent"] == "Joinery/0.1.0" and "Cookie" not in site.asked[0].headers
-    await http.get(f"{site.url}/", accept="text/html", most=100, seconds=5)
-    assert "Cookie" not in site.asked[1].headers
+    assert site.requests[0].headers["User-Agent"] == "Joinery/0.1.0" and "Cookie" not in site.requests[0].headers
+    await http.get(f"{site.url}/", accept="text/html", max_bytes=100, seconds=5)
+    assert "Cookie" not in site.requests[1].headers
 
 
 async def test_an_endless_page_is_cut(site: Site, http: HttpWeb) -> None:
     site.stream("/", b"a" * MIB)
-    got = await http.get(f"{site.url}/", accept="*/*", most=2 * MIB, seconds=20)
-    assert (len(got.body), got.whole) == (2 * MIB, False)
+    got = await http.get(f"{site.url}/", accept="*/*", max_bytes=2 * MIB, seconds=20)
+    assert (len(got.body), got.is_complete) == (2 * MIB, False)
 
 
 async def test_a_page_that_announces_a_gigabyte_is_cut(site: Site, http: HttpWeb) -> None:
     site.stream("/", b"a" * 64_000, times=100, **{"Content-Length": str(1 << 30)})
-    got = await http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=20)
-    assert (len(got.body), got.whole) == (MIB, False)
+    got = await http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=20)
+    assert (len(got.body), got.is_complete) == (MIB, False)
 
 
 async def test_a_packed_page_is_cut_by_what_it_unpacks_to(site: Site, http: HttpWeb) -> None:
     site.serve("/", gzip.compress(b"a" * (64 * MIB)), Content_Encoding="gzip")
-    got = await http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=20)
-    assert (got.body, got.whole) == (b"a" * MIB, False)
+    got = await http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=20)
+    assert (got.body, got.is_complete) == (b"a" * MIB, False)
 
 
 async def test_a_page_that_drips_is_cut_by_time(site: Site, http: HttpWeb) -> None:
     site.stream("/", b"a", pause=0.05)
-    got = await http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=0.5)
-    assert got.status == 200 and not got.whole and 0 < len(got.body) < 100
+    got = await http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=0.5)
+    assert got.status == 200 and not got.is_complete and 0 < len(got.body) < 100
 
 
 async def test_no_answer_in_time(site: Site, http: HttpWeb) -> None:
@@ -149,47 +149,47 @@ async def test_no_answer_in_time(site: Site, http: HttpWeb) -> None:
 
     site.pages["/"] = page
     with pytest.raises(Unreachable, match="in time"):
-        await http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=0.3)
+        await http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=0.3)
 
 
 async def test_redirects_are_answers_and_nothing_is_followed(site: Site, http: HttpWeb) -> None:
     site.serve("/", status=302, Location="http://169.254.169.254/")
-    got = await http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=5)
-    assert (got.status, got.leads_to) == (302, "http://169.254.169.254/")
+    got = await http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=5)
+    assert (got.status, got.redirect_target) == (302, "http://169.254.169.254/")
 
 
 @pytest.mark.parametrize("target", ["http://127.0.0.1:{port}/inside", "http://localhost:{port}/inside", "http://169.254.169.254/latest/", "http://[::1]/", "http://2130706433/", "file:///etc/passwd", "ftp://127.0.0.1/", "//user:pw@10.0.0.1/"])  # fmt: skip
-async def test_a_redirect_inside_is_refused(site: Site, http: HttpWeb, target: str) -> None:
+async def test_a_redirect_to_an_internal_address_is_refused(site: Site, http: HttpWeb, target: str) -> None:
     site.serve("/robots.txt", b"User-agent: *\n", Content_Type="text/plain")
     site.serve("/", status=302, Location=target.replace("{port}", str(site.port)))
     outcome = await look(http, f"{site.url}/")
-    assert [request.path for request in site.asked if request.path == "/inside"] == []
+    assert [request.path for request in site.requests if request.path == "/inside"] == []
     assert outcome.proposal is None and outcome.report.estimate.effort == "infeasible"
     assert outcome.report.final_url == f"{site.url}/"
 
 
-async def test_robots_that_lead_inside_are_refused(site: Site, http: HttpWeb) -> None:
+async def test_robots_that_redirect_to_an_internal_address_are_refused(site: Site, http: HttpWeb) -> None:
     site.serve("/robots.txt", status=302, Location=f"http://127.0.0.1:{site.port}/inside")
     with pytest.raises(ProbeFailed) as failure:
         await look(http, f"{site.url}/")
-    assert failure.value.refused and len(site.asked) == 1
+    assert failure.value.is_forbidden and len(site.requests) == 1
 
 
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:{port}/", "http://10.0.0.1/", "http://[::ffff:127.0.0.1]/", "http://0x7f000001/"]
 )
-async def test_an_inside_address_is_refused(site: Site, http: HttpWeb, url: str) -> None:
+async def test_an_internal_address_is_refused(site: Site, http: HttpWeb, url: str) -> None:
     with pytest.raises(ProbeFailed) as failure:
         await look(http, url.replace("{port}", str(site.port)))
-    assert failure.value.refused and not site.asked
+    assert failure.value.is_forbidden and not site.requests
 
 
-async def test_sitemaps_and_links_that_lead_inside_are_not_asked(site: Site, http: HttpWeb) -> None:
+async def test_sitemaps_and_links_to_internal_addresses_are_not_requested(site: Site, http: HttpWeb) -> None:
     inside = f"http://127.0.0.1:{site.port}"
     site.serve("/robots.txt", f"Sitemap: {inside}/sitemap.xml\n".encode(), Content_Type="text/plain")
     site.serve("/", f"<html><a href='{inside}/products/a'>A</a><base href='{inside}/'>".encode())
     outcome = await look(http, f"{site.url}/")
-    assert {request.host for request in site.asked} == {f"{HOST}:{site.port}"}
+    assert {request.host for request in site.requests} == {f"{HOST}:{site.port}"}
     assert any("another site" in note for note in outcome.report.notes)
 
 
@@ -201,8 +201,8 @@ async def test_a_site_of_large_pages_is_read_up_to_the_bound(site: Site, http: H
         site.stream(f"/products/{number}", b"<p>" + b"a" * 64_000)
     site.serve("/", b"<html><title>Vendor</title>")
     outcome = await look(http, f"{site.url}/", bytes=3 * MIB, page_bytes=MIB)
-    assert any("3 MiB were read" in note for note in outcome.report.notes)
-    assert sum(request.path.startswith("/products/") for request in site.asked) <= 4
+    assert any("3 MiB, the maximum" in note for note in outcome.report.notes)
+    assert sum(request.path.startswith("/products/") for request in site.requests) <= 4
 
 
 @pytest.mark.parametrize(
@@ -212,13 +212,13 @@ async def test_a_site_of_large_pages_is_read_up_to_the_bound(site: Site, http: H
 )  # fmt: skip
 async def test_an_address_that_is_none_gives_no_answer(http: HttpWeb, url: str) -> None:
     with pytest.raises(Unreachable):
-        await http.get(url, accept="*/*", most=MIB, seconds=5)
+        await http.get(url, accept="*/*", max_bytes=MIB, seconds=5)
 
 
 async def test_cancelling_ends_the_request_at_once(site: Site, http: HttpWeb) -> None:
     site.stream("/", b"a", pause=0.05)
-    task = asyncio.create_task(http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=30))
-    while not site.asked:
+    task = asyncio.create_task(http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=30))
+    while not site.requests:
         await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -231,5 +231,5 @@ async def test_cookies_are_not_parsed(site: Site, http: HttpWeb, monkeypatch: py
     for module in (aiohttp.abc, aiohttp.cookiejar, aiohttp.client_reqrep):
         monkeypatch.setattr(module, "parse_set_cookie_headers", lambda headers: parsed.append(headers) or [])
     site.serve("/", b"hello", Set_Cookie="a=" + "; " * 4000)
-    got = await http.get(f"{site.url}/", accept="text/html", most=100, seconds=5)
+    got = await http.get(f"{site.url}/", accept="text/html", max_bytes=100, seconds=5)
     assert got.cookies == ("a",) and parsed == []

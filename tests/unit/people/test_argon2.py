@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from adapters.argon2 import Argon2Passwords, Cost
+from adapters.argon2 import Argon2Passwords, HashCost
 from domain.kernel.errors import Overloaded
 
 pytestmark = pytest.mark.asyncio
-LEAST = Cost(1, 8)
+LEAST = HashCost(1, 8)
 
 
 async def test_a_hash_holds_for_its_password_alone() -> None:
@@ -23,7 +23,7 @@ async def test_a_hash_holds_for_its_password_alone() -> None:
     passwords.close()
 
 
-async def test_nobody_costs_a_verification_and_has_no_password() -> None:
+async def test_an_unknown_user_costs_a_verification_and_has_no_password() -> None:
     passwords, verified = Argon2Passwords(LEAST), []
     real = passwords._hasher
 
@@ -41,17 +41,17 @@ async def test_nobody_costs_a_verification_and_has_no_password() -> None:
     passwords.close()
 
 
-async def test_another_cost_is_told() -> None:
-    passwords, dearer = Argon2Passwords(LEAST), Argon2Passwords(Cost(2, 16))
+async def test_a_hash_of_another_cost_is_outdated() -> None:
+    passwords, dearer = Argon2Passwords(LEAST), Argon2Passwords(HashCost(2, 16))
     encoded = await passwords.hash("a")
     assert not passwords.is_outdated(encoded) and dearer.is_outdated(encoded) and await dearer.verify(encoded, "a")
     passwords.close()
     dearer.close()
 
 
-async def test_only_so_many_wait_and_who_gives_up_still_counts() -> None:
-    passwords, goes_on = Argon2Passwords(LEAST, waiting=2), threading.Event()
-    blocking = asyncio.create_task(passwords._run(lambda: goes_on.wait(10)))
+async def test_the_queue_is_bounded_and_counts_cancelled_waiters() -> None:
+    passwords, goes_on = Argon2Passwords(LEAST, max_waiting_calls=2), threading.Event()
+    blocking = asyncio.create_task(passwords._run_in_thread(lambda: goes_on.wait(10)))
     waiting = [asyncio.create_task(passwords.verify(None, "x")) for _ in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(Overloaded) as refused:
@@ -67,8 +67,8 @@ async def test_only_so_many_wait_and_who_gives_up_still_counts() -> None:
     passwords.close()
 
 
-async def test_who_has_waited_too_long_costs_no_hash() -> None:
-    passwords = Argon2Passwords(LEAST, patience=0)
+async def test_a_waiter_that_timed_out_costs_no_hash() -> None:
+    passwords = Argon2Passwords(LEAST, max_wait_seconds=0)
     with pytest.raises(Overloaded):
         await passwords.verify(None, "x")
     passwords.close()

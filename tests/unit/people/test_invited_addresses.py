@@ -3,7 +3,7 @@
 import pytest
 
 from domain.kernel.errors import InvalidRequest
-from domain.people.usecases.invitations import address_of
+from domain.people.usecases.invitations import parse_email_address
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from domain.people.usecases.invitations import address_of
     ],
 )
 def test_addresses(address: str) -> None:
-    assert address_of(address) == address.strip()
+    assert parse_email_address(address) == address.strip()
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_addresses(address: str) -> None:
 )
 def test_other_text_is_no_address(address: str) -> None:
     with pytest.raises(InvalidRequest):
-        address_of(address)
+        parse_email_address(address)

@@ -12,7 +12,7 @@ import cbor2
 import pytest
 
 from adapters import webauthn as passkeys
-from adapters.webauthn import LONGEST_ANSWER, WebauthnCeremonies
+from adapters.webauthn import MAX_RESPONSE_CHARS, WebauthnCeremonies
 from domain.people.factors import Passkey
 from domain.people.model import User
 from domain.people.ports import PasskeyRefused
@@ -30,8 +30,8 @@ def _text(value: bytes) -> str:
 
 
 def _answer(**response: bytes) -> str:
-    told = {name: _text(value) for name, value in response.items()}
-    return json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": told})
+    fields = {name: _text(value) for name, value in response.items()}
+    return json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": fields})
 
 
 def _data(flags: int, *, key: bytes = b"", extensions: bytes = b"") -> bytes:
@@ -92,7 +92,7 @@ def test_hostile_registrations_never_reach_the_library(library: list[str], item:
     )
     for attestation in (item, in_format, in_statement, in_key, in_extension):
         with pytest.raises(PasskeyRefused):
-            CEREMONIES.registered(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
+            CEREMONIES.verify_registration(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
     assert library == []
 
 
@@ -101,14 +101,16 @@ def test_hostile_signatures_never_reach_the_library(library: list[str], item: by
     passkey = Passkey("pky_1", USER.id, b"x", KEY, 0, "Key", False, NOW)
     for data in (_data(0x85, extensions=b"\xa1\x61a" + item), _data(0x05, extensions=item), _data(0x45, key=item)):
         with pytest.raises(PasskeyRefused):
-            CEREMONIES.signed(_answer(authenticatorData=data, clientDataJSON=b"{}", signature=b""), CHALLENGE, passkey)
+            CEREMONIES.verify_signature(
+                _answer(authenticatorData=data, clientDataJSON=b"{}", signature=b""), CHALLENGE, passkey
+            )
     assert library == []
 
 
 def test_stored_keys_are_checked_too(library: list[str]) -> None:
     passkey = Passkey("pky_1", USER.id, b"x", b"\xa1\x01" + HOSTILE["regular expression"], 0, "Key", False, NOW)
     with pytest.raises(PasskeyRefused):
-        CEREMONIES.signed(
+        CEREMONIES.verify_signature(
             _answer(authenticatorData=_data(0x05), clientDataJSON=b"{}", signature=b""), CHALLENGE, passkey
         )
     assert library == []
@@ -119,7 +121,7 @@ def test_large_rsa_keys_never_reach_the_library(library: list[str], numbers: tup
     key = cbor2.dumps({1: 3, 3: -257, -1: numbers[0], -2: numbers[1]})
     attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": _data(0x45, key=key)})
     with pytest.raises(PasskeyRefused):
-        CEREMONIES.registered(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
+        CEREMONIES.verify_registration(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
     assert library == []
 
 
@@ -127,33 +129,37 @@ def test_large_rsa_keys_never_reach_the_library(library: list[str], numbers: tup
 def test_attestation_statements_are_not_taken(library: list[str], format: Any) -> None:
     attestation = cbor2.dumps({"fmt": format, "attStmt": {"x5c": [b"x"]}, "authData": _data(0x45, key=KEY)})
     with pytest.raises(PasskeyRefused):
-        CEREMONIES.registered(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
+        CEREMONIES.verify_registration(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
     assert library == []
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        "[" * LONGEST_ANSWER,
-        "1" * LONGEST_ANSWER,
+        "[" * MAX_RESPONSE_CHARS,
+        "1" * MAX_RESPONSE_CHARS,
         '{"a":' * 3000,
         json.dumps({"response": "x"}),
         json.dumps({"response": {"attestationObject": 5, "authenticatorData": 5}}),
         json.dumps({"response": {"attestationObject": "é", "authenticatorData": "é"}}),
-        _answer(attestationObject=bytes(LONGEST_ANSWER), authenticatorData=b""),
+        _answer(attestationObject=bytes(MAX_RESPONSE_CHARS), authenticatorData=b""),
         _answer(attestationObject=b"", authenticatorData=b""),
     ],
 )
 def test_answers_of_another_form_are_refused(answer: str) -> None:
     passkey = Passkey("pky_1", USER.id, b"x", KEY, 0, "Key", False, NOW)
     with pytest.raises(PasskeyRefused):
-        CEREMONIES.registered(answer, CHALLENGE)
+        CEREMONIES.verify_registration(answer, CHALLENGE)
     with pytest.raises(PasskeyRefused):
-        CEREMONIES.signed(answer, CHALLENGE, passkey)
+        CEREMONIES.verify_signature(answer, CHALLENGE, passkey)
 
 
 def test_an_honest_device_is_taken() -> None:
     device = SoftAuthenticator(ORIGIN)
-    made = CEREMONIES.registered(device.create(CEREMONIES.registration(USER, (), CHALLENGE)), CHALLENGE)
-    passkey = Passkey("pky_1", USER.id, made.credential, made.public_key, made.sign_count, "Key", made.backed_up, NOW)
-    assert CEREMONIES.signed(device.get(CEREMONIES.sign_in(CHALLENGE)), CHALLENGE, passkey) == 1
+    made = CEREMONIES.verify_registration(
+        device.create(CEREMONIES.build_registration_options(USER, (), CHALLENGE)), CHALLENGE
+    )
+    passkey = Passkey(
+        "pky_1", USER.id, made.credential_id, made.public_key, made.sign_count, "Key", made.backed_up, NOW
+    )
+    assert CEREMONIES.verify_signature(device.get(CEREMONIES.build_sign_in_options(CHALLENGE)), CHALLENGE, passkey) == 1

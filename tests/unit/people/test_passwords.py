@@ -6,9 +6,9 @@ from time import process_time
 
 import pytest
 
-from adapters.zxcvbn import JUDGED, ZxcvbnGuesses
+from adapters.zxcvbn import MAX_ESTIMATED_CHARS, ZxcvbnEstimator
 from domain.kernel.errors import Overloaded
-from domain.people.passwords import FEWEST_GUESSES, normalised, own_words, refusal
+from domain.people.passwords import MIN_GUESSES, describe_password_refusal, list_personal_words, normalise_password
 
 EMAIL, NAME = "ingrid.berg@fjord.example", "Ingrid Berg"
 
@@ -21,12 +21,12 @@ EMAIL, NAME = "ingrid.berg@fjord.example", "Ingrid Berg"
     ],
 )  # fmt: skip
 @pytest.mark.asyncio
-async def test_good_ones(good: str) -> None:
-    assert refusal(good, EMAIL, NAME) is None and not await _is_soon_guessed(good)
+async def test_good_passwords_are_accepted(good: str) -> None:
+    assert describe_password_refusal(good, EMAIL, NAME) is None and not await _is_soon_guessed(good)
 
 
 async def _is_soon_guessed(password: str) -> bool:
-    return await ZxcvbnGuesses().withstands(password, own_words(EMAIL, NAME)) < FEWEST_GUESSES
+    return await ZxcvbnEstimator().estimate_guesses(password, list_personal_words(EMAIL, NAME)) < MIN_GUESSES
 
 
 @pytest.mark.parametrize(
@@ -40,63 +40,63 @@ async def _is_soon_guessed(password: str) -> bool:
     ],
 )  # fmt: skip
 @pytest.mark.asyncio
-async def test_common_ones(common: str) -> None:
+async def test_common_passwords_are_refused(common: str) -> None:
     assert await _is_soon_guessed(common), common
 
 
 @pytest.mark.asyncio
 async def test_the_first_characters_are_looked_at() -> None:
-    long = await ZxcvbnGuesses().withstands("4@8({[369!1|7$5+" * 16, ())
-    assert long == await ZxcvbnGuesses().withstands(("4@8({[369!1|7$5+" * 16)[:JUDGED], ())
+    long = await ZxcvbnEstimator().estimate_guesses("4@8({[369!1|7$5+" * 16, ())
+    assert long == await ZxcvbnEstimator().estimate_guesses(("4@8({[369!1|7$5+" * 16)[:MAX_ESTIMATED_CHARS], ())
 
 
 @pytest.mark.parametrize("own", ["x ingrid.berg 99 q", "fjord.example blue", "my name is INGRID ok"])
-def test_ones_that_say_who_it_is(own: str) -> None:
-    assert "address or name" in (refusal(own, EMAIL, NAME) or "")
+def test_passwords_containing_the_name_or_address_are_refused(own: str) -> None:
+    assert "address or name" in (describe_password_refusal(own, EMAIL, NAME) or "")
 
 
 def test_length_is_counted_in_characters_after_normalising() -> None:
-    assert "at least 10" in (refusal("kX9#vLq2m", EMAIL) or "") and "at most 256" in (
-        refusal("kX9#vLq2mP " * 24, EMAIL) or ""
+    assert "at least 10" in (describe_password_refusal("kX9#vLq2m", EMAIL) or "") and "at most 256" in (
+        describe_password_refusal("kX9#vLq2mP " * 24, EMAIL) or ""
     )
     composed = "Grüße über Öfen"
-    assert normalised(unicodedata.normalize("NFD", composed)) == composed
+    assert normalise_password(unicodedata.normalize("NFD", composed)) == composed
 
 
 def test_a_text_far_too_long_is_refused_before_its_marks_are_put_in_order() -> None:
     # Sorting marks takes time that grows with the square of their number: of these, half a minute.
     marks = "a" + "\u0315" * 65_000 + "\u0300" * 65_000
     began = process_time()
-    assert "at most 256" in (refusal(marks, EMAIL, NAME) or "")
+    assert "at most 256" in (describe_password_refusal(marks, EMAIL, NAME) or "")
     assert process_time() - began < 1
 
 
 @pytest.mark.asyncio
-async def test_judging_leaves_threads_to_others_and_refuses_more_than_is_judged_soon() -> None:
-    guesses = ZxcvbnGuesses(waiting=4)
-    asked = [asyncio.create_task(guesses.withstands("4@({[<1!|7+$5%02", ())) for _ in range(40)]
+async def test_checks_leave_threads_to_others_and_are_refused_under_load() -> None:
+    guesses = ZxcvbnEstimator(max_waiting_calls=4)
+    checks = [asyncio.create_task(guesses.estimate_guesses("4@({[<1!|7+$5%02", ())) for _ in range(40)]
     await asyncio.sleep(0)
     assert await asyncio.wait_for(asyncio.to_thread(lambda: "served"), 5) == "served"
-    answered = await asyncio.gather(*asked, return_exceptions=True)
+    answered = await asyncio.gather(*checks, return_exceptions=True)
     assert (
         sum(isinstance(one, Overloaded) for one in answered) == 35
         and sum(isinstance(one, int) for one in answered) == 5
     )
-    assert await guesses.withstands("correct horse battery staple", ()) > FEWEST_GUESSES
+    assert await guesses.estimate_guesses("correct horse battery staple", ()) > MIN_GUESSES
     guesses.close()
 
 
 @pytest.mark.asyncio
-async def test_who_gives_up_waiting_leaves_no_room_behind_before_the_thread_is_done() -> None:
-    guesses = ZxcvbnGuesses(waiting=0)
-    task = asyncio.create_task(guesses.withstands("4@({[<1!|7+$5%02", ()))
+async def test_a_cancelled_check_keeps_its_slot_until_the_thread_is_done() -> None:
+    guesses = ZxcvbnEstimator(max_waiting_calls=0)
+    task = asyncio.create_task(guesses.estimate_guesses("4@({[<1!|7+$5%02", ()))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     for _ in range(200):
         try:
-            assert await guesses.withstands("kX9#vLq2mPz", ()) > FEWEST_GUESSES
+            assert await guesses.estimate_guesses("kX9#vLq2mPz", ()) > MIN_GUESSES
             break
         except Overloaded:
             await asyncio.sleep(0.05)

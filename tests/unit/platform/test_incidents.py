@@ -5,50 +5,53 @@ from datetime import timedelta
 import pytest
 
 from domain.kernel.errors import Conflict
-from domain.platform.incidents import OpenedBy, Seen, measured, opened
+from domain.platform.incidents import MeasuredState, OpenedBy, create_incident, find_changed_incident
 from domain.platform.model import ComponentState
 from tests.support.builders import MOMENT
 
 STATES = {"o": ComponentState.OPERATIONAL, "g": ComponentState.DEGRADED, "d": ComponentState.DOWN}
 
 
-def looks(states: str) -> list[Seen]:
+def looks(states: str) -> list[MeasuredState]:
     """A look a minute."""
-    return [Seen(MOMENT + timedelta(minutes=at), STATES[state]) for at, state in enumerate(states)]
+    return [MeasuredState(MOMENT + timedelta(minutes=at), STATES[state]) for at, state in enumerate(states)]
 
 
 @pytest.mark.parametrize("states", ["", "d", "dd", "odd", "ddo", "dod", "ooo"])
 def test_one_that_fails_alone_opens_nothing(states: str) -> None:
-    assert measured("api", looks(states), []) is None
+    assert find_changed_incident("api", looks(states), []) is None
 
 
 @pytest.mark.parametrize(("states", "state"), [("ggg", "g"), ("gdg", "d"), ("oddd", "d")])
 def test_three_in_a_row_open_one_that_began_with_the_first(states: str, state: str) -> None:
-    made = measured("api", looks(states), [])
+    made = find_changed_incident("api", looks(states), [])
     assert made is not None and (made.state, made.opened_by) == (STATES[state], OpenedBy.MEASUREMENT)
     assert made.opened_at == looks(states)[-3].at and len(made.updates) == 1
 
 
 def test_it_gets_worse_and_ends() -> None:
-    made = measured("api", looks("ggg"), [])
-    assert measured("api", looks("ggg"), [made]) is None, "nothing new"
-    worse = measured("api", looks("ddd"), [made])
+    made = find_changed_incident("api", looks("ggg"), [])
+    assert find_changed_incident("api", looks("ggg"), [made]) is None, "nothing new"
+    worse = find_changed_incident("api", looks("ddd"), [made])
     assert worse is not None and worse.state == ComponentState.DOWN and len(worse.updates) == 2
-    assert measured("api", looks("doo"), [worse]) is None
-    over = measured("api", looks("ooo"), [worse])
+    assert find_changed_incident("api", looks("doo"), [worse]) is None
+    over = find_changed_incident("api", looks("ooo"), [worse])
     assert over is not None and over.closed_at == looks("ooo")[-1].at and over.state == ComponentState.OPERATIONAL
     with pytest.raises(Conflict):
-        over.told(MOMENT, "and again")
+        over.with_update(MOMENT, "and again")
 
 
 def test_an_operators_incident_is_ended_by_the_operator() -> None:
-    made = opened("api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT)
-    assert measured("api", looks("ooo"), [made]) is None and measured("api", looks("ddd"), [made]) is None
+    made = create_incident("api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT)
+    assert (
+        find_changed_incident("api", looks("ooo"), [made]) is None
+        and find_changed_incident("api", looks("ddd"), [made]) is None
+    )
 
 
-def test_one_that_was_measured_ends_also_beside_an_operators() -> None:
-    made = measured("api", looks("ggg"), [])
-    said = opened("api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT)
+def test_a_measured_incident_ends_during_an_operators_incident() -> None:
+    made = find_changed_incident("api", looks("ggg"), [])
+    opened = create_incident("api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT)
     assert made is not None
-    over = measured("api", looks("ooo"), [said, made])
+    over = find_changed_incident("api", looks("ooo"), [opened, made])
     assert over is not None and (over.id, over.state) == (made.id, ComponentState.OPERATIONAL)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.markup import documents, page
-from adapters.markup.documents import MarkupDocuments, robots_facts
+from adapters.markup.documents import MarkupDocuments, parse_robots
 from connectors.sdk.robots import Robots
-from domain.probes.facts import Response
+from domain.probes.facts import ProbeResponse
 from tests.unit.probes.webs import index, json_ld, product, urlset
 from tests.unit.probes.webs import page as html
 
@@ -22,14 +22,16 @@ URL = "https://vendor.example/chairs/"
 
 
 def facts(content: bytes | str, content_type: str = "text/html"):
-    """What a page says."""
-    return page.facts_of(content.encode() if isinstance(content, str) else content, URL, content_type)
+    """Return the facts of a page."""
+    return page.parse_page(content.encode() if isinstance(content, str) else content, URL, content_type)
 
 
 def sitemap(body: bytes | str, url: str = "https://vendor.example/sitemap.xml", whole: bool = True):
     """What a sitemap lists."""
     content = body.encode() if isinstance(body, str) else body
-    return documents.sitemap_facts(Response(url, 200, {"content-type": "application/xml"}, body=content, whole=whole))
+    return documents.parse_probe_sitemap(
+        ProbeResponse(url, 200, {"content-type": "application/xml"}, body=content, is_complete=whole)
+    )
 
 
 def test_a_page() -> None:
@@ -41,11 +43,15 @@ def test_a_page() -> None:
     found = facts(
         html(head, body + "<input type=Password><svg><title>Logo</title></svg>", "Oak &amp; Ash", 'class="Home page"')
     )
-    assert (found.title, found.metas["generator"], found.asks_password) == ("Oak & Ash", "WooCommerce 9", True)
+    assert (found.title, found.meta_values["generator"], found.has_password_field) == (
+        "Oak & Ash",
+        "WooCommerce 9",
+        True,
+    )
     assert found.assets == ("/a.css", "//cdn.example/a.js")
     assert found.links == ("https://vendor.example/chairs/oak", "https://vendor.example/b")
     assert found.classes == {"home", "page"} and found.script_types == {"application/ld+json"}
-    assert len(found.blocks.products) == 1 and "color" not in found.text and not found.cut
+    assert len(found.json_ld.products) == 1 and "color" not in found.text and not found.is_truncated
     assert found.text_length == len("OakBMJZ")
 
 
@@ -65,7 +71,7 @@ def test_a_base_is_what_links_are_relative_to() -> None:
         (b"<title>M\0o</title>", "text/html; charset=base64", "Mo"),
     ],
 )
-def test_whatever_it_is_written_in(content: bytes, kind: str, title: str) -> None:
+def test_every_encoding_is_read(content: bytes, kind: str, title: str) -> None:
     assert facts(content, kind).title == title
 
 
@@ -90,21 +96,26 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_costs_what_it_weighs(name: str) -> None:
+def test_hostile_pages_are_parsed_in_bounded_time(name: str) -> None:
     begun = thread_time()
     found = facts(BOMBS[name])
-    assert thread_time() - begun < 4 * page.SECONDS, "bounded by its own clock, with much to spare for slow machines"
+    assert thread_time() - begun < 4 * page.MAX_SECONDS, (
+        "bounded by its own clock, with much to spare for slow machines"
+    )
     assert len(found.links) <= 2_000 and len(found.assets) <= 500 and len(found.text) <= 20_000
 
 
-def test_a_page_that_goes_too_deep_or_too_long_is_cut_and_says_so() -> None:
-    assert facts("<title>A</title>" + "<div>" * 5_000).cut and facts("<title>A</title>" + "<div>" * 5_000).title == "A"
-    assert facts("<p>" + "a" * (page.LONGEST + 10)).cut
+def test_a_page_that_is_too_deep_or_too_long_is_marked_as_truncated() -> None:
+    assert (
+        facts("<title>A</title>" + "<div>" * 5_000).is_truncated
+        and facts("<title>A</title>" + "<div>" * 5_000).title == "A"
+    )
+    assert facts("<p>" + "a" * (page.MAX_CHARS + 10)).is_truncated
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.binary(max_size=400) | st.lists(st.sampled_from([b"<a href=", b"<script type='application/ld+json'>", b"</script>", b"<title>", b"</", b"<!--", b"-->", b"\xff", b"<base href=", b">", b"'", b"{", b"&#0;", b"&#x110000;", b"<![CDATA[", b"<?xml", b"\xef\xbb\xbf"]), max_size=30).map(b"".join))  # fmt: skip
-def test_nothing_upsets_a_reader(content: bytes) -> None:
+def test_readers_accept_any_content(content: bytes) -> None:
     facts(content)
     sitemap(content)
     Robots(content).allows(URL)
@@ -116,7 +127,7 @@ def test_a_sitemap_of_pages_and_one_of_sitemaps() -> None:
             "https://vendor.example/products/a", "https://vendor.example/about", " https://vendor.example/products/a "
         )
     )
-    assert (found.product_pages, found.examples, found.whole, found.readable) == (
+    assert (found.product_page_count, found.product_page_examples, found.is_complete, found.is_sitemap) == (
         1,
         ("https://vendor.example/products/a",),
         True,
@@ -125,30 +136,30 @@ def test_a_sitemap_of_pages_and_one_of_sitemaps() -> None:
     named = sitemap(
         urlset("https://vendor.example/a", "https://vendor.example/b"), "https://vendor.example/product-sitemap.xml"
     )
-    assert named.product_pages == 2
+    assert named.product_page_count == 2
     assert sitemap(index("https://vendor.example/1.xml")).sitemaps == ("https://vendor.example/1.xml",)
-    assert sitemap("https://vendor.example/products/a\nhttps://vendor.example/products/b\n").product_pages == 2
+    assert sitemap("https://vendor.example/products/a\nhttps://vendor.example/products/b\n").product_page_count == 2
 
 
 def test_a_packed_sitemap() -> None:
     packed = gzip.compress(urlset("https://vendor.example/products/a").encode())
-    assert (sitemap(packed).product_pages, sitemap(packed).whole) == (1, True)
-    assert not sitemap(packed[:-20], whole=False).whole
+    assert (sitemap(packed).product_page_count, sitemap(packed).is_complete) == (1, True)
+    assert not sitemap(packed[:-20], whole=False).is_complete
 
 
 def test_pictures_in_a_sitemap_are_no_pages() -> None:
     image = '<image:image xmlns:image="x"><image:loc>https://vendor.example/products/p.jpg</image:loc></image:image>'
     text = f'<urlset xmlns="s"><url><loc>https://vendor.example/products/a</loc>{image}</url></urlset>'
-    assert sitemap(text).examples == ("https://vendor.example/products/a",)
+    assert sitemap(text).product_page_examples == ("https://vendor.example/products/a",)
 
 
 def test_a_sitemap_that_unpacks_without_end_is_cut() -> None:
     pack = zlib.compressobj(9, zlib.DEFLATED, 31)
     start = urlset("https://vendor.example/products/a").removesuffix("</urlset>").encode()
-    bomb = pack.compress(start + b" " * (documents.UNPACKED * 3)) + pack.flush()
+    bomb = pack.compress(start + b" " * (documents.MAX_UNPACKED_BYTES * 3)) + pack.flush()
     assert len(bomb) < 100_000
     found = sitemap(bomb)
-    assert (found.product_pages, found.whole) == (1, False)
+    assert (found.product_page_count, found.is_complete) == (1, False)
 
 
 @pytest.mark.parametrize(
@@ -158,12 +169,18 @@ def test_a_sitemap_that_unpacks_without_end_is_cut() -> None:
      "<html><body>Not found</body></html>", "", "hello", "<rss/>", "\x1f\x8bbroken"],
 )  # fmt: skip
 def test_what_is_no_sitemap(text: str) -> None:
-    assert sitemap(text.encode("latin-1")).examples == ()
+    assert sitemap(text.encode("latin-1")).product_page_examples == ()
 
 
 def test_a_sitemap_of_more_than_it_may_list_is_truncated() -> None:
-    found = sitemap(urlset(*(f"https://vendor.example/products/{number}" for number in range(documents.MOST + 1_000))))
-    assert found.product_pages >= documents.MOST and len(found.examples) == documents.EXAMPLES and not found.whole
+    found = sitemap(
+        urlset(*(f"https://vendor.example/products/{number}" for number in range(documents.MAX_SITEMAP_URLS + 1_000)))
+    )
+    assert (
+        found.product_page_count >= documents.MAX_SITEMAP_URLS
+        and len(found.product_page_examples) == documents.MAX_EXAMPLES
+        and not found.is_complete
+    )
 
 
 def test_rules() -> None:
@@ -220,17 +237,17 @@ def test_the_examples_of_the_standard() -> None:
     ["User-agent: *\nDisallow: /" + "*a" * 900 + "b$\n", "User-agent: *\n" + "Disallow: /*a*a*a$\n" * 18_000, "Disallow: /\n" * 40_000,
      "User-agent: *\n" * 30_000 + "Disallow: /x", "User-agent: " + "a" * 400_000, "\0" * 400_000, "Sitemap: https://a.example/\n" * 15_000, ":" * 400_000],
 )  # fmt: skip
-def test_rules_that_want_to_be_slow(text: str) -> None:
+def test_hostile_rules_take_bounded_time(text: str) -> None:
     begun = thread_time()
     rules = Robots(text.encode())
     for _ in range(3):
         rules.allows("https://vendor.example/" + "a" * 2_000)
     assert thread_time() - begun < 10
-    assert len(robots_facts(text.encode()).sitemaps) <= 20
+    assert len(parse_robots(text.encode()).sitemaps) <= 20
 
 
 @pytest.mark.asyncio
-async def test_documents_are_read_beside_the_loop() -> None:
+async def test_documents_are_parsed_outside_the_event_loop() -> None:
     reader, longest = MarkupDocuments(), 0.0
 
     async def beat() -> None:
@@ -242,10 +259,10 @@ async def test_documents_are_read_beside_the_loop() -> None:
             longest = max(longest, loop.time() - before)
 
     beating = asyncio.create_task(beat())
-    response = Response(URL, 200, {"content-type": "text/html"}, body=BOMBS["formatting"].encode())
-    await asyncio.gather(*(reader.page(response) for _ in range(4)))
+    response = ProbeResponse(URL, 200, {"content-type": "text/html"}, body=BOMBS["formatting"].encode())
+    await asyncio.gather(*(reader.parse_page(response) for _ in range(4)))
     beating.cancel()
     assert longest < 2
-    assert await reader.value(Response(URL, 200, body=b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
-    assert await reader.value(Response(URL, 200, body=b"[" * 300_000)) is None
-    assert await reader.value(Response(URL, 200, body=b"<html>")) is None
+    assert await reader.parse_json(ProbeResponse(URL, 200, body=b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
+    assert await reader.parse_json(ProbeResponse(URL, 200, body=b"[" * 300_000)) is None
+    assert await reader.parse_json(ProbeResponse(URL, 200, body=b"<html>")) is None

@@ -1,23 +1,23 @@
-"""Estimates: what is sure to work comes first, and each says why."""
+"""Estimates: what is certain to work comes first, and each has its reasons."""
 
 from typing import Any
 
 import pytest
 
-from domain.probes.estimate import Seen, agreed, for_feed, judged
-from domain.probes.files import File
-from domain.probes.model import PlatformFeed, Robots, RobotsState, SampledPage, Wall
+from domain.probes.estimate import ProbeFindings, estimate_effort, find_common_currency, propose_feed_source
+from domain.probes.files import FeedFile
+from domain.probes.model import AccessBlock, PlatformFeed, Robots, RobotsState, SampledPage
 
 PARSED = Robots(RobotsState.PARSED)
 PAGES = (SampledPage("https://vendor.example/products/a", 200, 1),)
-MAP = {"sitemaps_read": ["https://vendor.example/sitemap.xml"], "product_pages": 400}
+MAP = {"sitemaps_read": ["https://vendor.example/sitemap.xml"], "product_page_count": 400}
 SLOW = Robots(RobotsState.PARSED, 300.0)
 
 
 def sample(name: float, price: float) -> dict[str, Any]:
     """Ten products, of which these shares state name and price."""
     stated = [{one for one, share in (("name", name), ("price", price)) if place < share * 10} for place in range(10)]
-    return {"sampled": list(PAGES), "products": [frozenset(one) for one in stated]}
+    return {"sampled_pages": list(PAGES), "sampled_products": [frozenset(one) for one in stated]}
 
 
 WELL = sample(1.0, 0.9)
@@ -35,15 +35,15 @@ def feed(products: int | None = 25, total: int | None = 400, status: int = 200) 
         ("medium", "platform_feed", {"feed": feed(0)}),
         ("medium", "platform_feed", {"feed": feed(total=30_000)}),
         ("medium", "platform_feed", {"feed": feed(), "readable": False}),
-        ("low", "platform_feed", {"feed": feed(), "wall": Wall("login", "It asks.")}),
-        ("low", "file", {"feed": feed(), "file": File("csv")}),
-        ("medium", "file", {"feed": feed(), "file": File(None, remedy="It is packed.")}),
+        ("low", "platform_feed", {"feed": feed(), "access_block": AccessBlock("login", "It asks.")}),
+        ("low", "file", {"feed": feed(), "file": FeedFile("csv")}),
+        ("medium", "file", {"feed": feed(), "file": FeedFile(None, remedy="It is packed.")}),
         ("infeasible", "none", {"robots": Robots(RobotsState.DISALLOW_ALL)}),
         ("infeasible", "none", {"robots": Robots(RobotsState.UNREACHABLE)}),
-        ("infeasible", "none", {"wall": Wall("bot_challenge", "It asks.")}),
-        ("high", "pages", {"wall": Wall("rate_limit", "It asks.")}),
-        ("infeasible", "none", {"landing": 404}),
-        ("infeasible", "none", {"landing": None}),
+        ("infeasible", "none", {"access_block": AccessBlock("bot_challenge", "It asks.")}),
+        ("high", "pages", {"access_block": AccessBlock("rate_limit", "It asks.")}),
+        ("infeasible", "none", {"landing_status": 404}),
+        ("infeasible", "none", {"landing_status": None}),
         ("high", "pages", {}),
         ("medium", "structured_data", WELL | MAP),
         ("medium", "structured_data", WELL | MAP | {"feed": feed(None, None, 403)}),
@@ -51,18 +51,18 @@ def feed(products: int | None = 25, total: int | None = 400, status: int = 200) 
         ("high", "structured_data", sample(1.0, 0.5) | MAP),
         ("high", "pages", sample(0.0, 0.0) | MAP),
         ("high", "structured_data", WELL | MAP | {"robots": SLOW}),
-        ("medium", "structured_data", WELL | MAP | {"landing": 404}),
+        ("medium", "structured_data", WELL | MAP | {"landing_status": 404}),
     ],
 )
 def test_estimates(effort: str, way: str, found: dict[str, Any]) -> None:
-    given = {"url": "https://vendor.example/", "robots": PARSED, "landing": 200} | found
+    given = {"url": "https://vendor.example/", "robots": PARSED, "landing_status": 200} | found
     readable = given.pop("readable", True)
-    estimate = judged(Seen(**given), readable=readable)
+    estimate = estimate_effort(ProbeFindings(**given), is_readable=readable)
     assert (estimate.effort, estimate.kind) == (effort, way)
     assert estimate.reasons and all(reason.strip() for reason in estimate.reasons)
 
 
 def test_a_currency_is_proposed_where_all_agree() -> None:
-    assert agreed({"usd"}) == "usd"
-    assert [agreed(seen) for seen in ((), {"usd", "eur"}, {"usd", "xyz"}, {"xyz"})] == [None] * 4
-    assert "currency" not in for_feed(feed(), None)["config"]
+    assert find_common_currency({"usd"}) == "usd"
+    assert [find_common_currency(seen) for seen in ((), {"usd", "eur"}, {"usd", "xyz"}, {"xyz"})] == [None] * 4
+    assert "currency" not in propose_feed_source(feed(), None)["config"]

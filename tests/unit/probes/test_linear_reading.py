@@ -1,23 +1,27 @@
-"""What reads texts of strangers takes time by their length: four times the text takes at most six times as long."""
+"""Reading untrusted texts takes time linear in their length: four times the text takes at most six times as long."""
 
 from collections.abc import Callable
 
 import pytest
 
-from domain.probes import files, product_pages, structured_data, walls
-from domain.probes.facts import PageFacts, Response, is_usable, joined
+from domain.probes import access_blocks, files, product_pages, structured_data
+from domain.probes.facts import PageFacts, ProbeResponse, is_requestable_url, resolve_link
 from tests.unit.ingestion.test_linear_text import FLOOR, GROWTH, LARGE, MOST, SHAPES, SMALL, _seconds, _text
 
 URL = "https://vendor.example/"
 READERS: dict[str, Callable[[str], object]] = {
-    "product page": lambda text: product_pages.is_product_page(URL + text.replace("[", "(").replace("]", ")")),
-    "sitemap's name": lambda text: product_pages.lists_products(URL + text.replace("[", "(").replace("]", ")")),
-    "address": is_usable,
-    "link": lambda text: joined(URL, text),
-    "file": lambda text: files.recognised(Response(URL, 200, {}, body=text.encode())),
-    "structured data": lambda text: structured_data.read([text, f'{{"@type": "Product", "name": "{text}"}}']),
-    "wall": lambda text: walls.judged(URL, Response(URL, 200), PageFacts(title=text, text=text)),
-    "page's kind": lambda text: Response(URL, 200, {"content-type": text}, body=text.encode()).is_page,
+    "product page": lambda text: product_pages.is_product_page_url(URL + text.replace("[", "(").replace("]", ")")),
+    "sitemap's name": lambda text: product_pages.is_product_sitemap_url(URL + text.replace("[", "(").replace("]", ")")),
+    "address": is_requestable_url,
+    "link": lambda text: resolve_link(URL, text),
+    "file": lambda text: files.detect_file(ProbeResponse(URL, 200, {}, body=text.encode())),
+    "structured data": lambda text: structured_data.extract_products(
+        [text, f'{{"@type": "Product", "name": "{text}"}}']
+    ),
+    "wall": lambda text: access_blocks.detect_access_block(
+        URL, ProbeResponse(URL, 200), PageFacts(title=text, text=text)
+    ),
+    "page's kind": lambda text: ProbeResponse(URL, 200, {"content-type": text}, body=text.encode()).is_page,
 }
 
 

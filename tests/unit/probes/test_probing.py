@@ -1,4 +1,4 @@
-"""Whole looks at sites in memory: what is asked for, in what order and at what pace, and what is made of it."""
+"""Complete probes of sites in memory: the requests, their order and pace, and the result."""
 
 import itertools
 import json
@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from adapters.api_json.probes import REPORT
 from adapters.markup.documents import MarkupDocuments
-from adapters.wire.probes import REPORT
-from domain.kernel.resource import View
+from domain.kernel.resource import RenderContext
 from domain.kernel.tenancy import Tenant
-from domain.probes.facts import Response
+from domain.probes.facts import ProbeResponse
 from domain.probes.ports import Unreachable
-from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
-from domain.probes.usecases.visiting import Limits, Visit
+from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
+from domain.probes.usecases.probing import ProbeFailed, ProbeOutcome, ProbeRunner
 from tests.support.memory.hosts import MemoryWeb
 from tests.unit.probes import webs
 from tests.unit.probes.webs import SITE, page
@@ -39,13 +39,13 @@ class Time:
 
 async def look(
     web: MemoryWeb, url: str = f"{SITE}/", time: Time | None = None, connectors: str = "csv shopify", **limits: Any
-) -> Outcome:
+) -> ProbeOutcome:
     """What a probe comes to, where those connectors are loaded."""
-    bounds, documents, time = Limits(**limits), MarkupDocuments(), time or Time()
-    visit = Visit(web, documents, bounds, time.sleep, lambda: time.now)
-    return await Probing(visit, documents, bounds, lambda proposal: proposal["connector"] in connectors.split()).run(
-        url
-    )
+    bounds, documents, time = ProbeLimits(**limits), MarkupDocuments(), time or Time()
+    client = PoliteClient(web, documents, bounds, time.sleep, lambda: time.now)
+    return await ProbeRunner(
+        client, documents, bounds, lambda proposal: proposal["connector"] in connectors.split()
+    ).run_probe(url)
 
 
 async def test_a_shopify_shop() -> None:
@@ -71,7 +71,7 @@ async def test_a_shopify_shop() -> None:
     assert report.sample is not None and len(report.sample.pages) == 3
     assert report.sample.coverage["price"] == 1.0 and report.sample.coverage["gtin"] == 0.0
     assert (report.estimate.effort, report.estimate.kind) == ("low", "platform_feed")
-    assert report.requests == len(web.asked) <= 25
+    assert report.requests == len(web.requests) <= 25
     assert outcome.proposal == {
         "name": "vendor.example", "kind": "url", "connector": "shopify", "schedule": {"interval_minutes": 1440},
         "config": {"url": f"{SITE}/", "platform": "shopify", "currency": "eur"},
@@ -111,7 +111,7 @@ async def test_a_magento_shop_is_known_by_its_pages() -> None:
     assert (outcome.proposal["kind"], outcome.proposal["connector"]) == ("url", "json_ld")
     assert outcome.proposal["config"] == {"url": f"{SITE}/", "pages": "site", "currency": "eur"}
     assert (await look(web, connectors="csv api")).proposal is None
-    assert not any("products.json" in url or "wp-json" in url for url in web.asked)
+    assert not any("products.json" in url or "wp-json" in url for url in web.requests)
 
 
 async def test_coverage_counts_pages_that_state_nothing() -> None:
@@ -130,7 +130,7 @@ async def test_robots_that_forbid_everything() -> None:
     webs.shopify(web)
     webs.robots(web, "User-agent: *\nDisallow: /\n")
     outcome = await look(web)
-    assert web.asked == [f"{SITE}/robots.txt"]
+    assert web.requests == [f"{SITE}/robots.txt"]
     assert (outcome.report.robots.state, outcome.report.estimate.effort) == ("disallow_all", "infeasible")
     assert outcome.report.disallowed == (f"{SITE}/",) and outcome.proposal is None
     assert (outcome.report.platform, outcome.report.confidence) == ("custom", 0.0), "nothing was seen"
@@ -142,7 +142,7 @@ async def test_robots_that_forbid_everything_but_the_file() -> None:
     web.serve(f"{SITE}/feed.csv", b"sku,title\n1,Oak\n2,Ash\n", content_type="text/csv")
     outcome = await look(web, f"{SITE}/feed.csv")
     assert outcome.report.robots.state == "disallow_all" and outcome.report.estimate.effort == "low"
-    assert outcome.proposal is not None and len(web.asked) == 2
+    assert outcome.proposal is not None and len(web.requests) == 2
 
 
 async def test_robots_that_forbid_us_by_name() -> None:
@@ -150,17 +150,17 @@ async def test_robots_that_forbid_us_by_name() -> None:
     webs.shopify(web)
     webs.robots(web, "User-agent: *\nAllow: /\n\nUser-agent: joinery\nDisallow: /\n")
     assert (await look(web)).report.robots.state == "disallow_all"
-    assert web.asked == [f"{SITE}/robots.txt"]
+    assert web.requests == [f"{SITE}/robots.txt"]
 
 
-async def test_what_robots_forbid_is_told_and_never_asked_for() -> None:
+async def test_what_robots_forbid_is_reported_and_never_requested() -> None:
     web = MemoryWeb()
     webs.shopify(web)
     webs.robots(web, "User-agent: *\nDisallow: /products.json\nDisallow: /*chair-1\n")
     outcome = await look(web)
     assert outcome.proposal is None and outcome.report.feed is None
     assert f"{SITE}/products.json?limit=25" in outcome.report.disallowed
-    assert not any("products.json" in url or "chair-1" in url for url in web.asked)
+    assert not any("products.json" in url or "chair-1" in url for url in web.requests)
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
@@ -170,7 +170,7 @@ async def test_robots_that_cannot_be_read_allow_nothing(status: int) -> None:
     web.serve(f"{SITE}/robots.txt", "", status)
     report = (await look(web)).report
     assert (report.robots.state, report.estimate.effort) == ("unreachable", "infeasible")
-    assert web.asked == [f"{SITE}/robots.txt"] and report.disallowed == (f"{SITE}/",)
+    assert web.requests == [f"{SITE}/robots.txt"] and report.disallowed == (f"{SITE}/",)
 
 
 async def test_no_robots_allow_everything() -> None:
@@ -178,7 +178,7 @@ async def test_no_robots_allow_everything() -> None:
     webs.shopify(web)
     del web.pages[f"{SITE}/robots.txt"]
     assert (await look(web)).report.robots.state == "missing"
-    assert f"{SITE}/products.json?limit=25" in web.asked
+    assert f"{SITE}/products.json?limit=25" in web.requests
 
 
 async def test_the_crawl_delay_is_waited_before_every_request() -> None:
@@ -196,7 +196,7 @@ async def test_a_crawl_delay_that_leaves_no_time_ends_the_probe_instead_of_being
     webs.robots(web, "User-agent: *\nCrawl-delay: 250\n")
     report = (await look(web, time=time)).report
     assert report.requests == 3 and time.slept == [250.0, 250.0]
-    assert any("time was up" in note for note in report.notes)
+    assert any("time limit" in note for note in report.notes)
     assert report.estimate.effort != "low"
 
 
@@ -204,10 +204,10 @@ async def test_at_most_so_many_requests_and_bytes() -> None:
     web = MemoryWeb()
     webs.magento(web, products=40)
     report = (await look(web, requests=5)).report
-    assert report.requests == len(web.asked) == 5 and any("5 requests" in note for note in report.notes)
-    web.asked.clear()
+    assert report.requests == len(web.requests) == 5 and any("5 requests" in note for note in report.notes)
+    web.requests.clear()
     report = (await look(web, bytes=3000)).report
-    assert any("MiB were read" in note for note in report.notes) and len(web.asked) < 10
+    assert any("MiB, the maximum" in note for note in report.notes) and len(web.requests) < 10
 
 
 async def test_a_wall_that_answers_200_ends_the_probe() -> None:
@@ -216,7 +216,7 @@ async def test_a_wall_that_answers_200_ends_the_probe() -> None:
     web.serve(f"{SITE}/", page(title="Just a moment...", body="<p>Checking your browser</p>"))
     outcome = await look(web)
     assert outcome.report.wall is not None and outcome.report.wall.kind == "bot_challenge"
-    assert web.asked == [f"{SITE}/robots.txt", f"{SITE}/"]
+    assert web.requests == [f"{SITE}/robots.txt", f"{SITE}/"]
     assert outcome.proposal is None and outcome.report.estimate.effort == "infeasible"
     assert (outcome.report.platform, outcome.report.confidence) == ("custom", 0.0), "a wall shows nothing of the shop"
 
@@ -231,13 +231,13 @@ async def test_a_redirect_to_the_login() -> None:
     assert report.final_url == f"{SITE}/account/login?next=%2F" and report.requests == 3
 
 
-async def test_who_is_asked_to_slow_down_stops() -> None:
+async def test_a_rate_limit_ends_the_probe() -> None:
     web = MemoryWeb()
     webs.magento(web)
     web.serve(f"{SITE}/oak-chair-1000.html", "slow down", 429, retry_after="60")
     report = (await look(web)).report
     assert report.wall is not None and report.wall.kind == "rate_limit" and "60" in report.wall.detail
-    assert web.asked[-1] == f"{SITE}/oak-chair-1000.html"
+    assert web.requests[-1] == f"{SITE}/oak-chair-1000.html"
 
 
 async def test_redirects_are_judged_by_the_rules_of_where_they_lead() -> None:
@@ -246,9 +246,9 @@ async def test_redirects_are_judged_by_the_rules_of_where_they_lead() -> None:
     web.serve(f"{SITE}/", status=301, location="https://www.vendor.example/shop")
     webs.robots(web, "User-agent: *\nDisallow: /shop\n", site="https://www.vendor.example")
     report = (await look(web)).report
-    assert web.asked[:3] == [f"{SITE}/robots.txt", f"{SITE}/", "https://www.vendor.example/robots.txt"]
+    assert web.requests[:3] == [f"{SITE}/robots.txt", f"{SITE}/", "https://www.vendor.example/robots.txt"]
     assert "https://www.vendor.example/shop" in report.disallowed
-    assert "https://www.vendor.example/shop" not in web.asked
+    assert "https://www.vendor.example/shop" not in web.requests
 
 
 @pytest.mark.parametrize("ring", [("/", "/"), ("/", "/b", "/"), tuple(f"/{number}" for number in range(30))])
@@ -265,11 +265,11 @@ async def test_endless_redirects_end(ring: tuple[str, ...]) -> None:
 async def test_a_site_that_gives_no_answer() -> None:
     with pytest.raises(ProbeFailed, match="no address") as failure:
         await look(MemoryWeb())
-    assert not failure.value.refused
-    web = MemoryWeb({f"{SITE}/robots.txt": Unreachable("The host's address is not a public one.", refused=True)})
+    assert not failure.value.is_forbidden
+    web = MemoryWeb({f"{SITE}/robots.txt": Unreachable("The host's address is not a public one.", is_forbidden=True)})
     with pytest.raises(ProbeFailed) as failure:
         await look(web)
-    assert failure.value.refused
+    assert failure.value.is_forbidden
 
 
 async def test_what_breaks_on_the_way_is_noted() -> None:
@@ -305,17 +305,17 @@ async def test_an_address_that_is_a_file(format: str) -> None:
         outcome.proposal["config"] == {"url": f"{SITE}/feed", "format": format}
         and outcome.proposal["connector"] == "csv"
     )
-    assert len(web.asked) == 2
+    assert len(web.requests) == 2
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04 price.csv", b"\x1f\x8b\x08 packed"])
-async def test_an_archive_says_what_to_do_about_it(content: bytes) -> None:
+async def test_an_archive_is_reported_with_advice(content: bytes) -> None:
     web = MemoryWeb()
     webs.robots(web)
     web.serve(f"{SITE}/feed", content, content_type="application/octet-stream")
     outcome = await look(web, f"{SITE}/feed")
     assert outcome.proposal is None and outcome.report.estimate.kind == "file"
-    assert any("publish the file" in reason for reason in outcome.report.estimate.reasons)
+    assert any("publish" in reason for reason in outcome.report.estimate.reasons)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ async def test_an_address_that_is_a_sitemap() -> None:
     assert report.sample is not None and len(report.sample.pages) == 8 and report.platform == "magento"
 
 
-async def test_a_feed_that_is_kept_back_is_told_with_its_status() -> None:
+async def test_a_refused_feed_is_reported_with_its_status() -> None:
     web = MemoryWeb()
     webs.shopify(web)
     web.serve(f"{SITE}/products.json?limit=25", "no", 403)
@@ -374,16 +374,16 @@ _JSON = st.sampled_from(
      '{"currency": "\\u0000\\u0000\\u0000", "published_products_count": true}', '{"currency": "EUR", "published_products_count": 1e300}', '{"published_products_count": -1}']
 )  # fmt: skip
 _PAGE = st.tuples(_URLS, _JSON, _TEXT).map(
-    lambda told: webs.page(
-        f'<script type="application/ld+json">{told[1]}</script>' + webs.json_ld(webs.product(1)),
-        told[2] + "".join(f'<a href="{url}">x</a>' for url in told[0]),
+    lambda drawn: webs.page(
+        f'<script type="application/ld+json">{drawn[1]}</script>' + webs.json_ld(webs.product(1)),
+        drawn[2] + "".join(f'<a href="{url}">x</a>' for url in drawn[0]),
     )
 )
 _SITEMAP = st.one_of(
     _URLS.map(lambda urls: webs.urlset(*urls)), _URLS.map(lambda urls: webs.index(*urls)), _URLS.map("\n".join), _TEXT
 )
 _ROBOTS = st.tuples(_URLS, _TEXT).map(
-    lambda told: "User-agent: *\nAllow: /\n" + "".join(f"Sitemap: {url}\n" for url in told[0]) + told[1]
+    lambda drawn: "User-agent: *\nAllow: /\n" + "".join(f"Sitemap: {url}\n" for url in drawn[0]) + drawn[1]
 )
 _BODIES = {
     "/robots.txt": _ROBOTS, "/": st.one_of(_PAGE, _SITEMAP, _JSON), "/products.json?limit=25": _JSON, "/meta.json": _JSON,
@@ -412,17 +412,17 @@ async def test_whatever_a_site_answers_there_is_a_report(answers: dict[str, tupl
     except ProbeFailed:
         assert answers["/robots.txt"][1] in (301, 302), "only robots.txt can lead to where nobody answers"
         return
-    told = REPORT.render(outcome.report, View(Tenant("org", True), datetime.now(UTC)))
-    assert not list(_FITS.iter_errors(json.loads(json.dumps(told))))
-    kept = json.dumps([told, outcome.proposal], ensure_ascii=False)
+    rendered = REPORT.render(outcome.report, RenderContext(Tenant("org", True), datetime.now(UTC)))
+    assert not list(_FITS.iter_errors(json.loads(json.dumps(rendered))))
+    kept = json.dumps([rendered, outcome.proposal], ensure_ascii=False)
     assert "\0" not in kept and "\\u0000" not in kept and len(kept.encode()) < 64 * 1024
-    assert outcome.report.requests == len(web.asked) <= 25
+    assert outcome.report.requests == len(web.requests) <= 25
 
 
-async def test_cookies_are_named_and_never_told() -> None:
+async def test_only_names_of_cookies_are_reported() -> None:
     web = MemoryWeb()
     webs.robots(web)
-    web.pages[f"{SITE}/"] = Response(
+    web.pages[f"{SITE}/"] = ProbeResponse(
         f"{SITE}/", 200, {"content-type": "text/html"}, ("woocommerce_cart_hash",), page().encode()
     )
     report = (await look(web)).report

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.probes.product_pages import in_order, is_product_page, lists_products, spread
+from domain.probes.product_pages import is_product_page_url, is_product_sitemap_url, sample_evenly, sort_sitemaps
 
 SITE = "https://vendor.example"
 
@@ -15,7 +15,7 @@ SITE = "https://vendor.example"
      "/oak-chair-12345", "/item/oak.html", "/furniture/oak-p-987", "/shop/oak_p987"],
 )  # fmt: skip
 def test_products(path: str) -> None:
-    assert is_product_page(SITE + path)
+    assert is_product_page_url(SITE + path)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_products(path: str) -> None:
      "/en/products/product", "/search?q=/products/x"],
 )  # fmt: skip
 def test_no_products(path: str) -> None:
-    assert not is_product_page(SITE + path)
+    assert not is_product_page_url(SITE + path)
 
 
 def test_sitemaps_by_their_names() -> None:
@@ -42,9 +42,9 @@ def test_sitemaps_by_their_names() -> None:
         "post-sitemap.xml",
         "sitemap_collections_1.xml",
     ]
-    assert [lists_products(f"{SITE}/{name}") for name in named] == [True] * 4
-    assert [lists_products(f"{SITE}/{name}") for name in others] == [False] * 6
-    assert in_order([f"{SITE}/{name}" for name in ("sitemap_pages_1.xml", "a.xml", "product-sitemap.xml")]) == [
+    assert [is_product_sitemap_url(f"{SITE}/{name}") for name in named] == [True] * 4
+    assert [is_product_sitemap_url(f"{SITE}/{name}") for name in others] == [False] * 6
+    assert sort_sitemaps([f"{SITE}/{name}" for name in ("sitemap_pages_1.xml", "a.xml", "product-sitemap.xml")]) == [
         f"{SITE}/product-sitemap.xml", f"{SITE}/a.xml", f"{SITE}/sitemap_pages_1.xml",
     ]  # fmt: skip
 
@@ -52,7 +52,7 @@ def test_sitemaps_by_their_names() -> None:
 @settings(derandomize=True, deadline=None)
 @given(st.integers(0, 300), st.integers(1, 20))
 def test_a_sample_is_spread_from_the_first_to_the_last(count: int, most: int) -> None:
-    chosen = spread(list(range(count)), most)
+    chosen = sample_evenly(list(range(count)), most)
     assert len(chosen) == len(set(chosen)) == min(count, most) and chosen == sorted(chosen)
     if count and most > 1:
         assert (chosen[0], chosen[-1]) == (0, count - 1)

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.probes.structured_data import FIELDS, LONGEST_BLOCK, coverage, read
+from domain.probes.structured_data import MAX_BLOCK_CHARS, STATED_FIELDS, compute_coverage, extract_products
 from tests.unit.probes.webs import product
 
 
 def fields(*values: Any) -> list[frozenset[str]]:
     """What the products of blocks state."""
-    return list(read(json.dumps(value) for value in values).products)
+    return list(extract_products(json.dumps(value) for value in values).products)
 
 
 def test_a_product_and_its_offer() -> None:
     [found] = fields(product(1))
     assert found == {"name", "sku", "image", "brand", "price", "currency", "availability"}
-    assert read([json.dumps(product(1))]).currencies == {"eur"}
+    assert extract_products([json.dumps(product(1))]).currencies == {"eur"}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_product_and_its_offer() -> None:
         lambda one: [[{"@graph": [[one]]}]],
     ],
 )
-def test_wherever_it_stands(around: Any) -> None:
+def test_a_product_is_found_at_any_depth(around: Any) -> None:
     assert len(fields(around(product(1)))) == 1
 
 
@@ -69,7 +69,7 @@ def test_what_is_empty_states_nothing() -> None:
     assert fields(empty) == [frozenset()]
 
 
-def test_products_of_other_pages_do_not_count_beside_its_own() -> None:
+def test_products_of_other_pages_do_not_count() -> None:
     related = product(1) | {"isRelatedTo": [product(2), product(3)]}
     listed = {"@type": "ItemList", "itemListElement": [{"item": product(number)} for number in range(4)]}
     assert len(fields(related, listed)) == 1
@@ -81,18 +81,18 @@ def test_products_of_other_pages_do_not_count_beside_its_own() -> None:
     ['{"@type": "Product", "name": "A"}', '<!-- {"@type": "Product", "name": "A"} -->', '\n//<![CDATA[\n{"@type": "Product", "name": "A"}\n//]]>\n',
      '{"@type": "Product", "name": "A\nB"};', '{"@type": "Product", "name": "\\ud800"}'],
 )  # fmt: skip
-def test_what_is_borne(block: str) -> None:
-    found = read([block])
-    assert (found.products, found.malformed) == ((frozenset({"name"}),), 0)
+def test_tolerated_deviations(block: str) -> None:
+    found = extract_products([block])
+    assert (found.products, found.malformed_count) == ((frozenset({"name"}),), 0)
 
 
 @pytest.mark.parametrize(
     "block",
-    ["", "{", '{"@type": "Product",}', "null null", "[" * 200_000, '{"a":' * 100_000, "1" * 10_000, '"' + "a" * LONGEST_BLOCK + '"', "{{ product | json }}"],
+    ["", "{", '{"@type": "Product",}', "null null", "[" * 200_000, '{"a":' * 100_000, "1" * 10_000, '"' + "a" * MAX_BLOCK_CHARS + '"', "{{ product | json }}"],
 )  # fmt: skip
 def test_what_is_malformed_is_counted_and_stops_nothing(block: str) -> None:
-    found = read([block, json.dumps(product(1))])
-    assert found.malformed == 1 and len(found.products) == 1
+    found = extract_products([block, json.dumps(product(1))])
+    assert found.malformed_count == 1 and len(found.products) == 1
 
 
 def test_depth_and_number_are_bounded() -> None:
@@ -113,12 +113,12 @@ _JSON = st.recursive(
 
 @settings(derandomize=True, deadline=None)
 @given(_JSON)
-def test_no_value_upsets_it(value: Any) -> None:
-    found = read([json.dumps(value)])
-    assert found.malformed == 0 and all(one <= set(FIELDS) for one in found.products)
+def test_any_value_is_accepted(value: Any) -> None:
+    found = extract_products([json.dumps(value)])
+    assert found.malformed_count == 0 and all(one <= set(STATED_FIELDS) for one in found.products)
 
 
 def test_coverage_is_a_share() -> None:
-    assert coverage([], 0) == {}
-    told = coverage([frozenset({"name", "price"}), frozenset({"name"})], 1)
-    assert (told["name"], told["price"], told["gtin"]) == (0.67, 0.33, 0.0) and set(told) == set(FIELDS)
+    assert compute_coverage([], 0) == {}
+    shares = compute_coverage([frozenset({"name", "price"}), frozenset({"name"})], 1)
+    assert (shares["name"], shares["price"], shares["gtin"]) == (0.67, 0.33, 0.0) and set(shares) == set(STATED_FIELDS)

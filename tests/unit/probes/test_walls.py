@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from domain.probes import walls
-from domain.probes.facts import BlockFacts, PageFacts, Response
+from domain.probes import access_blocks
+from domain.probes.facts import JsonLdFacts, PageFacts, ProbeResponse
 
 URL = "https://vendor.example/"
 LONG = "Chairs and tables. " * 100
@@ -16,7 +16,7 @@ def wall(status: int = 200, url: str = URL, headers: Any = None, **page: Any) ->
     """The kind of wall that an answer is."""
     text = page.get("text", "")
     facts = PageFacts(**{"text_length": len(text)} | page)
-    found = walls.judged(URL, Response(url, status, headers or {}), facts)
+    found = access_blocks.detect_access_block(URL, ProbeResponse(url, status, headers or {}), facts)
     assert found is None or found.detail
     return found.kind if found else None
 
@@ -40,7 +40,7 @@ def wall(status: int = 200, url: str = URL, headers: Any = None, **page: Any) ->
         ("rate_limit", {"title": "Too Many Requests"}),
         ("login", {"url": "https://vendor.example/customer/account/login/referer/x"}),
         ("login", {"url": "https://vendor.example/password"}),
-        ("login", {"asks_password": True, "text": "Dealers only"}),
+        ("login", {"has_password_field": True, "text": "Dealers only"}),
     ],
 )
 def test_walls(kind: str, answer: dict[str, Any]) -> None:
@@ -56,10 +56,10 @@ def test_walls(kind: str, answer: dict[str, Any]) -> None:
         {"status": 503, "text": "Down for maintenance"},
         {"assets": ("/cdn-cgi/challenge-platform/scripts/jsd/main.js",), "text": LONG, "links": LINKS},
         {"assets": ("https://www.google.com/recaptcha/api.js",), "text": "Oak chair", "links": LINKS},
-        {"asks_password": True, "text": LONG, "links": LINKS},
+        {"has_password_field": True, "text": LONG, "links": LINKS},
         {"title": "Security check valves and fittings", "text": LONG, "links": LINKS},
         {"text": "Our oak is not available in your country.", "links": LINKS},
-        {"title": "Just a moment", "blocks": BlockFacts((frozenset({"name"}),))},
+        {"title": "Just a moment", "json_ld": JsonLdFacts((frozenset({"name"}),))},
         {"url": "https://vendor.example/login-tables/oak"},
     ],
 )
@@ -67,7 +67,7 @@ def test_no_walls(answer: dict[str, Any]) -> None:
     assert wall(**answer) is None
 
 
-def test_whoever_asks_for_the_login_is_not_turned_away() -> None:
+def test_a_requested_login_page_is_not_a_block() -> None:
     login = "https://vendor.example/login"
     page = PageFacts(text_length=5_000, links=LINKS)
-    assert walls.judged(login, Response(login, 200), page) is None
+    assert access_blocks.detect_access_block(login, ProbeResponse(login, 200), page) is None

@@ -72,8 +72,8 @@ def shopify(web: MemoryWeb, products: int = 5) -> None:
         for number in range(products)
     ]
     web.serve(f"{SITE}/products.json?limit=25", json.dumps({"products": listed}), content_type="application/json")
-    told = {"currency": "EUR", "published_products_count": 1204}
-    web.serve(f"{SITE}/meta.json", json.dumps(told), content_type="application/json")
+    meta = {"currency": "EUR", "published_products_count": 1204}
+    web.serve(f"{SITE}/meta.json", json.dumps(meta), content_type="application/json")
     web.serve(
         f"{SITE}/sitemap.xml",
         index(f"{SITE}/sitemap_pages_1.xml", f"{SITE}/sitemap_products_1.xml"),

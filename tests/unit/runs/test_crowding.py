@@ -1,4 +1,4 @@
-"""One product of very many rows: they are counted where they crowd, left out, and told once."""
+"""Products with very many rows: rows beyond the limit are counted, left out, and reported once."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from adapters.api_json.codec import JsonCodec
 from adapters.files.spool import FileSpool, FileSpools
-from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, FeedTable
-from domain.ingestion.ports import ReadingOrder
+from domain.ingestion.ports import ReadRequest
 from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES, VARIANTS
 from domain.kernel.problems import Problem
-from domain.runs.usecases.reading import SnapshotReading
+from domain.runs.usecases.snapshot_reading import SnapshotReader
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ class Rows:
     def __init__(self, rows: list[list[Any]]) -> None:
         self._rows = rows
 
-    def tables(self, *_: Any) -> Iterator[FeedTable]:
+    def parse_tables(self, *_: Any) -> Iterator[FeedTable]:
         """The table."""
         yield FeedTable("Sheet1", HEADERS, iter(enumerate(self._rows, start=2)), GIVEN)
 
@@ -39,9 +39,9 @@ class Counted(FileSpools):
 
     spool: FileSpool
 
-    def open(self, buckets: int) -> Any:
+    def create(self, bucket_count: int) -> Any:
         """One in memory."""
-        self.spool = FileSpool(Path(tempfile.gettempdir()), buckets, 1 << 40)
+        self.spool = FileSpool(Path(tempfile.gettempdir()), bucket_count, 1 << 40)
         return self
 
     def __enter__(self) -> FileSpool:
@@ -54,15 +54,15 @@ class Counted(FileSpools):
 def _read(rows: list[list[Any]]) -> tuple[list[str], Sequence[ProductStatement], list[Problem], list[bytes]]:
     """The keys, statements and problems of those rows in one bucket, read twice over, and the lines put aside."""
     spools = Counted()
-    order = ReadingOrder("", "", "rows", {}, "catalogue", SETTINGS)
-    reading = SnapshotReading(Rows(rows), JsonCodec(), lambda _: spools, order)
+    order = ReadRequest("", "", "rows", {}, "catalogue", SETTINGS)
+    reading = SnapshotReader(Rows(rows), JsonCodec(), lambda _: spools, order)
     reading.spool()
     for _ in range(2):
-        keys = [one.key for one in reading.gather(range(1)).fingerprints]
-        reading.gather(range(0))
+        keys = [one.key for one in reading.load_keys(range(1)).fingerprints]
+        reading.load_keys(range(0))
         problems: list[Problem] = []
-        statements = list(reading.statements(range(1), keys, problems))
-    return keys, statements, problems, list(spools.spool.lines(0))
+        statements = list(reading.load_statements(range(1), keys, problems))
+    return keys, statements, problems, list(spools.spool.read_lines(0))
 
 
 def test_rows_of_one_product_are_read_up_to_the_most() -> None:
@@ -73,9 +73,9 @@ def test_rows_of_one_product_are_read_up_to_the_most() -> None:
     assert len(spooled) <= 2 * ROWS + 2
     assert keys == ["other", "one", "last"]
     assert {statement.key: len(statement.variants) for statement in statements}["one"] == VARIANTS
-    (told,) = [problem for problem in problems if problem.field == "rows"]
-    assert (told.line, told.sheet) == (ROWS + 3, "Sheet1")
-    assert f"{3 * ROWS:,} rows of one" in told.detail
+    (fault,) = [problem for problem in problems if problem.field == "rows"]
+    assert (fault.line, fault.sheet) == (ROWS + 3, "Sheet1")
+    assert f"{3 * ROWS:,} rows of one" in fault.detail
     assert [problem.field for problem in problems if problem.field != "axes"] == ["variants", "rows"]
 
 

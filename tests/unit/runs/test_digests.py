@@ -1,10 +1,10 @@
-"""What is compared with what earlier releases stored: were these to change, every source would be read anew."""
+"""Values that are compared with those stored by earlier releases: a change would import every source again."""
 
 import pytest
 
 from domain.catalogue.model import Stream
-from domain.ingestion.mapping.proposal import propose
-from domain.runs.sheets import context_of, salt_of, settings_digest
+from domain.ingestion.mapping.proposal import propose_column_mapping
+from domain.runs.sheets import compute_salt, compute_settings_digest, create_feed_settings
 from tests.support import builders
 
 CONFIG = {"url": "https://vendor.example/feed.csv", "currency": "USD"}
@@ -19,12 +19,12 @@ CONFIG = {"url": "https://vendor.example/feed.csv", "currency": "USD"}
 )
 def test_digests_stay(stream: Stream, settings: str, salt: str) -> None:
     source = builders.source(id="src_1", catalogue="cat_1", config=CONFIG)
-    assert settings_digest(source, stream) == settings
-    assert salt_of(None, context_of(source, stream)).hex() == salt
+    assert compute_settings_digest(source, stream) == settings
+    assert compute_salt(None, create_feed_settings(source, stream)).hex() == salt
 
 
 def test_salts_of_mapped_columns_stay() -> None:
     headers = ("SKU", "Title", "Price", "Qty NJ", "Width (in)", "Image 1", "Image 2", "Remarks")
-    settings = context_of(builders.source(id="src_1", catalogue="cat_1", config=CONFIG), Stream.CATALOGUE)
-    mapping = propose(headers, [["A-1", "Oak table", "499", "3", "80", "a.jpg", "b.jpg", ""]], settings)
-    assert salt_of(mapping, settings).hex() == "8fe5b6beac7071f8ac671441310c3586"
+    settings = create_feed_settings(builders.source(id="src_1", catalogue="cat_1", config=CONFIG), Stream.CATALOGUE)
+    mapping = propose_column_mapping(headers, [["A-1", "Oak table", "499", "3", "80", "a.jpg", "b.jpg", ""]], settings)
+    assert compute_salt(mapping, settings).hex() == "8fe5b6beac7071f8ac671441310c3586"

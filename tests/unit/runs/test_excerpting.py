@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 
 from domain.catalogue.model import Stream
-from domain.ingestion.ports import FeedReader, FeedReaders, Place, ReadingOrder
-from domain.ingestion.reading import Excerpt
+from domain.ingestion.ports import FeedLine, FeedReader, FeedReaderFactory, ReadRequest
+from domain.ingestion.snapshot_results import FeedExcerpt
 from domain.runs.model import Run, RunStatus, RunTrigger
-from domain.runs.usecases.inspection import KEPT, Excerpting
+from domain.runs.usecases.snapshot_views import MAX_CACHE_CHARS, ExcerptReader
 from tests.support.builders import source
 from tests.support.memory.objects import MemoryObjects
 
@@ -22,18 +22,18 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
 
 class Readers:
-    """Feed readers that find `found`, once `may_go`; `asked` are the lines that were looked up."""
+    """Feed readers that find `found`, once `may_go`; `requests` are the lines that were read."""
 
-    def __init__(self, found: Sequence[Excerpt] = ()) -> None:
-        self.found, self.asked, self.may_go = found, list[Collection[Place]](), asyncio.Event()
+    def __init__(self, found: Sequence[FeedExcerpt] = ()) -> None:
+        self.found, self.requests, self.may_go = found, list[Collection[FeedLine]](), asyncio.Event()
         self.may_go.set()
 
     @asynccontextmanager
-    async def open(self, order: ReadingOrder) -> AsyncIterator[FeedReader]:
+    async def open(self, order: ReadRequest) -> AsyncIterator[FeedReader]:
         yield cast("FeedReader", self)
 
-    async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
-        self.asked.append(lines)
+    async def read_excerpts(self, lines: Collection[FeedLine], context_rows: int) -> Sequence[FeedExcerpt]:
+        self.requests.append(lines)
         await self.may_go.wait()
         return self.found
 
@@ -45,7 +45,7 @@ class Folders:
         self._path = path
 
     @contextmanager
-    def folder(self) -> Iterator[Path]:
+    def create_folder(self) -> Iterator[Path]:
         yield self._path
 
 
@@ -55,14 +55,14 @@ def _run(number: int = 1) -> Run:
     )
 
 
-async def _made(readers: Readers, folder: Path) -> Excerpting:
+async def _made(readers: Readers, folder: Path) -> ExcerptReader:
     objects = MemoryObjects()
 
     async def content() -> AsyncIterator[bytes]:
         yield b"sku\n1\n"
 
     await objects.put_stream("snapshot", content())
-    return Excerpting(objects, cast("FeedReaders", readers), Folders(folder))
+    return ExcerptReader(objects, cast("FeedReaderFactory", readers), Folders(folder))
 
 
 async def test_what_is_kept_is_bounded_though_nothing_is_found(tmp_path: Path) -> None:
@@ -70,38 +70,41 @@ async def test_what_is_kept_is_bounded_though_nothing_is_found(tmp_path: Path) -
     made, name = await _made(readers, tmp_path), "s" * 8_000
 
     for line in range(2_000):
-        assert await made.around("org_1", _run(), source(), [(f"{name}{line}", line)], 0, 1) == []
+        assert await made.read_excerpts("org_1", _run(), source(), [(f"{name}{line}", line)], 0, 1) == []
 
-    asked = len(readers.asked)
-    await made.around("org_1", _run(), source(), [(f"{name}1999", 1_999)], 0, 1)
-    assert len(readers.asked) == asked  # the last is known
-    await made.around("org_1", _run(), source(), [(f"{name}0", 0)], 0, 1)
-    assert len(readers.asked) == asked + 1  # the first was let go of
-    assert made.kept < KEPT
+    before = len(readers.requests)
+    await made.read_excerpts("org_1", _run(), source(), [(f"{name}1999", 1_999)], 0, 1)
+    assert len(readers.requests) == before  # the last is known
+    await made.read_excerpts("org_1", _run(), source(), [(f"{name}0", 0)], 0, 1)
+    assert len(readers.requests) == before + 1  # the first was let go of
+    assert made.cached_chars < MAX_CACHE_CHARS
 
 
 async def test_headers_and_short_cells_count_as_well(tmp_path: Path) -> None:
-    wide = Excerpt(None, tuple("h" * 120 for _ in range(200)), ((1, ("",) * 200),))
+    wide = FeedExcerpt(None, tuple("h" * 120 for _ in range(200)), ((1, ("",) * 200),))
     made = await _made(readers := Readers([wide]), tmp_path)
 
     for number in range(400):
-        await made.around("org_1", _run(number), source(), [(None, 1)], 0, 1)
+        await made.read_excerpts("org_1", _run(number), source(), [(None, 1)], 0, 1)
 
-    await made.around("org_1", _run(0), source(), [(None, 1)], 0, 1)
-    assert len(readers.asked) == 401 and made.kept < KEPT
+    await made.read_excerpts("org_1", _run(0), source(), [(None, 1)], 0, 1)
+    assert len(readers.requests) == 401 and made.cached_chars < MAX_CACHE_CHARS
 
 
-async def test_an_organisation_that_asks_for_much_keeps_nobody_else_out(tmp_path: Path) -> None:
+async def test_an_organisation_with_many_requests_blocks_no_other(tmp_path: Path) -> None:
     made = await _made(readers := Readers(), tmp_path)
     readers.may_go.clear()
-    asked = [asyncio.create_task(made.around("org_1", _run(), source(), [(None, line)], 0, 1)) for line in range(1, 50)]
+    pending = [
+        asyncio.create_task(made.read_excerpts("org_1", _run(), source(), [(None, line)], 0, 1))
+        for line in range(1, 50)
+    ]
     await asyncio.sleep(0)
 
-    other = asyncio.create_task(made.around("org_2", _run(2), source(), [(None, 7)], 0, 1))
+    other = asyncio.create_task(made.read_excerpts("org_2", _run(2), source(), [(None, 7)], 0, 1))
     for _ in range(100):
         await asyncio.sleep(0.01)
-    assert readers.asked == [[(None, 1)], [(None, 7)]]
+    assert readers.requests == [[(None, 1)], [(None, 7)]]
 
     readers.may_go.set()
-    await asyncio.gather(other, *asked)
-    assert len(readers.asked) == 50
+    await asyncio.gather(other, *pending)
+    assert len(readers.requests) == 50

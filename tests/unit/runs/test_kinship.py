@@ -2,24 +2,24 @@
 
 import pytest
 
-from domain.ingestion.columns.families import Member
-from domain.runs.usecases import relations
-from domain.runs.usecases.relations import Kinship
+from domain.ingestion.columns.families import FamilyMember
+from domain.runs.usecases import row_relations
+from domain.runs.usecases.row_relations import VariantGrouping
 
 
-def test_items_beyond_the_most_stay_apart_and_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relations, "_MOST_MEMBERS", 2)
-    kin = Kinship()
+def test_items_beyond_the_limit_stay_separate_and_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_relations, "_MAX_MEMBERS", 2)
+    kin = VariantGrouping()
     for number in range(4):
-        kin.look(f"A-{number}", Member("A / bed", (f"{number} in",), ""))
-    kin.settle()
-    assert sorted(kin.keys) == ["A-0", "A-1"]
-    assert [problem.problem for problem in kin.told()] == ["too_long"]
+        kin.add_row(f"A-{number}", FamilyMember("A / bed", (f"{number} in",), ""))
+    kin.group_items()
+    assert sorted(kin.product_key_by_item_key) == ["A-0", "A-1"]
+    assert [problem.problem for problem in kin.find_problems()] == ["too_long"]
 
 
-def test_nobody_is_brought_together_without_room() -> None:
-    kin = Kinship()
+def test_nothing_is_grouped_without_capacity() -> None:
+    kin = VariantGrouping()
     for number in range(2):
-        kin.look(f"A-{number}", Member("A / bed", (f"{number} in",), ""))
-    kin.settle(apart=True)
-    assert (kin.keys, list(kin.told())) == ({}, [])
+        kin.add_row(f"A-{number}", FamilyMember("A / bed", (f"{number} in",), ""))
+    kin.group_items(keeps_separate=True)
+    assert (kin.product_key_by_item_key, list(kin.find_problems())) == ({}, [])

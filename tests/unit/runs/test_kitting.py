@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from adapters.api_json.codec import JsonCodec
 from adapters.files.spool import FileSpools
-from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, FeedTable
-from domain.ingestion.ports import ReadingOrder
+from domain.ingestion.ports import ReadRequest
 from domain.kernel.problems import Problem
-from domain.runs.usecases.chunking import names_product
-from domain.runs.usecases.reading import SnapshotReading
+from domain.runs.usecases.chunk_processing import contains_product_key
+from domain.runs.usecases.snapshot_reading import SnapshotReader
 
 HEADERS = ("Item", "Single Item, Set or Part", "Parts for Group Items", "Short Description", "MSRP", "Weight (LB)",
            "Shipping Length (IN)", "Shipping Width (IN)", "Shipping Height (IN)", "Volume (CUFT)")  # fmt: skip
@@ -27,7 +27,7 @@ class Rows:
     def __init__(self, tables: Sequence[Sequence[list[Any]]]) -> None:
         self._tables = tables
 
-    def tables(self, *_: Any) -> Iterator[FeedTable]:
+    def parse_tables(self, *_: Any) -> Iterator[FeedTable]:
         """The tables."""
         for number, rows in enumerate(self._tables, start=1):
             yield FeedTable(f"Sheet{number}", HEADERS, iter(enumerate(rows, start=2)))
@@ -37,16 +37,16 @@ Read = tuple[dict[str, ProductStatement], list[Problem], dict[str, bytes]]
 
 
 def _read(folder: Path, *tables: Sequence[list[Any]], buckets: int = 4) -> Read:
-    order = ReadingOrder("", str(folder), "rows", {}, "catalogue", FeedSettings(currency="usd"), buckets)
-    reading = SnapshotReading(Rows(tables), JsonCodec(), lambda path: FileSpools(path, 64), order)  # type: ignore[arg-type]
+    order = ReadRequest("", str(folder), "rows", {}, "catalogue", FeedSettings(currency="usd"), buckets)
+    reading = SnapshotReader(Rows(tables), JsonCodec(), lambda path: FileSpools(path, 64), order)  # type: ignore[arg-type]
     problems = list(reading.spool().problems)
     found: dict[str, ProductStatement] = {}
     digests: dict[str, bytes] = {}
     for bucket in range(buckets):
-        gathered = reading.gather(range(bucket, bucket + 1)).fingerprints
+        gathered = reading.load_keys(range(bucket, bucket + 1)).fingerprints
         digests |= {one.key: one.fingerprint for one in gathered}
         keys = [one.key for one in gathered]
-        found |= {one.key: one for one in reading.statements(range(bucket, bucket + 1), keys, problems)}
+        found |= {one.key: one for one in reading.load_statements(range(bucket, bucket + 1), keys, problems)}
     reading.close()
     return found, problems, digests
 
@@ -59,7 +59,7 @@ def test_a_set_takes_quantities_and_boxes_from_its_parts(tmp_path: Path) -> None
         assert [carton["count"] for carton in data["cartons"]] == [1, 3]
 
 
-def test_untitled_parts_are_no_products_and_told_once(tmp_path: Path) -> None:
+def test_untitled_parts_are_not_products_and_are_reported_once(tmp_path: Path) -> None:
     found, problems, _ = _read(tmp_path, [SET, TABLE, CHAIR, LONE])
     assert sorted(found) == ["LARK-7", "LARK-C-2PK"]
     assert [(p.field, p.problem, p.line, p.sheet) for p in problems] == [("title", "missing", 3, "Sheet1")]
@@ -93,7 +93,7 @@ def test_a_set_changes_when_its_part_does(tmp_path: Path) -> None:
     assert before["LARK-7"] != after["LARK-7"]
 
 
-def test_a_part_that_weighs_otherwise_than_the_set_says_is_told(tmp_path: Path) -> None:
+def test_a_part_whose_weight_contradicts_the_set_is_reported(tmp_path: Path) -> None:
     other = [*CHAIR]
     other[5] = "37.0"
     found, problems, _ = _read(tmp_path, [SET, TABLE, other])
@@ -125,7 +125,7 @@ def test_items_that_differ_in_size_alone_are_one_product(tmp_path: Path) -> None
         assert problems == []
 
 
-def test_items_that_cannot_be_told_apart_stay_apart(tmp_path: Path) -> None:
+def test_indistinguishable_items_stay_separate(tmp_path: Path) -> None:
     found, _, _ = _read(tmp_path, [*FAMILY, ALIKE])
     assert sorted(found) == ["WREN10EK-BED", "WREN10Q-BED", "WREN10QX-BED"]
 
@@ -151,11 +151,11 @@ def test_sets_of_a_family_know_their_parts(tmp_path: Path) -> None:
 
 
 def test_what_is_brought_together_is_no_longer_named_by_itself(tmp_path: Path) -> None:
-    order = ReadingOrder("", str(tmp_path), "rows", {}, "catalogue", FeedSettings(currency="usd"), 4)
-    reading = SnapshotReading(Rows([[*FAMILY]]), JsonCodec(), FileSpools, order)  # type: ignore[arg-type]
+    order = ReadRequest("", str(tmp_path), "rows", {}, "catalogue", FeedSettings(currency="usd"), 4)
+    reading = SnapshotReader(Rows([[*FAMILY]]), JsonCodec(), FileSpools, order)  # type: ignore[arg-type]
     slots = reading.spool().slots
     reading.close()
-    assert [names_product(slots, key) for key in ("WREN10-BED / bed", "WREN10Q-BED", "WREN10EK-BED")] == [
+    assert [contains_product_key(slots, key) for key in ("WREN10-BED / bed", "WREN10Q-BED", "WREN10EK-BED")] == [
         True,
         False,
         False,

@@ -5,13 +5,20 @@ from datetime import timedelta
 
 import pytest
 
-from domain.catalogue.batch import SLOTS
+from domain.catalogue.batch import SLOT_COUNT
 from domain.catalogue.model import Stream
-from domain.ingestion.ports import Validators
-from domain.runs.chunks import CHUNK_ROWS, bucket_count, chunks_of, portions_of, slot_of, slots_of
-from domain.runs.model import Fetched, PushInput, RunError, RunErrorCode, WaitingReason
-from domain.runs.queueing import rescheduled
-from domain.runs.usecases.guarding import allowance, confirms, kept_by_stock
+from domain.ingestion.ports import HttpValidators
+from domain.runs.chunks import (
+    CHUNK_ROWS,
+    compute_bucket_count,
+    compute_slot,
+    compute_slot_range,
+    divide_buckets,
+    split_keys,
+)
+from domain.runs.model import FetchRecord, PushInput, RunError, RunErrorCode, WaitingReason
+from domain.runs.queueing import with_next_pull
+from domain.runs.usecases.removal_limit import compute_max_withdrawals, is_confirmation, select_offers_kept_by_stock
 from domain.runs.usecases.snapshots import Snapshot
 from domain.sources.model import Schedule
 from tests.support import builders
@@ -21,39 +28,44 @@ NOW = builders.MOMENT
 
 def test_chunks_hold_whole_buckets_and_all_slots() -> None:
     rows = CHUNK_ROWS[Stream.CATALOGUE]
-    assert chunks_of([rows - 1, 1, rows, 5], Stream.CATALOGUE) == [range(2), range(2, 3), range(3, 4)]
-    assert chunks_of([0], Stream.STOCK) == [range(1)]
-    bounds = [slots_of(chunk, 7) for chunk in (range(2), range(2, 3), range(3, 7))]
-    assert (bounds[0][0], bounds[-1][1]) == (0, SLOTS)
+    assert divide_buckets([rows - 1, 1, rows, 5], Stream.CATALOGUE) == [range(2), range(2, 3), range(3, 4)]
+    assert divide_buckets([0], Stream.STOCK) == [range(1)]
+    bounds = [compute_slot_range(chunk, 7) for chunk in (range(2), range(2, 3), range(3, 7))]
+    assert (bounds[0][0], bounds[-1][1]) == (0, SLOT_COUNT)
     assert [high for _, high in bounds[:-1]] == [low for low, _ in bounds[1:]]
 
 
 def test_what_falls_into_one_bucket_is_written_in_portions() -> None:
-    assert portions_of({}, 3) == [[]]
-    assert portions_of({"a": 1, "b": 2, "c": 9, "d": 1}, 3) == [["a", "b"], ["c"], ["d"]]
+    assert split_keys({}, 3) == [[]]
+    assert split_keys({"a": 1, "b": 2, "c": 9, "d": 1}, 3) == [["a", "b"], ["c"], ["d"]]
 
 
-def test_items_of_one_product_stand_together_in_stock() -> None:
-    slots = [slot_of(key, Stream.STOCK) >> 12 for key in ("LM-1001-01", "LM-1001-02")]
+def test_items_of_one_product_are_adjacent_in_stock_chunks() -> None:
+    slots = [compute_slot(key, Stream.STOCK) >> 12 for key in ("LM-1001-01", "LM-1001-02")]
     assert slots[0] == slots[1]
-    assert [bucket_count(size, packed=False) for size in (0, 16 << 10, (16 << 10) + 1, 1 << 40)] == [1, 1, 2, 1024]
-    assert bucket_count(16 << 10, packed=True) == 6
+    assert [compute_bucket_count(size, is_compressed=False) for size in (0, 16 << 10, (16 << 10) + 1, 1 << 40)] == [
+        1,
+        1,
+        2,
+        1024,
+    ]
+    assert compute_bucket_count(16 << 10, is_compressed=True) == 6
 
 
 def test_the_shrink_guard() -> None:
-    assert [allowance(stated) for stated in (10, 166, 1000)] == [50, 50, 300]
+    assert [compute_max_withdrawals(stated) for stated in (10, 166, 1000)] == [50, 50, 300]
     refused = builders.run("src_1", error=RunError(RunErrorCode.SHRINK_REFUSED, "No."), stats={"would_withdraw": 100})
-    assert confirms(refused, 110) and not confirms(refused, 111)
-    assert not confirms(None, 1) and not confirms(builders.run("src_1"), 0)
+    assert is_confirmation(refused, 110) and not is_confirmation(refused, 111)
+    assert not is_confirmation(None, 1) and not is_confirmation(builders.run("src_1"), 0)
     held = frozenset({("a", "main"), ("a", "east"), ("b", "main")})
-    assert kept_by_stock(held, {"a"}, {"main"}) == {("a", "main")}
-    assert kept_by_stock(held, {"a"}, None) == {("a", "main"), ("a", "east")}
+    assert select_offers_kept_by_stock(held, {"a"}, {"main"}) == {("a", "main")}
+    assert select_offers_kept_by_stock(held, {"a"}, None) == {("a", "main"), ("a", "east")}
 
 
 def test_the_last_part_decides_whether_all_is_there() -> None:
-    first = PushInput().with_part(5, batch="monday", more=True, complete=True)
+    first = PushInput().with_part(5, batch="monday", has_more=True, is_complete=True)
     assert first == PushInput("monday", 1, 5, open=True, complete=False)
-    assert first.with_part(2, batch=None, more=False, complete=True) == PushInput("monday", 2, 7, False, True)
+    assert first.with_part(2, batch=None, has_more=False, is_complete=True) == PushInput("monday", 2, 7, False, True)
 
 
 def test_a_connectors_own_reason_is_a_retry() -> None:
@@ -63,7 +75,7 @@ def test_a_connectors_own_reason_is_a_retry() -> None:
 @pytest.mark.parametrize(("changed", "minutes", "factor"), [(True, 30, 0.5), (False, 120, 2.0), (None, 60, 1.0)])
 def test_adaptive_schedules_stretch_while_nothing_changes(changed: bool | None, minutes: int, factor: float) -> None:
     source = builders.source(schedule=Schedule(interval_minutes=60, adaptive=True))
-    after = rescheduled(source, Stream.CATALOGUE, NOW, changed=changed, jitter=1.0)
+    after = with_next_pull(source, Stream.CATALOGUE, NOW, made_changes=changed, jitter=1.0)
     assert after.next_pull == NOW + timedelta(minutes=minutes)
     assert after.interval_factor == {"catalogue": factor}
 
@@ -71,33 +83,39 @@ def test_adaptive_schedules_stretch_while_nothing_changes(changed: bool | None, 
 def test_adaptive_schedules_stay_within_a_half_and_four_times() -> None:
     source, seen = builders.source(schedule=Schedule(interval_minutes=60, adaptive=True)), []
     for changed in (True, True, None, False, False, False, False, None, True):
-        source = rescheduled(source, Stream.CATALOGUE, NOW, changed=changed, jitter=1.0)
+        source = with_next_pull(source, Stream.CATALOGUE, NOW, made_changes=changed, jitter=1.0)
         assert source.next_pull is not None
         seen.append((source.next_pull - NOW).total_seconds() / 60)
     assert seen == [30, 30, 30, 60, 120, 240, 240, 240, 120]
     plain = builders.source(schedule=Schedule(interval_minutes=60))
     for jitter in (0.9, 1.1):
-        found = rescheduled(plain, Stream.CATALOGUE, NOW, changed=False, jitter=jitter)
+        found = with_next_pull(plain, Stream.CATALOGUE, NOW, made_changes=False, jitter=jitter)
         assert found.next_pull == NOW + timedelta(minutes=60 * jitter) and found.interval_factor == {}
     often = builders.source(schedule=Schedule(stock_interval_minutes=5, adaptive=True))
-    assert rescheduled(often, Stream.STOCK, NOW, changed=True, jitter=1.0).next_stock_pull == NOW + timedelta(minutes=5)
+    assert with_next_pull(often, Stream.STOCK, NOW, made_changes=True, jitter=1.0).next_stock_pull == NOW + timedelta(
+        minutes=5
+    )
 
 
-def test_what_was_fetched_is_known_by_what_was_said_before() -> None:
-    before = Fetched("s", etag='"1"', last_modified="Fri", at=NOW - timedelta(days=1))
-    run, told = builders.run("src_1"), Validators('"2"')
-    assert Snapshot(None, None, 0, unchanged=True).fetched("s", run, before, NOW) == replace(before, at=NOW)
-    assert Snapshot(None, None, 0, True, None, told).fetched("s", run, before, NOW) == replace(
+def test_fetch_records_keep_earlier_validators() -> None:
+    before = FetchRecord("s", etag='"1"', last_modified="Fri", at=NOW - timedelta(days=1))
+    run, validators = builders.run("src_1"), HttpValidators('"2"')
+    assert Snapshot(None, None, 0, is_unchanged=True).create_fetch_record("s", run, before, NOW) == replace(
+        before, at=NOW
+    )
+    assert Snapshot(None, None, 0, True, None, validators).create_fetch_record("s", run, before, NOW) == replace(
         before, etag='"2"', at=NOW
     )
-    assert Snapshot(None, "k", 9, False, None, told).fetched("s", run, before, NOW) == Fetched("s", etag='"2"', at=NOW)
+    assert Snapshot(None, "k", 9, False, None, validators).create_fetch_record("s", run, before, NOW) == FetchRecord(
+        "s", etag='"2"', at=NOW
+    )
     again = replace(run, snapshot="k", fetched=before)
-    assert Snapshot(None, "k", 9).fetched("other", again, None, NOW).at == before.at, (
+    assert Snapshot(None, "k", 9).create_fetch_record("other", again, None, NOW).at == before.at, (
         "what was kept is as old as it was"
     )
 
 
 def test_what_was_checked_since_is_read_again() -> None:
-    run = builders.run("src_1", fetched=Fetched("s"), started_at=NOW)
-    assert run.fetched_under("s") and run.fetched_under("s", NOW - timedelta(seconds=1))
-    assert run.fetched_under("s", NOW) is None and run.fetched_under("other") is None
+    run = builders.run("src_1", fetched=FetchRecord("s"), started_at=NOW)
+    assert run.find_reusable_fetch_record("s") and run.find_reusable_fetch_record("s", NOW - timedelta(seconds=1))
+    assert run.find_reusable_fetch_record("s", NOW) is None and run.find_reusable_fetch_record("other") is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.sources.connecting import default_connector
+from domain.sources.connector_selection import select_default_connector
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from domain.sources.connecting import default_connector
     ],
 )
 def test_by_kind_platform_and_format(kind: str, config: dict[str, str], connector: str) -> None:
-    assert default_connector(kind, config) == connector
+    assert select_default_connector(kind, config) == connector

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.ingestion.ports import destination, origin
+from domain.ingestion.ports import describe_credential_destination, extract_origin
 
 CONFIG = {"url": "https://vendor.example/feed.csv", "region": "eu", "currency": "usd"}
 
@@ -12,7 +12,7 @@ CONFIG = {"url": "https://vendor.example/feed.csv", "region": "eu", "currency": 
 def bound(connector: str = "acme", **changes: Any) -> str:
     """Of these settings: `url` and `token_url` are addresses, `currency` is harmless, nothing is known of others."""
     config = {name: value for name, value in {**CONFIG, **changes}.items() if value is not None}
-    return destination(connector, config, frozenset({"url", "token_url"}), frozenset({"currency"}))
+    return describe_credential_destination(connector, config, frozenset({"url", "token_url"}), frozenset({"currency"}))
 
 
 @pytest.mark.parametrize(
@@ -54,5 +54,5 @@ def test_another(changes: dict[str, Any]) -> None:
 
 def test_what_is_no_address_counts_as_it_is() -> None:
     for text in ("https://vendor.example:port/", "ftp://vendor.example", "https://[::1", "shop.example", ""):
-        assert origin(text) == text
-    assert origin("http://[2001:DB8::1]/x") == "http://2001:db8::1:80"
+        assert extract_origin(text) == text
+    assert extract_origin("http://[2001:DB8::1]/x") == "http://2001:db8::1:80"

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from domain.events.model import FieldChange
-from domain.kernel.resource import changed
-from domain.sources.health import outcome_events
-from domain.sources.model import Ladder, Schedule, StatusReason, freshness
+from domain.kernel.resource import with_changes
+from domain.sources.health import create_health_events
+from domain.sources.model import HealthThresholds, Schedule, StatusReason, compute_freshness
 from tests.support import builders
 
 RUN = builders.run("src_1")
@@ -28,14 +28,14 @@ REASON = StatusReason("fetch_failed", "It answered 503.")
     ],
 )
 def test_each_move(before: str, after: str, name: str | None) -> None:
-    events = outcome_events(builders.source(status=before), builders.source(status=after), RUN.id)
+    events = create_health_events(builders.source(status=before), builders.source(status=after), RUN.id)
     assert [event.type for event in events] == ([name] if name else [])
 
 
-def test_the_event_tells_why_and_by_which_run() -> None:
+def test_the_event_contains_the_reason_and_the_run() -> None:
     before = builders.source()
-    after = changed(before, builders.MOMENT, status="blocked", status_reason=REASON)
-    [event] = outcome_events(before, after, RUN.id)
+    after = with_changes(before, builders.MOMENT, status="blocked", status_reason=REASON)
+    [event] = create_health_events(before, after, RUN.id)
     reason = {"code": "fetch_failed", "message": "It answered 503."}
     assert event.data == {
         "id": after.id,
@@ -48,47 +48,49 @@ def test_the_event_tells_why_and_by_which_run() -> None:
     assert list(event.fields) == [FieldChange("status", "active", "blocked")]
 
 
-def test_down_the_ladder_and_up_again() -> None:
+def test_sources_become_degraded_and_blocked_and_recover() -> None:
     source, heard, now = builders.source(), [], builders.MOMENT
     for number in range(10):
         now += timedelta(minutes=number)
-        after = source.after_failure(REASON, now, Ladder())
-        heard += [(number + 1, event.type) for event in outcome_events(source, after, RUN.id)]
+        after = source.with_failure(REASON, now, HealthThresholds())
+        heard += [(number + 1, event.type) for event in create_health_events(source, after, RUN.id)]
         source = after
     assert heard == [(3, "source.degraded"), (10, "source.blocked")]
     degraded = builders.source(status="degraded", status_reason=REASON, failures=4)
-    [event] = outcome_events(degraded, degraded.after_success("catalogue", now), RUN.id)
+    [event] = create_health_events(degraded, degraded.with_success("catalogue", now), RUN.id)
     assert event.type == "source.recovered" and "status_reason" not in event.data
 
 
-def test_a_degraded_source_says_why_it_fails_now() -> None:
+def test_a_degraded_source_has_the_current_reason() -> None:
     degraded = builders.source(status="degraded", status_reason=REASON, failures=4)
-    other = degraded.after_failure(StatusReason("parse_failed", "It is a web page."), builders.MOMENT, Ladder())
+    other = degraded.with_failure(
+        StatusReason("parse_failed", "It is a web page."), builders.MOMENT, HealthThresholds()
+    )
     assert other.status_reason == StatusReason("parse_failed", "It is a web page.") and other.version == 2
-    assert outcome_events(degraded, other, RUN.id) == []
-    again = other.after_failure(StatusReason("parse_failed", "Another one."), builders.MOMENT, Ladder())
+    assert create_health_events(degraded, other, RUN.id) == []
+    again = other.with_failure(StatusReason("parse_failed", "Another one."), builders.MOMENT, HealthThresholds())
     assert (again.version, again.failures) == (2, 6), "not each time in other words"
 
 
 @pytest.mark.parametrize(
     ("code", "status", "failures"), [("fetch_failed", "degraded", 4), ("parse_failed", "active", 0)]
 )
-def test_reading_again_cures_what_could_not_be_read(code: str, status: str, failures: int) -> None:
+def test_a_successful_run_clears_parse_failures(code: str, status: str, failures: int) -> None:
     degraded = builders.source(status="degraded", status_reason=StatusReason(code, "No."), failures=4)
-    after = degraded.after_success("catalogue", builders.MOMENT, asked=False)
+    after = degraded.with_success("catalogue", builders.MOMENT, is_pull=False)
     assert (after.status, after.failures) == (status, failures)
     failing = builders.source(failures=2)
-    assert failing.after_success("catalogue", builders.MOMENT, asked=False).failures == 2
-    assert failing.after_success("catalogue", builders.MOMENT).failures == 0
+    assert failing.with_success("catalogue", builders.MOMENT, is_pull=False).failures == 2
+    assert failing.with_success("catalogue", builders.MOMENT).failures == 0
 
 
-def test_a_stream_is_as_fresh_as_what_was_read() -> None:
+def test_a_stream_has_the_age_of_its_data() -> None:
     now, yesterday = builders.MOMENT, builders.MOMENT - timedelta(days=1)
     source = builders.source()
-    assert source.after_success("catalogue", now, observed_at=yesterday).catalogue_at == yesterday
-    fresh = source.after_success("stock", now)
+    assert source.with_success("catalogue", now, observed_at=yesterday).catalogue_at == yesterday
+    fresh = source.with_success("stock", now)
     assert (fresh.stock_at, fresh.catalogue_at) == (now, None)
-    assert fresh.after_success("stock", now, observed_at=yesterday).stock_at == now, "it grows no older"
+    assert fresh.with_success("stock", now, observed_at=yesterday).stock_at == now, "it grows no older"
 
 
 @pytest.mark.parametrize(
@@ -101,8 +103,8 @@ def test_a_stream_is_as_fresh_as_what_was_read() -> None:
         (Schedule(None, 30), {}, None),
     ],
 )
-def test_how_soon_a_stream_is_read_anew(schedule: Schedule, factor: dict[str, float], minutes: float | None) -> None:
-    assert builders.source(schedule=schedule, interval_factor=factor).expected_minutes("catalogue") == minutes
+def test_expected_interval_of_a_stream(schedule: Schedule, factor: dict[str, float], minutes: float | None) -> None:
+    assert builders.source(schedule=schedule, interval_factor=factor).compute_expected_minutes("catalogue") == minutes
 
 
 @pytest.mark.parametrize(
@@ -114,8 +116,8 @@ def test_how_soon_a_stream_is_read_anew(schedule: Schedule, factor: dict[str, fl
 )  # fmt: skip
 def test_freshness(age: float, minutes: float | None, state: str) -> None:
     now = builders.MOMENT
-    found = freshness(now - timedelta(minutes=age), minutes, now)
+    found = compute_freshness(now - timedelta(minutes=age), minutes, now)
     assert found == {"observed_at": now - timedelta(minutes=age), "age_seconds": int(age * 60), "state": state}
-    assert freshness(None, minutes, now) is None
-    ahead = freshness(now + timedelta(minutes=1), minutes, now)
+    assert compute_freshness(None, minutes, now) is None
+    ahead = compute_freshness(now + timedelta(minutes=1), minutes, now)
     assert ahead is not None and (ahead["age_seconds"], ahead["state"]) == (0, "fresh")

@@ -8,7 +8,7 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.util import int_to_base64
 
 from adapters.oidc import keys
-from adapters.oidc.keys import UnusableKeys, import_public_keys
+from adapters.oidc.keys import UnusableKeySet, import_public_keys
 
 
 def rsa(bits: int, exponent: int = 65537) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def test_public_keys_of_every_type_are_imported() -> None:
 @pytest.mark.parametrize("member", ["d", "p", "q", "dp", "dq", "qi", "oth", "k"])
 @pytest.mark.parametrize("kty", ["RSA", "EC", "oct", "unknown"])
 def test_a_private_member_refuses_the_set(imported: list[Any], kty: str, member: str) -> None:
-    with pytest.raises(UnusableKeys, match="private"):
+    with pytest.raises(UnusableKeySet, match="private"):
         import_public_keys({"keys": [rsa(2048), {**rsa(2048), "kty": kty, member: "AQAB"}]})
     assert imported == []
 
@@ -99,5 +99,5 @@ def test_a_key_that_cannot_be_read_leaves_the_others(key: Any) -> None:
 
 @pytest.mark.parametrize("document", [{}, {"keys": None}, {"keys": {}}, {"keys": []}, {"keys": [rsa(2048)] * 51}])
 def test_sets_without_usable_keys_are_refused(document: Any) -> None:
-    with pytest.raises(UnusableKeys):
+    with pytest.raises(UnusableKeySet):
         import_public_keys(document)

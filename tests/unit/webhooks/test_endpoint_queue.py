@@ -10,15 +10,15 @@ import pytest
 from domain.changes.model import NETWORK_GROUPS, FeedPosition
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import DeliveryStatus, SealedSecrets, Verdict
+from domain.webhooks.model import AttemptVerdict, DeliveryStatus, EncryptedSecrets
 from domain.webhooks.ports import Subscriber
 from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.usecases.endpoint_queue import (
-    AT_ONCE,
-    AT_ONCE_FAILING,
-    FAILING_AFTER,
+    MAX_CONCURRENT,
+    MAX_CONCURRENT_FAILING,
+    MAX_CONSECUTIVE_FAILURES,
     EndpointQueue,
-    Item,
+    QueuedDelivery,
 )
 from tests.support import builders
 
@@ -28,7 +28,9 @@ TENANT = Tenant("org_1", True)
 def queue(**changes: object) -> EndpointQueue:
     """A new one."""
     return EndpointQueue(
-        Subscriber(TENANT, builders.endpoint(**changes), SealedSecrets(b""), FeedPosition(), fat=False)
+        Subscriber(
+            TENANT, builders.endpoint(**changes), EncryptedSecrets(b""), FeedPosition(), includes_fat_payloads=False
+        )
     )
 
 
@@ -40,22 +42,22 @@ def event(position: int, subject: str, kind: str = "offer.changed", *, network: 
     )  # fmt: skip
 
 
-def take(made: EndpointQueue, logged: LoggedEvent, now: float = 0.0) -> Item:
+def take(made: EndpointQueue, logged: LoggedEvent, now: float = 0.0) -> QueuedDelivery:
     """Take it in; ready at once if its subject is free."""
-    item = made.take(logged, now, builders.MOMENT)
-    if item.due <= now:
+    item = made.add_event(logged, now, builders.MOMENT)
+    if item.due_at <= now:
         made.make_ready(item)
-    made.passed(made.taken_up_to.behind(logged))
+    made.set_read_position(made.read_up_to.after(logged))
     return item
 
 
-SUCCEEDED, FAILED = Verdict(DeliveryStatus.SUCCEEDED), Verdict(DeliveryStatus.FAILED)
-LATER = Verdict(DeliveryStatus.PENDING, next_attempt_at=builders.MOMENT + timedelta(seconds=5))
+SUCCEEDED, FAILED = AttemptVerdict(DeliveryStatus.SUCCEEDED), AttemptVerdict(DeliveryStatus.FAILED)
+LATER = AttemptVerdict(DeliveryStatus.PENDING, next_attempt_at=builders.MOMENT + timedelta(seconds=5))
 
 
-def end(made: EndpointQueue, item: Item, verdict: Verdict) -> Item | None:
+def end(made: EndpointQueue, item: QueuedDelivery, verdict: AttemptVerdict) -> QueuedDelivery | None:
     """The item's attempt ends so; answers what is to be scheduled."""
-    return made.attempt_ended(item, verdict, builders.attempt(), at=builders.MOMENT, due=0.0)
+    return made.end_attempt(item, verdict, builders.attempt(), at=builders.MOMENT, due=0.0)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -63,7 +65,7 @@ def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
     """Of the organisation's own log and of the network's, each by itself."""
     dice, made = random.Random(seed), queue()
     sent: dict[str, list[int]] = {}
-    flying: list[Item] = []
+    flying: list[QueuedDelivery] = []
     stored: set[tuple[bool, int]] = set()
     finished: set[tuple[bool, int]] = set()
     taken = {False: 0, True: 0}
@@ -74,7 +76,7 @@ def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
             taken[network] += 1
             subject = f"ofr_{dice.randrange(12)}{'_of_others' if network else ''}"
             take(made, event(taken[network], subject, network=network), float(step))
-        elif choice < 0.6 and (item := made.next()) is not None:
+        elif choice < 0.6 and (item := made.take_next()) is not None:
             subject = item.delivery.subject
             assert all(other.delivery.subject != subject for other in flying)
             if not sent.get(subject) or sent[subject][-1] != item.delivery.position:
@@ -88,15 +90,15 @@ def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
                 finished.add((item.delivery.network, item.delivery.position))
             made.make_ready(following or item)
         else:
-            changed = made.unrecorded(dice.choice((float(step), float(step) - 50)))
-            made.recorded(changed)
+            changed = made.take_unrecorded(dice.choice((float(step), float(step) - 50)))
+            made.mark_recorded(changed)
             stored |= {(one.network, position) for _, one in changed for position in one.positions}
         for network, last in taken.items():
             checkpoint, delivered = _of(made.checkpoint, network), _of(made.delivered_up_to, network)
             assert {(network, position) for position in range(1, checkpoint + 1)} <= stored
             undelivered = {position for position in range(1, last + 1) if (network, position) not in finished}
             assert delivered == (min(undelivered) - 1 if undelivered else last)
-            assert _of(made.taken_up_to, network) == last
+            assert _of(made.read_up_to, network) == last
     assert all(positions == sorted(positions) for positions in sent.values())
     assert min(taken.values()) > 50 and all(_of(made.checkpoint, network) for network in taken)
 
@@ -108,11 +110,11 @@ def _of(position: FeedPosition, network: bool) -> int:
 def test_combining_waits_and_joins() -> None:
     made = queue(coalesce_seconds=10)
     first = take(made, event(1, "ofr_1"), 0.0)
-    assert made.next() is None
-    assert take(made, event(2, "ofr_1"), 3.0) is first and first.delivery.positions == (1, 2) and first.due == 10.0
+    assert made.take_next() is None
+    assert take(made, event(2, "ofr_1"), 3.0) is first and first.delivery.positions == (1, 2) and first.due_at == 10.0
     assert take(made, event(3, "ofr_1", "product.merged"), 4.0) is not first
     made.make_ready(first)
-    assert made.next() is first
+    assert made.take_next() is first
     assert take(made, event(4, "ofr_1"), 5.0) is not first
 
 
@@ -121,106 +123,106 @@ def test_nothing_joins_what_was_about_to_be_sent() -> None:
     made = queue(coalesce_seconds=10)
     item = take(made, event(1, "ofr_1"), 0.0)
     made.make_ready(item)
-    assert made.next() is item
-    made.attempt_began(item, b"of event 1")
-    made.attempt_not_made(item, 11.0)
+    assert made.take_next() is item
+    made.start_attempt(item, b"of event 1")
+    made.postpone_attempt(item, 11.0)
     later = take(made, event(2, "ofr_1"), 0.5)
     assert later is not item and item.delivery.positions == (1,) and item.delivery.body == b"of event 1"
-    made.recorded(made.unrecorded(1.0))
+    made.mark_recorded(made.take_unrecorded(1.0))
     assert take(made, event(3, "ofr_1"), 1.5) is later
 
 
 def test_what_joins_while_the_store_records_is_recorded_again() -> None:
     made = queue(coalesce_seconds=10)
     item = take(made, event(1, "ofr_1"), 0.0)
-    changed = made.unrecorded(1.0)
+    changed = made.take_unrecorded(1.0)
     take(made, event(2, "ofr_1"), 0.5)
-    made.recorded(changed)
-    assert made.checkpoint.own.position == 1 and not item.recorded
-    again = made.unrecorded(2.0)
-    made.recorded(again)
+    made.mark_recorded(changed)
+    assert made.checkpoint.own.position == 1 and not item.is_recorded
+    again = made.take_unrecorded(2.0)
+    made.mark_recorded(again)
     assert [one for one, _ in again] == [item] and made.checkpoint.own.position == 2
 
 
-def test_a_failing_endpoint_is_asked_less() -> None:
+def test_a_failing_endpoint_gets_fewer_requests() -> None:
     made = queue()
     for position in range(1, 100):
         take(made, event(position, f"ofr_{position}"))
-    flying = [made.next() for _ in range(AT_ONCE + 1)]
+    flying = [made.take_next() for _ in range(MAX_CONCURRENT + 1)]
     assert flying[-1] is None and all(flying[:-1])
     for number, item in enumerate(flying[:-1]):
         assert item is not None
-        end(made, item, SUCCEEDED if number < AT_ONCE - FAILING_AFTER else FAILED)
-    assert sum(made.next() is not None for _ in range(AT_ONCE)) == AT_ONCE_FAILING
+        end(made, item, SUCCEEDED if number < MAX_CONCURRENT - MAX_CONSECUTIVE_FAILURES else FAILED)
+    assert sum(made.take_next() is not None for _ in range(MAX_CONCURRENT)) == MAX_CONCURRENT_FAILING
 
 
-def test_what_is_asked_for_again_goes_before_what_waits_but_not_before_what_is_sent() -> None:
+def test_a_replayed_delivery_precedes_waiting_ones_and_follows_those_in_flight() -> None:
     made = queue()
     take(made, event(5, "ofr_1"))
     take(made, event(6, "ofr_1"))
-    flying = made.next()
+    flying = made.take_next()
     assert flying is not None
-    again = made.restore(builders.delivery("whe_1", subject="ofr_1", positions=(3,), made=1), 0.0, 0.0)
-    assert again is not None and made.restore(again.delivery, 0.0, 0.0) is None
+    again = made.add_stored(builders.delivery("whe_1", subject="ofr_1", positions=(3,), attempts_made=1), 0.0, 0.0)
+    assert again is not None and made.add_stored(again.delivery, 0.0, 0.0) is None
     assert end(made, flying, SUCCEEDED) is again
 
 
-def test_what_is_done_with_is_only_remembered_while_the_store_is_asked() -> None:
+def test_finished_deliveries_are_remembered_only_while_the_store_is_queried() -> None:
     made = queue()
     first, second = take(made, event(1, "ofr_1")), take(made, event(2, "ofr_2"))
-    assert made.next() is first
+    assert made.take_next() is first
     end(made, first, SUCCEEDED)
-    assert made._finished is None
-    with made.restoring():
-        assert made.next() is second
+    assert made._finished_ids is None
+    with made.track_finished():
+        assert made.take_next() is second
         end(made, second, SUCCEEDED)
-        assert made.restore(second.delivery, 0.0, 0.0) is None
-    assert made._finished is None
-    assert made.restore(second.delivery, 0.0, 0.0) is not None
+        assert made.add_stored(second.delivery, 0.0, 0.0) is None
+    assert made._finished_ids is None
+    assert made.add_stored(second.delivery, 0.0, 0.0) is not None
 
 
 def test_what_is_made_ready_twice_is_sent_once() -> None:
     made = queue()
     item = take(made, event(1, "ofr_1"))
     made.make_ready(item)
-    assert made.next() is item
-    made.attempt_not_made(item, 1.0)
-    assert made.next() is None, "its next attempt has its time"
+    assert made.take_next() is item
+    made.postpone_attempt(item, 1.0)
+    assert made.take_next() is None, "its next attempt has its time"
     made.make_ready(item)
-    assert made.next() is item
+    assert made.take_next() is item
 
 
 def test_what_is_sent_while_the_store_records_is_recorded_whole() -> None:
     made = queue()
     item = take(made, event(1, "ofr_1"))
-    before = made.unrecorded(1.0)
-    assert made.next() is item
-    made.attempt_began(item, b"body")
+    before = made.take_unrecorded(1.0)
+    assert made.take_next() is item
+    made.start_attempt(item, b"body")
     end(made, item, LATER)
-    made.recorded(before)
-    [(_, first)] = after = made.unrecorded(1.0)
+    made.mark_recorded(before)
+    [(_, first)] = after = made.take_unrecorded(1.0)
     assert (first.body, len(first.attempts)) == (b"body", 1)
     made.make_ready(item)
-    assert made.next() is item
-    made.attempt_began(item, b"body")
+    assert made.take_next() is item
+    made.start_attempt(item, b"body")
     end(made, item, SUCCEEDED)
-    made.recorded(after)
-    [(_, second)] = made.unrecorded(1.0)
-    assert (len(second.attempts), second.made) == (1, 2), "the first is in the store"
+    made.mark_recorded(after)
+    [(_, second)] = made.take_unrecorded(1.0)
+    assert (len(second.attempts), second.attempts_made) == (1, 2), "the first is in the store"
 
 
 def test_an_endpoint_counts_as_disabled_unless_disabling_it_fails() -> None:
     made = queue()
-    with pytest.raises(RuntimeError), made.disabling():
+    with pytest.raises(RuntimeError), made.treat_as_disabled():
         assert made.subscriber.endpoint.status == "disabled"
         raise RuntimeError
     assert made.subscriber.endpoint.status == "enabled"
-    with made.disabling():
+    with made.treat_as_disabled():
         pass
     assert made.subscriber.endpoint.status == "disabled"
 
 
-def test_nobody_else_changes_a_queue_or_its_items() -> None:
+def test_a_queue_and_its_items_are_changed_by_its_module_only() -> None:
     usecases = Path(endpoint_queue.__file__).parent
     written = re.compile(r"^\s*(?:queue|item)(?:\.\w+)+(?:, .*)? [-+]?= ", re.MULTILINE)
     assert [path.name for path in usecases.glob("*.py") if written.search(path.read_text())] == ["endpoint_queue.py"]

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.webhooks.payload import posts
+from domain.webhooks.payload import count_deliveries
 from tests.support.builders import MOMENT
 
 
@@ -27,9 +27,9 @@ def _at(seconds: float) -> object:
     ],
 )
 def test_of_one_subject(window: int, steps: list[tuple[str, float]], expected: int) -> None:
-    assert posts([("x_1", type, _at(second)) for type, second in steps], window) == expected  # type: ignore[misc]
+    assert count_deliveries([("x_1", type, _at(second)) for type, second in steps], window) == expected  # type: ignore[misc]
 
 
 def test_subjects_do_not_combine() -> None:
     events = [(subject, "offer.changed", MOMENT) for subject in ("a", "a", "b", "c", "c", "c")]
-    assert posts(events, 5) == 3
+    assert count_deliveries(events, 5) == 3

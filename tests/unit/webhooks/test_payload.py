@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.wire.codec import JsonCodec
-from adapters.wire.webhooks import WirePayloadRendering
+from adapters.api_json.codec import JsonCodec
+from adapters.api_json.webhooks import JsonPayloadRendering
 from domain.changes.model import FeedPosition
 from domain.events.model import TYPES, LoggedEvent
 from domain.kernel.tenancy import Tenant
 from domain.kernel.versions import Version, Versions
-from domain.webhooks.model import SealedSecrets
-from domain.webhooks.payload import combinable, combined
+from domain.webhooks.model import EncryptedSecrets
+from domain.webhooks.payload import can_combine, combine_envelopes
 from domain.webhooks.ports import Subscriber
-from domain.webhooks.usecases.payloads import Payloads
+from domain.webhooks.usecases.payloads import PayloadRenderer
 from tests.support import builders
 
-RENDERING = WirePayloadRendering()
+RENDERING = JsonPayloadRendering()
 PATHS = ("price", "quantity", "incoming", "withdrawn_at", "data.title", "data.dimensions.width")
 VALUES = st.one_of(st.none(), st.integers(0, 3), st.sampled_from(["a", "b", [1], {"x": 1.5}]))
 
@@ -56,18 +56,22 @@ def _fields(event: Any) -> dict[str, tuple[Any, Any]]:
 class Nothing:
     """There is no object."""
 
-    async def as_of(self, tenant: Tenant, event: LoggedEvent) -> None:
+    async def reconstruct(self, tenant: Tenant, event: LoggedEvent) -> None:
         """None."""
 
 
-def _payloads() -> Payloads:
-    return Payloads(JsonCodec(), RENDERING, Nothing())  # type: ignore[arg-type]
+def _payloads() -> PayloadRenderer:
+    return PayloadRenderer(JsonCodec(), RENDERING, Nothing())  # type: ignore[arg-type]
 
 
-def _rendered(payloads: Payloads, *bodies: bytes, payload: str = "thin") -> bytes:
+def _rendered(payloads: PayloadRenderer, *bodies: bytes, payload: str = "thin") -> bytes:
     """What an endpoint gets of events with these bodies."""
     subscriber = Subscriber(
-        Tenant("org_1", True), builders.endpoint(payload=payload), SealedSecrets(b""), FeedPosition(), fat=True
+        Tenant("org_1", True),
+        builders.endpoint(payload=payload),
+        EncryptedSecrets(b""),
+        FeedPosition(),
+        includes_fat_payloads=True,
     )
     events = [
         LoggedEvent(number, f"evt_{number}", "offer.changed", "ofr_1", None, None, None, number, builders.MOMENT, body)
@@ -114,9 +118,9 @@ def test_thin_of_several_names_what_changed_in_all() -> None:
 
 def test_fat_carries_the_object_as_its_bytes_are() -> None:
     body = _bytes(_event("offer.changed", 7, {"price": (1, 2)})).replace(b'"old":1', b'"old":1.50')
-    fat = RENDERING.fat(body, b'{"object": "offer",  "price":1.10}')
+    fat = RENDERING.add_object(body, b'{"object": "offer",  "price":1.10}')
     assert fat == body.replace(b"}}]}", b'}}],"object":{"object": "offer",  "price":1.10}}')
-    assert RENDERING.fat(body, None) == body
+    assert RENDERING.add_object(body, None) == body
 
 
 def test_numbers_keep_their_digits() -> None:
@@ -136,7 +140,7 @@ def test_one_event_is_itself() -> None:
 
 def test_nothing_cannot_be_combined() -> None:
     with pytest.raises(ValueError, match="no events"):
-        combined([])
+        combine_envelopes([])
 
 
 def test_first_old_last_new_and_the_latest_envelope() -> None:
@@ -145,35 +149,35 @@ def test_first_old_last_new_and_the_latest_envelope() -> None:
         _event("offer.changed", 6, {"availability": ("in_stock", "low_stock")}, ["availability"]),
         _event("offer.changed", 7, {"price": (12, 9)}, ["price"]),
     ]
-    told = json.loads(_rendered(_payloads(), *map(_bytes, events), payload="fat"))
+    combined = json.loads(_rendered(_payloads(), *map(_bytes, events), payload="fat"))
     for name in ("id", "type", "time", "version", "correlation_id"):
-        assert told[name] == events[-1][name]
-    assert _fields(told) == {"price": (10, 9), "quantity": (1, 2), "availability": ("in_stock", "low_stock")}
-    sources = {change["path"]: change["provenance"]["source"] for change in told["data"]["fields"]}
+        assert combined[name] == events[-1][name]
+    assert _fields(combined) == {"price": (10, 9), "quantity": (1, 2), "availability": ("in_stock", "low_stock")}
+    sources = {change["path"]: change["provenance"]["source"] for change in combined["data"]["fields"]}
     assert sources == {"price": "src_7", "quantity": "src_5", "availability": "src_6"}
-    assert told["data"]["previous_version"] == 4 and told["data"]["version"] == 7
-    assert told["data"]["facets"] == ["price", "stock", "availability"]
-    assert told["data"]["availability"] == "at 7"
+    assert combined["data"]["previous_version"] == 4 and combined["data"]["version"] == 7
+    assert combined["data"]["facets"] == ["price", "stock", "availability"]
+    assert combined["data"]["availability"] == "at 7"
 
 
-def test_what_came_back_falls_out() -> None:
+def test_reverted_changes_are_dropped() -> None:
     moment = "2026-11-20T13:00:00.000Z"
     events = [
         _event("offer.changed", 5, {"quantity": (4, 0), "withdrawn_at": (None, moment)}, ["stock"]),
         _event("offer.changed", 6, {"quantity": (0, 4), "withdrawn_at": (moment, None)}, ["stock"]),
     ]
-    told = combined(events)
-    assert told["data"]["fields"] == []
-    assert (told["version"], told["data"]["previous_version"], told["data"]["facets"]) == (6, 4, ["stock"])
+    combined = combine_envelopes(events)
+    assert combined["data"]["fields"] == []
+    assert (combined["version"], combined["data"]["previous_version"], combined["data"]["facets"]) == (6, 4, ["stock"])
 
 
-def test_what_was_withdrawn_twice_tells_the_last_time() -> None:
+def test_a_second_withdrawal_has_the_later_time() -> None:
     events = [
         _event("offer.changed", 5, {"withdrawn_at": (None, "a")}),
         _event("offer.changed", 6, {"withdrawn_at": ("a", None)}),
         _event("offer.changed", 7, {"withdrawn_at": (None, "b")}),
     ]
-    assert _fields(combined(events)) == {"withdrawn_at": (None, "b")}
+    assert _fields(combine_envelopes(events)) == {"withdrawn_at": (None, "b")}
 
 
 def test_what_was_made_and_changed_was_made_so() -> None:
@@ -181,16 +185,16 @@ def test_what_was_made_and_changed_was_made_so() -> None:
         _event("offer.created", 1, {"price": (None, 10), "msrp": (None, 20)}),
         _event("offer.changed", 2, {"price": (10, 12), "msrp": (20, None), "cost": (None, 5)}, ["price"]),
     ]
-    told = combined(events)
-    assert (told["type"], told["version"], told["id"]) == ("offer.created", 2, "evt_2")
-    assert _fields(told) == {"price": (None, 12), "cost": (None, 5)}
-    assert "previous_version" not in told["data"] and "facets" not in told["data"]
+    combined = combine_envelopes(events)
+    assert (combined["type"], combined["version"], combined["id"]) == ("offer.created", 2, "evt_2")
+    assert _fields(combined) == {"price": (None, 12), "cost": (None, 5)}
+    assert "previous_version" not in combined["data"] and "facets" not in combined["data"]
 
 
-def test_without_versions_told_there_is_none_to_tell() -> None:
+def test_a_combined_event_of_events_without_previous_version_has_none() -> None:
     events = [_event("offer.changed", 5, {"price": (1, 2)}), _event("offer.changed", 7, {"price": (2, 3)})]
     del events[0]["data"]["previous_version"]
-    assert "previous_version" not in combined(events)["data"]
+    assert "previous_version" not in combine_envelopes(events)["data"]
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(PATHS), VALUES, min_size=1), min_size=1, max_size=6))
@@ -202,13 +206,13 @@ def test_combining_leads_from_the_same_start_to_the_same_end(steps: list[dict[st
         changes = {path: (now[path], value) for path, value in step.items()}
         now |= step
         events.append(_event("offer.changed", number + 2, changes))
-    told = json.loads(_rendered(_payloads(), *map(_bytes, events), payload="fat"))
+    combined = json.loads(_rendered(_payloads(), *map(_bytes, events), payload="fat"))
     applied = dict(start)
-    for path, (old, new) in _fields(told).items():
+    for path, (old, new) in _fields(combined).items():
         assert applied[path] == old != new or len(events) == 1
         applied[path] = new
     assert applied == now
-    assert told["data"]["previous_version"] == 1 and told["version"] == len(steps) + 1
+    assert combined["data"]["previous_version"] == 1 and combined["version"] == len(steps) + 1
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(PATHS), VALUES), min_size=3, max_size=3))
@@ -219,13 +223,13 @@ def test_combining_in_steps_is_combining_at_once(steps: list[dict[str, Any]]) ->
         changes = {path: (now.get(path), value) for path, value in step.items()}
         now |= step
         events.append(_event("offer.changed", number + 2, changes, ["price"] if number else ["stock"]))
-    at_once, in_steps = combined(events), combined([combined(events[:2]), events[2]])
+    at_once, in_steps = combine_envelopes(events), combine_envelopes([combine_envelopes(events[:2]), events[2]])
     assert _fields(at_once) == _fields(in_steps)
     assert at_once["data"].get("facets") == in_steps["data"].get("facets")
 
 
 def test_what_combines() -> None:
-    pairs = {(one, two) for one in TYPES for two in TYPES if combinable(one, two)}
+    pairs = {(one, two) for one in TYPES for two in TYPES if can_combine(one, two)}
     assert pairs == {
         ("offer.created", "offer.changed"),
         ("offer.changed", "offer.changed"),
@@ -241,18 +245,18 @@ def test_what_combines() -> None:
 
 def test_shapes() -> None:
     body = _bytes({"object": "thing", "price": "1.50", "inner": {"object": "thing"}})
-    assert RENDERING.shaped(body, "2026-10-01") is body
+    assert RENDERING.convert_to_version(body, "2026-10-01") is body
     older = Versions((Version("2020-01-01"), Version("2026-10-04", {"thing": lambda thing: thing | {"was": 1}})))
-    rendering = WirePayloadRendering(older)
-    assert rendering.shaped(body, "2026-10-04") is body
-    assert json.loads(rendering.shaped(body, "2020-01-01"))["inner"] == {"object": "thing", "was": 1}
+    rendering = JsonPayloadRendering(older)
+    assert rendering.convert_to_version(body, "2026-10-04") is body
+    assert json.loads(rendering.convert_to_version(body, "2020-01-01"))["inner"] == {"object": "thing", "was": 1}
 
 
-def test_what_one_of_several_left_out_is_still_told() -> None:
+def test_omitted_fields_of_one_event_are_kept_when_combined() -> None:
     def event(version: int, **data: Any) -> dict[str, Any]:
         fields = [{"path": "data.title", "old": str(version - 1), "new": str(version)}]
         return {"type": "product.updated", "version": version, "data": {"version": version, "fields": fields, **data}}
 
-    assert combined([event(2, fields_omitted=12), event(3)])["data"]["fields_omitted"] == 12
-    assert combined([event(2, fields_omitted=3), event(3, fields_omitted=5)])["data"]["fields_omitted"] == 5
-    assert "fields_omitted" not in combined([event(2), event(3)])["data"]
+    assert combine_envelopes([event(2, fields_omitted=12), event(3)])["data"]["fields_omitted"] == 12
+    assert combine_envelopes([event(2, fields_omitted=3), event(3, fields_omitted=5)])["data"]["fields_omitted"] == 5
+    assert "fields_omitted" not in combine_envelopes([event(2), event(3)])["data"]

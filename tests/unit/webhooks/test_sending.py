@@ -8,30 +8,36 @@ import pytest
 
 from domain.changes.model import FeedPosition
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import SealedSecrets
+from domain.webhooks.model import EncryptedSecrets
 from domain.webhooks.ports import Subscriber
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue
-from domain.webhooks.usecases.sending import Sending
+from domain.webhooks.usecases.scheduler import DeliveryScheduler
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
 
 
-async def test_what_waits_for_an_endpoint_that_is_left_is_forgotten() -> None:
+async def test_deliveries_of_a_released_endpoint_are_dropped() -> None:
     nothing = cast("Any", None)
-    sending = Sending(nothing, nothing, nothing, nothing, nothing, nothing)
+    sending = DeliveryScheduler(nothing, nothing, nothing, nothing, nothing, nothing)
     queues = [
         EndpointQueue(
-            Subscriber(Tenant("org_1", True), builders.endpoint(), SealedSecrets(b""), FeedPosition(), fat=False)
+            Subscriber(
+                Tenant("org_1", True),
+                builders.endpoint(),
+                EncryptedSecrets(b""),
+                FeedPosition(),
+                includes_fat_payloads=False,
+            )
         )
         for _ in "ab"
     ]
     for queue in queues:
         for number in range(10):
-            item = queue.restore(builders.delivery("whe_1", subject=f"ofr_{number}", positions=(number,)), 0.0, 1e12)
+            item = queue.add_stored(builders.delivery("whe_1", subject=f"ofr_{number}", positions=(number,)), 0.0, 1e12)
             assert item is not None
             sending.schedule(queue, item)
-    queues[0].give_up()
+    queues[0].stop_serving()
     sending.drop_unserved()
     left, kept = weakref.ref(queues.pop(0)), weakref.ref(queues.pop())
     del queue, item

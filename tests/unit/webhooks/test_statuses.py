@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-from domain.webhooks.model import OPEN, DeliveryStatus, EndpointStatus
+from domain.webhooks.model import OPEN_DELIVERY_STATUSES, DeliveryStatus, EndpointStatus
 
 POSTGRES = Path(__file__).parents[3] / "adapters/postgres"
 LITERAL = re.compile(r"\bstatus (?:=|IN) \(?('[^)%]*?')(?:\)|;|\s|$)", re.MULTILINE)
 WRITTEN_OUT = {(DeliveryStatus.SUCCEEDED,)}
 """Behind ON CONFLICT, where a node of a cluster takes no parameter (ADR 22)."""
-INDEXED = {(EndpointStatus.ENABLED,), (DeliveryStatus.FAILED,), OPEN}
+INDEXED = {(EndpointStatus.ENABLED,), (DeliveryStatus.FAILED,), OPEN_DELIVERY_STATUSES}
 
 
 def _literals(text: str) -> set[tuple[str, ...]]:

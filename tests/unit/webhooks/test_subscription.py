@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.events.model import TYPES, LoggedEvent
-from domain.webhooks.model import Filters, matches, narrowed_by_category
+from domain.webhooks.model import Filters, depends_on_category, matches_endpoint
 from tests.support import builders
 
 
@@ -18,7 +18,7 @@ def _event(type: str, **changes: Any) -> LoggedEvent:
 
 
 def _wants(event: LoggedEvent, filed: bool = False, types: tuple[str, ...] = ("*",), **filters: Any) -> bool:
-    return matches(builders.endpoint(event_types=types, filters=Filters(**filters)), event, filed)
+    return matches_endpoint(builders.endpoint(event_types=types, filters=Filters(**filters)), event, filed)
 
 
 @pytest.mark.parametrize("type", sorted(TYPES))
@@ -43,8 +43,8 @@ def test_categories_narrow_products_variants_and_offers(type: str) -> None:
     assert _wants(_event(type), filed=True, categories=("ctg_1",))
     assert _wants(_event(type), filed=False, categories=("ctg_1",)) != narrowed
     endpoint = builders.endpoint(filters=Filters(categories=("ctg_1",)))
-    assert narrowed_by_category(endpoint, _event(type)) == narrowed
-    assert not narrowed_by_category(builders.endpoint(), _event(type))
+    assert depends_on_category(endpoint, _event(type)) == narrowed
+    assert not depends_on_category(builders.endpoint(), _event(type))
 
 
 @pytest.mark.parametrize("type", sorted(set(TYPES) - {"webhook.test"}))

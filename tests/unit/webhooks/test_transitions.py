@@ -3,12 +3,12 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from domain.webhooks.model import AttemptStatus, Delivery, DeliveryStatus, Verdict
+from domain.webhooks.model import AttemptStatus, AttemptVerdict, Delivery, DeliveryStatus
 from tests.support import builders
 
 NOW = builders.MOMENT + timedelta(hours=1)
 FIRST, SECOND = builders.attempt(), builders.attempt(status=AttemptStatus.SUCCEEDED, failure=None)
-LATER = Verdict(DeliveryStatus.PENDING, next_attempt_at=NOW)
+LATER = AttemptVerdict(DeliveryStatus.PENDING, next_attempt_at=NOW)
 
 
 def delivery(**changes: object) -> Delivery:
@@ -17,17 +17,19 @@ def delivery(**changes: object) -> Delivery:
 
 
 def test_attempts_are_counted_until_it_is_finished() -> None:
-    first = delivery().sending(b"{}")
+    first = delivery().with_body(b"{}")
     assert (first.status, first.body, first.next_attempt_at) == ("sending", b"{}", None)
-    again = first.attempted(FIRST, LATER, NOW)
-    assert (again.status, again.tries, again.made, again.completed_at) == ("pending", 1, 1, None)
-    done = again.sending(b"{}").attempted(SECOND, Verdict(DeliveryStatus.SUCCEEDED), NOW)
-    assert (done.status, done.tries, done.made, done.completed_at) == ("succeeded", 2, 2, NOW)
+    again = first.with_attempt(FIRST, LATER, NOW)
+    assert (again.status, again.tries, again.attempts_made, again.completed_at) == ("pending", 1, 1, None)
+    done = again.with_body(b"{}").with_attempt(SECOND, AttemptVerdict(DeliveryStatus.SUCCEEDED), NOW)
+    assert (done.status, done.tries, done.attempts_made, done.completed_at) == ("succeeded", 2, 2, NOW)
     assert done.attempts == (FIRST, SECOND) and not done.is_open
-    assert done.resent(NOW) == replace(done, status="pending", tries=0, next_attempt_at=NOW, completed_at=None)
+    assert done.with_new_schedule(NOW) == replace(
+        done, status="pending", tries=0, next_attempt_at=NOW, completed_at=None
+    )
 
 
 def test_nothing_to_send_is_no_attempt() -> None:
-    given_up = delivery().attempted(None, Verdict(DeliveryStatus.FAILED), NOW)
-    assert (given_up.status, given_up.attempts, given_up.tries, given_up.made) == ("failed", (), 0, 0)
+    given_up = delivery().with_attempt(None, AttemptVerdict(DeliveryStatus.FAILED), NOW)
+    assert (given_up.status, given_up.attempts, given_up.tries, given_up.attempts_made) == ("failed", (), 0, 0)
     assert given_up.completed_at == NOW

@@ -1,4 +1,4 @@
-"""HTTP core of the client. The package's module `core` is this one without asyncio."""
+"""HTTP connection of the asynchronous client. The module `core` is generated from this one, without asyncio."""
 
 import asyncio
 import json
@@ -13,20 +13,20 @@ from typing import IO, Any, Self
 
 import httpx
 
-from .calls import Attempts, Query, Request, RetryPolicy, address, value_of
-from .errors import UnreadableAnswer
+from .calls import ApiRequest, Query, RetryPolicy, RetryState, build_url, parse_value
+from .errors import UnexpectedResponse
 from .tables import FEED_PAGE_FIELDS
 
 _LONGEST_TIMEOUT = 1e6
-"""Seconds; operating systems reject much longer timeouts, so a longer one means no timeout."""
+"""Longest timeout in seconds. A longer one means no timeout, because operating systems reject it."""
 _LOG = logging.getLogger("joinery_client")
 _WARN_AFTER = 3
-"""Number of tries from which retries are logged as warnings, so that endless ones are visible."""
+"""Number of failed tries after which further retries are logged as warnings instead of information."""
 _CHUNK_SIZE = 1 << 16
 
 
 class AsyncCore:
-    """Base URL, credential and connections of a client. Raises ValueError for invalid settings."""
+    """HTTP connections, base URL, credential and retry rules of a client. Raises ValueError for invalid arguments."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class AsyncCore:
         """Close the connections."""
         await self._http.aclose()
 
-    def request(
+    def build_request(
         self,
         method: str,
         path: str,
@@ -81,8 +81,21 @@ class AsyncCore:
         if_match: int | str | None = None,
         dry_run: bool = False,
         explain: bool = False,
-    ) -> Request:
-        """Prepare one operation."""
+    ) -> ApiRequest:
+        """Return the request for one operation.
+
+        Args:
+            method: The HTTP method.
+            path: The path, with `{}` for each of `ids`.
+            ids: The values of the path parameters.
+            query: The query parameters.
+            body: The request body, as a JSON value.
+            keyed: Whether the request has an Idempotency-Key; by default, a random one.
+            idempotency_key: Another Idempotency-Key.
+            if_match: The expected version, or an ETag.
+            dry_run: Whether the operation is executed without lasting effects.
+            explain: Whether the response is a preview of the operation.
+        """
         headers = dict(self.headers)
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -94,60 +107,67 @@ class AsyncCore:
             headers["Service-Dry-Run"] = "explain" if explain else "true"
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
         wait = float((query or {}).get("wait") or 0)  # the server may delay the response by this time
-        return Request(method, address(self.base_url, path, ids, query), headers, content, wait=wait)
+        return ApiRequest(method, build_url(self.base_url, path, ids, query), headers, content, wait=wait)
 
     async def call(
-        self, method: str, path: str, ids: Sequence[str] = (), *, needs: Sequence[str] = (), **given: Any
+        self, method: str, path: str, ids: Sequence[str] = (), *, required_fields: Sequence[str] = (), **options: Any
     ) -> Any:
-        """Execute one operation; return its JSON object with the fields `needs`, or None for an empty response. Raises JoineryError."""
-        request = self.request(method, path, ids, **given)
-        answer = await self.send(request)
+        """Execute one operation, and return the JSON object of the response; None for an empty response.
+
+        `required_fields` are the fields that the object must have, `options` are arguments of `build_request`.
+        Raises JoineryError.
+        """
+        request = self.build_request(method, path, ids, **options)
+        response = await self.send(request)
         try:
-            return value_of(answer, needs)
-        except UnreadableAnswer as error:
-            error.maybe_done = request.writes
+            return parse_value(response, required_fields)
+        except UnexpectedResponse as error:
+            error.maybe_done = request.is_write
             raise
 
-    async def follow(self, path: str, query: Query) -> Any:
-        """Read a page of the feed, with unlimited retries; the server may delay the response by `wait` seconds."""
-        request = self.request("GET", path, query=query)
-        policy, tries = replace(self.policy, retries=None, max_delay=30.0, max_total_delay=float("inf")), 0
+    async def read_feed_page(self, path: str, query: Query) -> Any:
+        """Read a page of the change feed, with an unlimited number of retries."""
+        request = self.build_request("GET", path, query=query)
+        policy, failed_tries = replace(self.policy, retries=None, max_delay=30.0, max_total_delay=float("inf")), 0
         while True:
-            answer = await self.send(request, policy)
+            response = await self.send(request, policy)
             try:
-                return value_of(answer, FEED_PAGE_FIELDS)
-            except UnreadableAnswer as error:
-                tries += 1
-                await self._pause(policy.pause(tries, 0.0, error.retry_after) or 0.0, error, tries)
+                return parse_value(response, FEED_PAGE_FIELDS)
+            except UnexpectedResponse as error:
+                failed_tries += 1
+                delay = policy.compute_delay(failed_tries, 0.0, error.retry_after) or 0.0
+                await self._pause(delay, error, failed_tries)
 
     async def put(self, url: str, headers: Mapping[str, str], file: Path, size: int) -> httpx.Response:
-        """Send a file of `size` bytes to its upload URL, without the credential. Raises OSError if its size has changed."""
-        return await self.send(Request("PUT", url, {**headers, "Content-Length": str(size)}, file=file, size=size))
+        """Send a file to an upload URL, without the credential. Raises OSError unless the file has `size` bytes."""
+        return await self.send(ApiRequest("PUT", url, {**headers, "Content-Length": str(size)}, file=file, size=size))
 
-    async def send(self, request: Request, policy: RetryPolicy | None = None) -> httpx.Response:
-        """Send a request until it has a final response. Raises JoineryError."""
-        attempts = Attempts(request, policy or self.policy)
+    async def send(self, request: ApiRequest, policy: RetryPolicy | None = None) -> httpx.Response:
+        """Send a request, retry it after transient errors, and return the successful response. Raises JoineryError."""
+        retry_state = RetryState(request, policy or self.policy)
         while True:
             outcome: httpx.Response | httpx.RequestError
             try:
-                outcome = await self._exchange(request)
+                outcome = await self._send_once(request)
             except (httpx.UnsupportedProtocol, httpx.LocalProtocolError):
                 raise  # an invalid request, which a retry cannot fix
             except httpx.RequestError as error:
                 outcome = error
             if isinstance(outcome, httpx.Response) and outcome.status_code < 300:
                 return outcome
-            pause, reason = attempts.pause_after(outcome)
-            await self._pause(pause, reason, attempts.tries)
+            delay, reason = retry_state.record_failure(outcome)
+            await self._pause(delay, reason, retry_state.failed_tries)
 
     @staticmethod
-    async def _pause(seconds: float, reason: Exception, tries: int) -> None:
-        _LOG.log(logging.WARNING if tries >= _WARN_AFTER else logging.INFO, "%s; retrying in %.1f s", reason, seconds)
+    async def _pause(seconds: float, reason: Exception, failed_tries: int) -> None:
+        _LOG.log(
+            logging.WARNING if failed_tries >= _WARN_AFTER else logging.INFO, "%s; retrying in %.1f s", reason, seconds
+        )
         await asyncio.sleep(seconds)
 
-    async def _exchange(self, request: Request) -> httpx.Response:
-        forever = self._timeout > _LONGEST_TIMEOUT
-        timeout = httpx.Timeout(None if forever else self._timeout, read=None if forever else self._timeout + request.wait)  # fmt: skip
+    async def _send_once(self, request: ApiRequest) -> httpx.Response:
+        is_unlimited = self._timeout > _LONGEST_TIMEOUT
+        timeout = httpx.Timeout(None if is_unlimited else self._timeout, read=None if is_unlimited else self._timeout + request.wait)  # fmt: skip
         file = await asyncio.to_thread(request.file.open, "rb") if request.file else None
         try:
             content = _read_chunks(file, request) if file else request.content
@@ -160,8 +180,8 @@ class AsyncCore:
                 file.close()
 
 
-async def _read_chunks(file: IO[bytes], request: Request) -> AsyncIterator[bytes]:
-    """Yield the chunks of the request's file. Raises OSError if its size is not as announced."""
+async def _read_chunks(file: IO[bytes], request: ApiRequest) -> AsyncIterator[bytes]:
+    """Yield the request's file in chunks. Raises OSError if the file no longer has the size that the request states."""
     remaining, chunk = request.size, b"-"
     while chunk:
         chunk = await asyncio.to_thread(file.read, _CHUNK_SIZE)
@@ -172,7 +192,7 @@ async def _read_chunks(file: IO[bytes], request: Request) -> AsyncIterator[bytes
 
 
 class AsyncClient:
-    """Client of the API, with one attribute per area. Close it, or use it with `async with`."""
+    """Client of the API, with one attribute per group of operations. Close it, or use it with `async with`."""
 
     _version = ""
     _agent = ""
@@ -189,8 +209,8 @@ class AsyncClient:
     ) -> None:
         """Create a client; `base_url` and `key` default to JOINERY_URL and JOINERY_KEY, `timeout` is in seconds (inf: none).
 
-        `retries` is the maximum number of retries per call; `version` another dated API version than that of this package;
-        `transport` another httpx transport. Raises ValueError if URL or key are missing.
+        `retries` is the maximum number of retries per call, `version` an API version other than that of this package, and
+        `transport` an httpx transport other than the default. Raises ValueError if the URL or the key is missing.
         """
         self._core = AsyncCore(
             base_url,
@@ -204,7 +224,7 @@ class AsyncClient:
         self._mount(self._core)
 
     def _mount(self, core: AsyncCore) -> None:
-        """Create the groups."""
+        """Create the groups of methods. Generated subclasses implement this."""
 
     async def close(self) -> None:
         """Close the connections."""

@@ -1,4 +1,4 @@
-"""Methods in addition to the generated ones: lists, change feed, files, runs. The module `groups` is this one without asyncio."""
+"""Methods of the asynchronous client that are not generated. The module `groups` is this one without asyncio."""
 
 import asyncio
 import mimetypes
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from .async_core import AsyncCore
-from .calls import CursorStore, FeedPage, Page, Query, listed
+from .calls import CursorStore, FeedPage, ListPage, Query, as_list
 from .cursor_file import CursorFile
 from .tables import FEED_PAGE_FIELDS, LIST_PAGE_FIELDS, MEDIA_TYPES, OPEN_RUN_STATUSES, PAGE_SIZE
 
@@ -17,25 +17,28 @@ T = TypeVar("T")
 _CHANGES = "/v1/changes"
 
 
-class AsyncGroup:
-    """Methods of one area."""
+class AsyncMethodGroup:
+    """Base class of a group of methods of the asynchronous client, such as `client.sources`."""
 
     def __init__(self, core: AsyncCore) -> None:
         self._core = core
 
 
 class AsyncListing(Generic[T]):
-    """Iterate with `async for` over all items; `pages()` yields pages. Each iteration starts from the beginning."""
+    """Iterable items of a paged list of the API.
+
+    Iterate over the object with `async for` to get all items, or over `pages()` to get pages. Each iteration starts from the beginning.
+    """
 
     def __init__(self, core: AsyncCore, path: str, ids: Sequence[str], query: Query) -> None:
         self._core, self._path, self._ids, self._query = core, path, ids, query
 
-    async def pages(self) -> AsyncIterator[Page[T]]:
-        """Yield all pages from the query's start in its direction. Raises JoineryError."""
+    async def pages(self) -> AsyncIterator[ListPage[T]]:
+        """Yield all pages of the list. Raises JoineryError."""
         query = {"limit": PAGE_SIZE} | {name: value for name, value in self._query.items() if value is not None}
         cursor_parameter = "ending_before" if "ending_before" in query else "starting_after"
         while True:
-            page = await self._core.call("GET", self._path, self._ids, query=query, needs=LIST_PAGE_FIELDS)
+            page = await self._core.call("GET", self._path, self._ids, query=query, required_fields=LIST_PAGE_FIELDS)
             yield page
             if not page["has_more"]:
                 return
@@ -48,17 +51,25 @@ class AsyncListing(Generic[T]):
 
 
 class AsyncFollower(Generic[T]):
-    """Iterate with `async for` over all events, without end; `pages()` yields pages, for callers who store `next_cursor` themselves."""
+    """Iterable events of the change feed, without end.
+
+    Iterate over the object with `async for` to get all events, or over `pages()` to get pages and store `next_cursor` yourself.
+    """
 
     def __init__(self, core: AsyncCore, cursor: str | None, store: CursorStore | None, wait: int, query: Query) -> None:
         self._core, self._cursor, self._store, self._wait, self._query = core, cursor, store, wait, query
 
     async def pages(self) -> AsyncIterator[FeedPage[T]]:
-        """Yield all pages, including empty ones. A page's cursor is saved when the next one is read. Raises CursorExpired, JoineryError."""
+        """Yield all pages of the change feed, including empty ones.
+
+        The cursor of a page is saved when the next page is requested, after the caller has processed the page.
+
+        Raises CursorExpired, JoineryError.
+        """
         saved = await asyncio.to_thread(self._store.load) if self._store is not None else None
         cursor, wait = saved or self._cursor, 0
         while True:
-            page = await self._core.follow(_CHANGES, {"cursor": cursor, "wait": wait or None, **self._query})
+            page = await self._core.read_feed_page(_CHANGES, {"cursor": cursor, "wait": wait or None, **self._query})
             yield page
             cursor, wait = page["next_cursor"], self._wait if page["caught_up"] else 0
             if self._store is not None and cursor != saved:
@@ -71,8 +82,8 @@ class AsyncFollower(Generic[T]):
                 yield event
 
 
-class AsyncFollowChanges(AsyncGroup, Generic[T]):
-    """`follow` and `now` of `client.changes`."""
+class AsyncFollowChanges(AsyncMethodGroup, Generic[T]):
+    """Methods of `client.changes` that follow the change feed."""
 
     def follow(
         self,
@@ -84,25 +95,29 @@ class AsyncFollowChanges(AsyncGroup, Generic[T]):
         wait: int = 25,
         limit: int = 1000,
     ) -> AsyncFollower[T]:
-        """Follow all events from the cursor on, without end, by long polling; retries during outages of the server.
+        """Return all events after the cursor as an endless iterable, which waits for new events and retries after outages.
 
-        With `cursor_file` (a path, or an object with `load` and `save`), the position is saved after each page is processed,
-        and a saved position takes precedence over `cursor`. After a crash, the events of the last page are repeated:
-        deduplicate by `id`, apply by `version`. Without both, the feed starts at the oldest event kept; with `"now"`, after
-        the newest. `wait` (0 to 30) is how many seconds the server waits for an event. Raises CursorExpired.
+        With `cursor_file` (a path, or an object with `load` and `save`), the position is saved after each page is processed, and
+        a saved position takes precedence over `cursor`. After a crash, the events of the last page are repeated: ignore those whose
+        `id` you have processed, and changes with an older `version`. Without a cursor and a saved position, the feed starts at the oldest
+        event that is kept; with the cursor `"now"`, after the newest. `wait` (0 to 30) is how many seconds the server waits for an
+        event. Raises CursorExpired.
         """
         store = CursorFile(cursor_file) if isinstance(cursor_file, (str, os.PathLike)) else cursor_file
-        query = {"types": listed(types), "catalogues": listed(catalogues), "limit": limit}
+        query = {"types": as_list(types), "catalogues": as_list(catalogues), "limit": limit}
         return AsyncFollower(self._core, cursor, store, wait, query)
 
     async def now(self) -> str:
-        """Return a cursor after the newest event. Get it before you list, then follow from it, and no event is missed."""
-        page = await self._core.call("GET", _CHANGES, query={"cursor": "now"}, needs=FEED_PAGE_FIELDS)
+        """Return the cursor after the newest event.
+
+        To miss no event, call this method before you read the lists, then follow the changes from the cursor.
+        """
+        page = await self._core.call("GET", _CHANGES, query={"cursor": "now"}, required_fields=FEED_PAGE_FIELDS)
         return str(page["next_cursor"])
 
 
-class AsyncUploadFiles(AsyncGroup, Generic[T]):
-    """`upload_file` of `client.sources`."""
+class AsyncUploadFiles(AsyncMethodGroup, Generic[T]):
+    """Method of `client.sources` that uploads a file."""
 
     async def upload_file(
         self,
@@ -113,7 +128,12 @@ class AsyncUploadFiles(AsyncGroup, Generic[T]):
         content_type: str | None = None,
         accept_shrink: bool | None = None,
     ) -> T:
-        """Upload a file and start its import; wait for the result's `run`. Raises JoineryError, OSError."""
+        """Upload a file to a source, and start the import. The field `run` of the result is the ID of the run.
+
+        With `accept_shrink`, the run may withdraw more items than the removal limit permits.
+
+        Raises JoineryError, OSError.
+        """
         file = Path(path)
         size = (await asyncio.to_thread(file.stat)).st_size
         kind = content_type or MEDIA_TYPES.get(file.suffix.lower()[1:]) or mimetypes.guess_type(file.name)[0]
@@ -124,21 +144,21 @@ class AsyncUploadFiles(AsyncGroup, Generic[T]):
         }
         needs = ("id", "target")
         uploads = "/v1/sources/{}/uploads"
-        upload = await self._core.call("POST", uploads, (source,), body=upload_body, keyed=True, needs=needs)
+        upload = await self._core.call("POST", uploads, (source,), body=upload_body, keyed=True, required_fields=needs)
         await self._core.put(upload["target"]["url"], upload["target"]["headers"], file, size)
         body = None if accept_shrink is None else {"accept_shrink": accept_shrink}
         completed: T = await self._core.call("POST", "/v1/uploads/{}/complete", (upload["id"],), body=body, keyed=True)
         return completed
 
 
-class AsyncWaitForRuns(AsyncGroup, Generic[T]):
-    """`wait` of `client.runs`."""
+class AsyncWaitForRuns(AsyncMethodGroup, Generic[T]):
+    """Method of `client.runs` that waits for the end of a run."""
 
     async def wait(self, run: str, timeout: float = 300.0) -> T:
-        """Wait until the run has ended and return it; its `status` is the result. Raises TimeoutError, JoineryError."""
+        """Wait at most `timeout` seconds until the run has ended, and return it. Raises TimeoutError, JoineryError."""
         until, pause = time.monotonic() + timeout, 0.25
         while True:
-            run_state: Any = await self._core.call("GET", "/v1/runs/{}", (run,), needs=("status",))
+            run_state: Any = await self._core.call("GET", "/v1/runs/{}", (run,), required_fields=("status",))
             if run_state["status"] not in OPEN_RUN_STATUSES:
                 ended_run: T = run_state
                 return ended_run

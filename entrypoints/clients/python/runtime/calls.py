@@ -10,16 +10,16 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
-from .errors import ConnectionFailed, JoineryError, object_of, refusal, unreadable
-from .tables import IN_PROGRESS, KEPT_STATUSES, LONGEST_PAUSE, RATE_LIMITED, RETRIED_STATUSES
+from .errors import ConnectionFailed, JoineryError, build_unexpected_response_error, error_from_response, parse_object
+from .tables import IN_PROGRESS, KEPT_STATUSES, MAX_PAUSE_SECONDS, RATE_LIMITED, RETRIED_STATUSES
 
 Query = Mapping[str, Any]
 T = TypeVar("T")
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 
-class Page(TypedDict, Generic[T]):
-    """One page of up to `limit` items; `next_cursor` leads to the next one."""
+class ListPage(TypedDict, Generic[T]):
+    """Page of a list, with up to `limit` items in `data`. `next_cursor` is the cursor of the next page."""
 
     object: str
     data: list[T]
@@ -28,7 +28,7 @@ class Page(TypedDict, Generic[T]):
 
 
 class FeedPage(TypedDict, Generic[T]):
-    """Events, the oldest first; `next_cursor` is the position after them."""
+    """Page of the change feed, with events in `data`, oldest first. `next_cursor` is the position after the page."""
 
     object: str
     data: list[T]
@@ -37,7 +37,7 @@ class FeedPage(TypedDict, Generic[T]):
 
 
 class CursorStore(Protocol):
-    """Storage of a follower's position."""
+    """Storage of the position up to which a program has read the change feed."""
 
     def load(self) -> str | None:
         """Return the last saved cursor, or None."""
@@ -48,28 +48,53 @@ class CursorStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Maximum number of retries (None: unlimited) and total delay in seconds."""
+    """Rules for the retries of failed requests.
+
+    Attributes:
+        retries: Maximum number of retries; None for no limit.
+        max_total_delay: Maximum sum of the delays of one request, in seconds.
+        initial_delay: Delay before the first retry, in seconds. The delay doubles with each further retry.
+        max_delay: Maximum delay before a retry, in seconds.
+    """
 
     retries: int | None = 4
     max_total_delay: float = 60.0
     initial_delay: float = 0.5
     max_delay: float = 8.0
 
-    def pause(self, tries: int, waited: float, retry_after: float | None) -> float | None:
-        """Return the seconds until the next try, or None for no retry. Exponential backoff with jitter between half and all."""
-        step = min(self.max_delay, self.initial_delay * 2.0 ** min(tries, 16))
+    def compute_delay(self, failed_tries: int, total_delay: float, retry_after: float | None) -> float | None:
+        """Return the delay before the next retry in seconds, or None if the request must not be retried.
+
+        The delay doubles with each retry, and is multiplied by a random factor from 0.5 to 1.
+
+        Args:
+            failed_tries: The number of failed tries.
+            total_delay: The sum of all delays so far, in seconds.
+            retry_after: The server's Retry-After in seconds.
+        """
+        step = min(self.max_delay, self.initial_delay * 2.0 ** min(failed_tries, 16))
         # S311: the jitter is not security-relevant
         pause = max(random.uniform(step / 2, step), retry_after or 0.0)  # noqa: S311
         if self.retries is None:
-            pause = min(pause, LONGEST_PAUSE)
-        elif tries >= self.retries:
+            pause = min(pause, MAX_PAUSE_SECONDS)
+        elif failed_tries >= self.retries:
             return None
-        return None if waited + pause > self.max_total_delay else pause
+        return None if total_delay + pause > self.max_total_delay else pause
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request. `wait` are additional seconds for the response; `file`, of `size` bytes, is sent instead of `content`."""
+class ApiRequest:
+    """HTTP request of the client.
+
+    Attributes:
+        method: The HTTP method.
+        url: The URL.
+        headers: The headers, including the credential.
+        content: The request body.
+        file: File that is sent instead of `content`.
+        size: Size of the file in bytes.
+        wait: Seconds by which the server may delay the response, which are added to the timeout.
+    """
 
     method: str
     url: str
@@ -80,51 +105,62 @@ class Request:
     wait: float = 0.0
 
     @property
-    def writes(self) -> bool:
-        """True if the request may change something."""
+    def is_write(self) -> bool:
+        """True if the request may change data."""
         return self.method not in ("GET", "HEAD") and self.headers.get("Service-Dry-Run") is None
 
     @property
-    def repeatable(self) -> bool:
-        """True if the request can be sent again without further effect."""
+    def is_repeatable(self) -> bool:
+        """True if sending the request again has no further effect."""
         return self.method != "POST" or "Idempotency-Key" in self.headers
 
 
 @dataclass(slots=True)
-class Attempts:
-    """Failed tries of one request."""
+class RetryState:
+    """Number and delays of the retries of one request.
 
-    request: Request
+    Attributes:
+        request: The request.
+        policy: The rules for retries.
+        failed_tries: The number of failed tries.
+        total_delay: The sum of all delays so far, in seconds.
+        may_have_changed_data: Whether a failed try may have changed data.
+    """
+
+    request: ApiRequest
     policy: RetryPolicy
-    tries: int = 0
-    waited: float = 0.0
-    unclear: bool = False
+    failed_tries: int = 0
+    total_delay: float = 0.0
+    may_have_changed_data: bool = False
 
-    def pause_after(self, outcome: httpx.Response | httpx.RequestError) -> tuple[float, JoineryError]:
-        """Return the seconds to wait after an outcome, and the reason. Raises JoineryError if the request must not be retried."""
+    def record_failure(self, outcome: httpx.Response | httpx.RequestError) -> tuple[float, JoineryError]:
+        """Record a failed try, and return the delay before the next try in seconds, and the error.
+
+        Raises JoineryError if the request must not be retried.
+        """
         if isinstance(outcome, httpx.Response):
-            error, cause = refusal(outcome), None
+            error, cause = error_from_response(outcome), None
         else:
             address = self.request.url.partition("?")[0]
             error = ConnectionFailed(f"No response from {address}: {type(outcome).__name__}: {outcome}")
             cause = outcome
-        self.unclear = self._is_unclear(outcome, error)
-        pause = self.policy.pause(self.tries, self.waited, error.retry_after)
+        self.may_have_changed_data = self._may_have_changed_data(outcome, error)
+        pause = self.policy.compute_delay(self.failed_tries, self.total_delay, error.retry_after)
         if pause is None or not self._should_retry(outcome, error):
-            error.maybe_done = self.unclear
+            error.maybe_done = self.may_have_changed_data
             raise error from cause
-        self.waited += pause
-        self.tries += 1
+        self.total_delay += pause
+        self.failed_tries += 1
         return pause, error
 
     def _should_retry(self, outcome: httpx.Response | httpx.RequestError, error: JoineryError) -> bool:
-        """Return whether a retry is useful and safe: what may have reached the server is retried only if repeatable."""
+        """Return whether a retry is useful and cannot execute the operation twice."""
         if isinstance(outcome, httpx.RequestError):
-            return self.request.repeatable or isinstance(outcome, _NOT_SENT)
+            return self.request.is_repeatable or isinstance(outcome, _NOT_SENT)
         status = outcome.status_code
         if status == 429:  # rejected before execution; without a code, by a proxy
             return error.code in (RATE_LIMITED, None)
-        return self.request.repeatable and (
+        return self.request.is_repeatable and (
             status in RETRIED_STATUSES
             or error.code == IN_PROGRESS
             or (self.request.file is not None and status == 409)  # the server is still processing the broken try
@@ -132,29 +168,29 @@ class Attempts:
             or (self.policy.retries is None and (status >= 500 or status == 408))
         )
 
-    def _is_unclear(self, outcome: httpx.Response | httpx.RequestError, error: JoineryError) -> bool:
-        """Return whether the change may have been made although the request failed."""
-        if not self.request.writes:
+    def _may_have_changed_data(self, outcome: httpx.Response | httpx.RequestError, error: JoineryError) -> bool:
+        """Return whether the failed try, or an earlier one, may have changed data."""
+        if not self.request.is_write:
             return False
         if isinstance(outcome, httpx.RequestError):
-            return self.unclear or not isinstance(outcome, _NOT_SENT)
+            return self.may_have_changed_data or not isinstance(outcome, _NOT_SENT)
         if outcome.status_code >= 500 or error.code == IN_PROGRESS:
             return True
         keyed = "Idempotency-Key" in self.request.headers
-        return self.unclear and not (keyed and outcome.status_code in KEPT_STATUSES)
+        return self.may_have_changed_data and not (keyed and outcome.status_code in KEPT_STATUSES)
 
 
-def address(base_url: str, path: str, ids: Sequence[str] = (), query: Query | None = None) -> str:
-    """Return the URL; each `{}` of the path is the next ID. Raises ValueError for an invalid ID."""
+def build_url(base_url: str, path: str, ids: Sequence[str] = (), query: Query | None = None) -> str:
+    """Return the URL of a request, with the IDs instead of the `{}` in the path. Raises ValueError for an invalid ID."""
     if any(not id or id.strip(".") == "" for id in ids):
         raise ValueError(f"An ID for {path} is empty.")
     filled = base_url + path.format(*(quote(id, safe="") for id in ids))
-    encoded = {name: _parameter_text(value) for name, value in (query or {}).items() if value is not None}
+    encoded = {name: _format_parameter(value) for name, value in (query or {}).items() if value is not None}
     return f"{filled}?{urlencode(encoded)}" if encoded else filled
 
 
-def _parameter_text(value: Any) -> str:
-    """Return a query parameter as text: lists comma-separated with escaped commas, times in UTC."""
+def _format_parameter(value: Any) -> str:
+    """Return the text of a query parameter's value: items of a list separated by commas, times in UTC."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
@@ -166,17 +202,20 @@ def _parameter_text(value: Any) -> str:
     return str(value)
 
 
-def listed(value: Any) -> Any:
-    """Return the value of a list parameter; a single string is a list of one, whose commas are literal."""
+def as_list(value: Any) -> Any:
+    """Return the value of a list parameter as a list: a single string becomes a list with this item."""
     return [value] if isinstance(value, str) else value
 
 
-def value_of(answer: httpx.Response, needs: Sequence[str] = ()) -> Any:
-    """Return the JSON object of a response, or None for a 204 without needed fields. Raises UnreadableAnswer."""
-    if answer.status_code == 204 and not needs:
+def parse_value(response: httpx.Response, required_fields: Sequence[str] = ()) -> Any:
+    """Return the JSON object of a response; None for status 204 if no fields are required.
+
+    Raises UnexpectedResponse if the body is not a JSON object with the required fields `required_fields`.
+    """
+    if response.status_code == 204 and not required_fields:
         return None
-    found = object_of(answer)
-    is_incomplete = found is None or any(found.get(name) is None for name in needs)
-    if found is None or is_incomplete or ("data" in needs and not isinstance(found["data"], list)):
-        raise unreadable(answer)
-    return found
+    value = parse_object(response)
+    is_incomplete = value is None or any(value.get(name) is None for name in required_fields)
+    if value is None or is_incomplete or ("data" in required_fields and not isinstance(value["data"], list)):
+        raise build_unexpected_response_error(response)
+    return value

@@ -1,4 +1,4 @@
-"""A follower's position in a file that is written atomically."""
+"""File with the position in the change feed, which is written atomically."""
 
 import os
 import re
@@ -9,7 +9,7 @@ _CURSOR = re.compile(r"[!-~]+")
 
 
 class CursorFile:
-    """CursorStore in one file, for one process at a time."""
+    """Implementation of CursorStore in a file. Only one process at a time may use the file."""
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self._path = Path(path)
@@ -30,7 +30,7 @@ class CursorFile:
         return cursor
 
     def save(self, cursor: str) -> None:
-        """Write to a temporary file, sync and rename it: after a crash, the file has the old or the new cursor."""
+        """Save the cursor. After a crash, the file contains either the previous or the new cursor."""
         handle, temporary = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
         try:
             with os.fdopen(handle, "w", encoding="ascii") as file:
@@ -44,7 +44,7 @@ class CursorFile:
         self._sync_folder()
 
     def _sync_folder(self) -> None:
-        """Sync the folder's entry as well, where the system supports it (not on Windows)."""
+        """Sync the folder, so that the rename survives a crash. Some systems, such as Windows, do not support this."""
         try:
             folder = os.open(self._path.parent, os.O_RDONLY)
         except OSError:

@@ -1,4 +1,4 @@
-"""Errors of calls: one class per kind, all subclasses of JoineryError."""
+"""Errors of the client's methods. All are subclasses of JoineryError."""
 
 import json
 import math
@@ -12,15 +12,15 @@ import httpx
 from .tables import REDIRECTED, UNREADABLE
 
 _MAYBE_DONE = "An earlier try had no clear result and may have been executed. Read the object before you try again."
-_MOST_DIGITS = 12
+_MAX_DIGITS = 12
 
 
 class JoineryError(Exception):
     """A failed call.
 
-    `status` (None without a response), `code` (stable, for programs), `detail` (for people), `errors` (each invalid field as
-    {field, code, detail}), `doc_url`, `request_id`, `retry_after` (seconds, or None), `problem` (the whole body).
-    `maybe_done`: an earlier try had no clear result, so the change may have been made.
+    `status` (None without a response), `code` (stable, for programs), `detail` (for people), `errors` (the invalid fields, each
+    as {field, code, detail}), `doc_url`, `request_id`, `retry_after` (seconds, or None), `problem` (all fields of the body).
+    `maybe_done`: a try failed without a clear result, so the change may have been made.
     """
 
     hint = ""
@@ -35,18 +35,18 @@ class JoineryError(Exception):
         maybe_done: bool = False,
     ) -> None:
         super().__init__(detail)
-        document, given = problem or {}, headers or {}
+        document, header_fields = problem or {}, headers or {}
         self.detail = detail
         self.status = status
         self.problem: Mapping[str, Any] = document
-        self.code: str | None = _text(document.get("code"))
+        self.code: str | None = _select_text(document.get("code"))
         errors = document.get("errors")  # a proxy's body may be anything
         self.errors: list[dict[str, str]] = (
             [one for one in errors if isinstance(one, dict)] if isinstance(errors, list) else []
         )
-        self.doc_url: str | None = _text(document.get("doc_url"))
-        self.request_id: str | None = _text(document.get("request_id")) or given.get("request-id")
-        self.retry_after: float | None = seconds_of(given.get("retry-after"))
+        self.doc_url: str | None = _select_text(document.get("doc_url"))
+        self.request_id: str | None = _select_text(document.get("request_id")) or header_fields.get("request-id")
+        self.retry_after: float | None = parse_retry_after(header_fields.get("retry-after"))
         self.maybe_done = maybe_done
 
     def __str__(self) -> str:
@@ -61,31 +61,31 @@ class JoineryError(Exception):
 
 
 class ConnectionFailed(JoineryError):
-    """No response: the server was unreachable, or the connection broke. The cause is the underlying error."""
+    """No response, because the server was unreachable or the connection broke."""
 
 
 class InvalidRequest(JoineryError):
-    """400: the request is invalid; `errors` names the fields."""
+    """HTTP status 400: the request is invalid. `errors` contains the invalid fields."""
 
 
 class AuthenticationRequired(JoineryError):
-    """401: no credential, or an invalid one."""
+    """HTTP status 401: no credential, or an invalid one."""
 
 
 class PermissionDenied(JoineryError):
-    """403: the credential lacks a scope, or the plan lacks a feature."""
+    """HTTP status 403: the credential lacks a scope, or the plan lacks a feature."""
 
 
 class NotFound(JoineryError):
-    """404: the resource does not exist or is not visible."""
+    """HTTP status 404: the resource does not exist or is not visible."""
 
 
 class Conflict(JoineryError):
-    """409: the state of the resource does not allow the operation."""
+    """HTTP status 409: the state of the resource does not allow the operation."""
 
 
 class CursorExpired(JoineryError):
-    """410: the events after this cursor are no longer available.
+    """HTTP status 410: the events after the cursor are no longer available.
 
     Start again: call `client.changes.now()`, list the resources that you store, then follow from that cursor.
     """
@@ -94,29 +94,29 @@ class CursorExpired(JoineryError):
 
 
 class PreconditionFailed(JoineryError):
-    """412: the resource has changed since you read it; 428: `if_match` is missing."""
+    """HTTP status 412: the resource has changed since you read it. HTTP status 428: `if_match` is missing."""
 
 
 class Unprocessable(JoineryError):
-    """413, 415, 422: the request was understood, but cannot be executed as it is."""
+    """HTTP status 413, 415 or 422: the request was understood, but cannot be executed without changes."""
 
 
 class RateLimited(JoineryError):
-    """429: too many requests, or a used-up quota; `retry_after` is the time of the next try."""
+    """HTTP status 429: too many requests, or an exceeded quota. Try again after `retry_after` seconds."""
 
 
 class ServerError(JoineryError):
-    """5xx: the server failed or is overloaded."""
+    """HTTP status 5xx: the server failed or is overloaded."""
 
 
-class UnreadableAnswer(JoineryError):
-    """A success (2xx) with an unexpected body, such as a proxy's sign-in page."""
+class UnexpectedResponse(JoineryError):
+    """A successful response (2xx) with an unexpected body, such as a proxy's sign-in page."""
 
     hint = "Check the service's URL, and whether a proxy responds instead of the service."
 
 
 class WebhookVerificationError(JoineryError):
-    """A webhook with an invalid signature or time: respond with 400 and ignore it."""
+    """Webhook request with an invalid signature or time. Respond with status 400 and ignore the event."""
 
 
 BY_STATUS: Final[Mapping[int, type[JoineryError]]] = {
@@ -135,11 +135,11 @@ BY_STATUS: Final[Mapping[int, type[JoineryError]]] = {
 }
 
 
-def seconds_of(retry_after: str | None) -> float | None:
-    """Return Retry-After in seconds from now: a number, or a date (RFC 9110 §10.2.3)."""
+def parse_retry_after(retry_after: str | None) -> float | None:
+    """Convert the value of a Retry-After header, a number or a date, to seconds from now; None if it is invalid."""
     text = (retry_after or "").strip()
     if text.isascii() and text.isdigit():
-        return float(text) if len(text) <= _MOST_DIGITS else math.inf
+        return float(text) if len(text) <= _MAX_DIGITS else math.inf
     try:
         at = parsedate_to_datetime(text)
         aware = at if at.tzinfo else at.replace(tzinfo=UTC)
@@ -148,34 +148,38 @@ def seconds_of(retry_after: str | None) -> float | None:
         return None
 
 
-def refusal(answer: httpx.Response) -> JoineryError:
-    """Return the error of a response. Without a problem document (a proxy's page), the beginning of the body is the detail."""
-    problem = object_of(answer) or {}
-    location = answer.headers.get("location") if 300 <= answer.status_code < 400 else None
+def error_from_response(response: httpx.Response) -> JoineryError:
+    """Return the error for an error response.
+
+    If the response is not a problem document, for example a proxy's page, the detail is the beginning of the body.
+    """
+    problem = parse_object(response) or {}
+    location = response.headers.get("location") if 300 <= response.status_code < 400 else None
     redirect = REDIRECTED.format(location=location) if location else None
-    error_class = BY_STATUS.get(answer.status_code, ServerError if answer.status_code >= 500 else JoineryError)
-    detail = _text(problem.get("detail")) or redirect or _beginning(answer)
-    return error_class(detail, status=answer.status_code, problem=problem, headers=answer.headers)
+    error_class = BY_STATUS.get(response.status_code, ServerError if response.status_code >= 500 else JoineryError)
+    detail = _select_text(problem.get("detail")) or redirect or _excerpt_body(response)
+    return error_class(detail, status=response.status_code, problem=problem, headers=response.headers)
 
 
-def unreadable(answer: httpx.Response) -> UnreadableAnswer:
-    """Return the error of a success without the expected body."""
-    detail = UNREADABLE.format(beginning=_beginning(answer))
-    return UnreadableAnswer(detail, status=answer.status_code, headers=answer.headers)
+def build_unexpected_response_error(response: httpx.Response) -> UnexpectedResponse:
+    """Return the error for a successful response without the expected body."""
+    detail = UNREADABLE.format(beginning=_excerpt_body(response))
+    return UnexpectedResponse(detail, status=response.status_code, headers=response.headers)
 
 
-def object_of(answer: httpx.Response) -> dict[str, Any] | None:
-    """Return the JSON object of the response, or None for any other body."""
+def parse_object(response: httpx.Response) -> dict[str, Any] | None:
+    """Return the JSON object in the body of the response; None if the body is not a JSON object."""
     try:
-        value = json.loads(answer.content)
+        value = json.loads(response.content)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _text(value: Any) -> str | None:
+def _select_text(value: Any) -> str | None:
+    """Return the value if it is a text that is not empty, else None."""
     return value if isinstance(value, str) and value else None
 
 
-def _beginning(answer: httpx.Response) -> str:
-    return answer.content[:200].decode("utf-8", "replace").strip() or "The response has no body."
+def _excerpt_body(response: httpx.Response) -> str:
+    return response.content[:200].decode("utf-8", "replace").strip() or "The response has no body."

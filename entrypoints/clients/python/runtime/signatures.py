@@ -1,4 +1,4 @@
-"""Verification of webhooks by the Standard Webhooks specification 1.0.0."""
+"""Verification of webhook signatures by the Standard Webhooks specification 1.0.0."""
 
 import base64
 import binascii
@@ -13,33 +13,44 @@ from .errors import WebhookVerificationError
 
 _PREFIX = "whsec_"
 _MIN_KEY_BYTES = 16
-"""Minimum length of a key; shorter ones, such as an unset secret, can be guessed."""
+"""Minimum length of a key in bytes. Shorter keys, such as that of an unset secret, can be guessed."""
 
 
 class HeaderFields(Protocol):
-    """Headers of web frameworks: mappings, or the messages of http.server."""
+    """Headers of a request, such as a mapping of a web framework or a message of http.server."""
 
     def items(self) -> Iterable[tuple[str, str]]:
-        """Return names and values."""
+        """Return the names and values of the headers."""
 
 
-def verified(body: bytes | str, headers: HeaderFields, secret: str | Iterable[str], tolerance: float = 300.0) -> Any:
-    """Return the event of a webhook that one of the secrets has signed.
+def verify_event(
+    body: bytes | str, headers: HeaderFields, secret: str | Iterable[str], tolerance: float = 300.0
+) -> Any:
+    """Verify the signature of a webhook request, and return the event in the body.
 
-    `body` is the raw body before any parsing. Raises WebhookVerificationError if a header is missing, the time differs by
-    more than `tolerance` seconds, no signature matches, or the body is not JSON; ValueError for an empty or invalid secret.
+    Args:
+        body: The request body as it was received.
+        headers: The request's headers.
+        secret: The signing secret, or several secrets, one of which must match.
+        tolerance: Maximum difference between the time in the headers and now, in seconds.
+
+    Raises:
+        WebhookVerificationError: A header is missing, the time differs too much, no signature matches, or the body is not JSON.
+        ValueError: A secret is empty or invalid.
     """
-    keys = [_key(one) for one in ([secret] if secret is None or isinstance(secret, str) else secret)]
+    keys = [_decode_secret(one) for one in ([secret] if secret is None or isinstance(secret, str) else secret)]
     if not tolerance >= 0:  # also rejects NaN, which would accept any age
         raise ValueError("The tolerance must be a number of seconds, 0 or more.")
     fields = {name.lower(): value for name, value in headers.items()}
-    id, stamp, signatures = (_header(fields, name) for name in ("webhook-id", "webhook-timestamp", "webhook-signature"))
+    id, stamp, signatures = (
+        _require_header(fields, name) for name in ("webhook-id", "webhook-timestamp", "webhook-signature")
+    )
     _check_time(stamp, tolerance)
-    content = _bytes(body) if isinstance(body, str) else bytes(body)
-    signed = _bytes(f"{id}.{stamp}.") + content
+    content = _encode_text(body) if isinstance(body, str) else bytes(body)
+    signed = _encode_text(f"{id}.{stamp}.") + content
     expected = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
     parts = (one.rstrip(",").partition(",") for one in signatures.split())  # proxies join two headers with a comma
-    offered = [_bytes(text) for mark, _, text in parts if mark == "v1"]
+    offered = [_encode_text(text) for mark, _, text in parts if mark == "v1"]
     matches = [hmac.compare_digest(ours, theirs) for ours in expected for theirs in offered]
     if not any(matches):
         raise WebhookVerificationError("No signature of the webhook matches the secret.")
@@ -49,14 +60,14 @@ def verified(body: bytes | str, headers: HeaderFields, secret: str | Iterable[st
         raise WebhookVerificationError("The webhook's body is not JSON.") from None
 
 
-def _bytes(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:  # some servers pass headers on undecoded
         raise WebhookVerificationError("The webhook contains invalid characters.") from None
 
 
-def _header(fields: Mapping[str, str], name: str) -> str:
+def _require_header(fields: Mapping[str, str], name: str) -> str:
     if not fields.get(name):
         raise WebhookVerificationError(f"The header {name} is missing.")
     return fields[name]
@@ -64,15 +75,16 @@ def _header(fields: Mapping[str, str], name: str) -> str:
 
 def _check_time(stamp: str, tolerance: float) -> None:
     if not stamp.isascii() or not stamp.isdigit() or len(stamp) > 12:
-        raise WebhookVerificationError("The header webhook-timestamp is not a number of seconds.")
+        raise WebhookVerificationError("The header webhook-timestamp is not a Unix timestamp in seconds.")
     difference = time.time() - int(stamp)
     if abs(difference) > tolerance:
         raise WebhookVerificationError(
-            f"The webhook's time is {abs(difference):.0f} s {'ago' if difference > 0 else 'ahead'}."
+            f"The webhook's timestamp is {abs(difference):.0f} s in the {'past' if difference > 0 else 'future'}, "
+            f"more than the tolerance of {tolerance:g} s. Check this machine's clock."
         )
 
 
-def _key(secret: str | None) -> bytes:
+def _decode_secret(secret: str | None) -> bytes:
     if not secret:
         raise ValueError("A webhook secret is empty. Check the setting that contains it.")
     try:

@@ -4,24 +4,25 @@ from collections.abc import Mapping
 from typing import Final
 
 RETRIED_STATUSES = (500, 502, 503, 504)
-"""Transient errors, retried if the request is repeatable: GET, PUT, DELETE, PATCH (which names the version it changes) and
-POST with an Idempotency-Key. 500 is included: a failed request is rolled back and the server stores no 5xx under a key, so a
-retry executes the request. 501 and others are not retried."""
+"""Transient errors, retried if the request is repeatable: GET, PUT, DELETE, PATCH (which names the version it changes)
+and POST with an Idempotency-Key. 500 is included: a failed request is rolled back and the server stores no 5xx under a
+key, so a retry executes the request. 501 and others are not retried.
+"""
 RATE_LIMITED = "rate_limited"
-"""The only 429 that is worth a retry within a call; a used-up quota is not."""
+"""Error code of the only 429 that is retried. An exceeded quota is not retried."""
 IN_PROGRESS = "idempotency_request_in_progress"
-"""The 409 of a key whose first request is still in progress."""
+"""Error code of the 409 for an Idempotency-Key whose first request is still in progress."""
 KEPT_STATUSES = (404, 409, 412, 422, 428)
-"""Errors that the server stores under an Idempotency-Key: a retry gets the result of the first try."""
-LONGEST_PAUSE = 3600.0
-"""Maximum seconds between two tries of a follower, whatever Retry-After says."""
+"""Statuses of error responses that the server stores under an Idempotency-Key and repeats for a retry."""
+MAX_PAUSE_SECONDS = 3600.0
+"""Maximum seconds before a retry of a request for the change feed, regardless of Retry-After."""
 REDIRECTED = (
     "The server redirects to {location}. Redirects are not followed, so that the key is not sent to another host. "
     "If this is the service's URL, use it as the base URL."
 )
-"""Detail of the error for a redirect."""
-UNREADABLE = "The response is not one of the service: {beginning}"
-"""Detail of the error for a success that is not a JSON object, or lacks required fields."""
+"""Detail of the error for a redirecting response."""
+UNREADABLE = "The response does not have the service's format: {beginning}"
+"""Detail of the error for a successful response that is not a JSON object or lacks required fields."""
 FEED_PAGE_FIELDS = ("data", "next_cursor", "caught_up")
 """Required fields of a change feed page."""
 LIST_PAGE_FIELDS = ("data", "has_more")

@@ -1,7 +1,7 @@
 // HTTP core of the client.
 
 import { agent, sleep, timerOf, variable, webCrypto } from './platform.js'
-import { UnreadableAnswer } from './error_kinds.js'
+import { UnexpectedResponse } from './error_kinds.js'
 import { valueOf } from './refusals.js'
 import { call, patient, pauseOf, RETRY_POLICY, writes } from './retrying.js'
 import { FEED_PAGE_FIELDS } from './tables.js'
@@ -58,7 +58,7 @@ export class Core {
       try {
         return valueOf(answer, FEED_PAGE_FIELDS)
       } catch (error) {
-        if (!(error instanceof UnreadableAnswer)) throw error
+        if (!(error instanceof UnexpectedResponse)) throw error
         const seconds = pauseOf(policy, tries, 0, error.retryAfter)
         this.onRetry?.({ error, seconds, tries })
         await sleep(seconds, signal)

@@ -1,6 +1,6 @@
 // Converts responses to values and errors.
 
-import { BY_STATUS, ServerError, UnreadableAnswer } from './error_kinds.js'
+import { BY_STATUS, ServerError, UnexpectedResponse } from './error_kinds.js'
 import { isObject, JoineryError, textOf } from './errors.js'
 import { REDIRECTED, UNREADABLE } from './tables.js'
 
@@ -21,14 +21,14 @@ function redirectOf({ status, headers }) {
 
 const beginningOf = (answer) => answer.text.slice(0, 200).trim() || 'The response has no body.'
 
-/** Returns the JSON object of a response, or undefined for a 204 without needed fields. Throws UnreadableAnswer. */
+/** Returns the JSON object of a response, or undefined for a 204 without needed fields. Throws UnexpectedResponse. */
 export function valueOf(answer, needs = [], maybeDone = false) {
   if (answer.status === 204 && !needs.length) return undefined
   const found = objectOf(answer.text)
   const lacks = !found || needs.some((name) => (found[name] ?? null) === null)
   if (lacks || (needs.includes('data') && !Array.isArray(found.data))) {
     const detail = UNREADABLE.replace('{beginning}', () => beginningOf(answer))
-    throw new UnreadableAnswer(detail, { status: answer.status, headers: answer.headers, maybeDone })
+    throw new UnexpectedResponse(detail, { status: answer.status, headers: answer.headers, maybeDone })
   }
   return found
 }

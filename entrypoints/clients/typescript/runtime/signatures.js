@@ -64,10 +64,13 @@ function headerOf(headers, name) {
 }
 
 function checkTime(stamp, tolerance) {
-  if (!/^\d{1,12}$/.test(stamp)) throw new WebhookVerificationError('The header webhook-timestamp is not a number of seconds.')
+  if (!/^\d{1,12}$/.test(stamp)) throw new WebhookVerificationError('The header webhook-timestamp is not a Unix timestamp in seconds.')
   const off = Math.round(Date.now() / 1000 - Number(stamp))
   if (Math.abs(off) > tolerance) {
-    throw new WebhookVerificationError(`The webhook's time is ${Math.abs(off)} s ${off > 0 ? 'ago' : 'ahead'}.`)
+    throw new WebhookVerificationError(
+      `The webhook's timestamp is ${Math.abs(off)} s in the ${off > 0 ? 'past' : 'future'}, ` +
+        `more than the tolerance of ${tolerance} s. Check this machine's clock.`,
+    )
   }
 }
 

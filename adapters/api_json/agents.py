@@ -1,0 +1,50 @@
+"""JSON of tools for AI agents."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from domain.agents.model import AgentTool
+from domain.kernel.json_values import to_json_value
+from domain.kernel.schema import array, boolean, enum, map_schema, response_object, text, with_title
+
+_SCHEMA = map_schema({}, {"type": "object", "properties": {}}, "JSON Schema (2020-12).")
+AGENT_TOOL = with_title(
+    "agent_tool",
+    response_object(
+        None,
+        {
+            "name": text("sources_read", max_length=64, description="The tool's name at /mcp."),
+            "operation": text("sources.read", description="The operation that the tool calls."),
+            "title": text("Read a source"),
+            "description": text("One source with its health.", max_length=10_000),
+            "method": text("GET"),
+            "path": text("/v1/sources/{id}"),
+            "scope": text("sources:read"),
+            "rate": enum("read", "write", "expensive", "export", "stream"),
+            "permitted": boolean(description="Whether your credential can call the tool."),
+            "approval": boolean(False, "Whether a person should confirm each call."),
+            "read_only": boolean(description="Whether the tool changes nothing."),
+            "destructive": boolean(False, "Whether the tool overwrites or deletes data that cannot be restored."),
+            "idempotent": boolean(description="Whether repeated calls with the same input have no further effect."),
+            "outside": boolean(
+                False, "Whether the tool makes the service contact other systems, such as those of vendors."
+            ),
+            "input_schema": _SCHEMA,
+            "output_schema": _SCHEMA,
+        },
+        optional=("scope", "output_schema"),
+    ),
+)
+AGENT_TOOLS = response_object(
+    "agent_tools", {"tools": array(AGENT_TOOL)}, description="Every operation that agents can call."
+)
+
+
+def render_tool(tool: AgentTool, *, permitted: bool) -> dict[str, Any]:
+    """Render a tool; `permitted` states whether the caller is permitted to call it."""
+    return {**to_json_value(tool), "permitted": permitted}
+
+
+def render_tools(tools: Iterable[tuple[AgentTool, bool]]) -> dict[str, Any]:
+    """Render a list of tools, each paired with whether the caller is permitted to call the tool."""
+    return {"object": "agent_tools", "tools": [render_tool(tool, permitted=permitted) for tool, permitted in tools]}

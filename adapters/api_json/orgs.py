@@ -1,0 +1,56 @@
+"""JSON of organisations and plans."""
+
+from adapters.api_json.resource import JsonResource
+from domain.kernel import schema
+from domain.kernel.resource import computed, optional
+from domain.orgs.model import IMPLEMENTED_FEATURES, ORGANISATION_KINDS, Organisation, Plan
+
+METER = schema.response_object(
+    None,
+    {
+        "included": schema.integer(100000, minimum=0, description="Quantity per month that the plan includes."),
+        "per": schema.integer(1000, minimum=1),
+        "amount": schema.money(50, "Price in minor units for every `per` units beyond the quantity in `included`."),
+    },
+)
+_FEATURES = schema.array(
+    schema.enum(*sorted(IMPLEMENTED_FEATURES)),
+    description="Additional features of the plan: `stream` is GET /v1/stream, `fat_webhooks` means webhooks with `payload: fat`.",
+)
+PLAN = JsonResource[Plan](
+    "plan",
+    {
+        "code": schema.text("standard"),
+        "name": schema.text("Standard"),
+        "tier": schema.enum("standard", "high", "max"),
+        "currency": schema.currency(),
+        "monthly": schema.money(9900, "Price per month in minor units."),
+        "features": computed(_FEATURES, lambda plan, _: sorted(plan.implemented_features)),
+        "meters": schema.map_schema(METER, {"sources": {"included": 10, "per": 1, "amount": 900}}),
+        "delivery_days": schema.integer(30, minimum=1, description="Number of days that webhook deliveries are kept."),
+        "request_log_days": schema.integer(30, minimum=1, description="Number of days that request logs are kept."),
+    },
+    description="An available plan.",
+)
+ORGANISATION = JsonResource[Organisation](
+    "organisation",
+    {
+        "id": schema.id_schema("org"),
+        "name": schema.text("Fjord & Oak"),
+        "kind": schema.enum(*ORGANISATION_KINDS),
+        "plan": computed(schema.text("standard", description="The code of the plan."), lambda org, _: org.plan.code),
+        "tier": computed(schema.enum("standard", "high", "max"), lambda org, _: org.plan.tier),
+        "features": computed(
+            _FEATURES,
+            lambda org, _: sorted(org.plan.implemented_features),
+        ),
+        "catalogue": computed(
+            schema.id_schema("cat", "The organisation's own catalogue in this mode."),
+            lambda org, view: org.get_catalogue_id(view.tenant.livemode),
+        ),
+        "api_version": optional(schema.text("2026-10-04", description="The API version, pinned by the first request.")),
+        "livemode": computed(schema.boolean(), lambda _, view: view.tenant.livemode),
+        "created_at": schema.timestamp(),
+    },
+    description="An organisation: a retailer or a vendor.",
+)

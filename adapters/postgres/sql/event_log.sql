@@ -1,0 +1,233 @@
+-- raise --
+-- Assigns positions up to the returned one. The row stays locked until the transaction ends, so that positions are in the
+-- order of commits. Times rise with positions even if clocks go back, because they determine the partitions after a
+-- position.
+INSERT INTO event_logs AS l (org, livemode, epoch, last, time, publishes)
+VALUES (%(org)s, %(livemode)s, %(epoch)s, %(count)s, least(greatest(%(now)s, now() - interval '1 hour'), now() + interval '1 hour'),
+    %(publishes)s)
+ON CONFLICT (org, livemode) DO UPDATE SET last = l.last + excluded.last,
+    time = greatest(l.time, excluded.time),
+    publishes = l.publishes OR excluded.publishes
+RETURNING last, time
+
+-- insert --
+-- ON CONFLICT prevents the execution as COPY, which would not check policies (docs/cluster.md); there are no conflicts.
+INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, owner, body)
+SELECT %(before)s + n, %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(time)s, network, owner, body
+FROM unnest(%(ids)s::text[], %(types)s::text[], %(subjects)s::text[], %(products)s::text[], %(sources)s::text[],
+    %(catalogues)s::text[], %(versions)s::integer[], %(networks)s::boolean[], %(owners)s::text[], %(bodies)s::bytea[])
+    WITH ORDINALITY AS event (id, type, subject, product, source, catalogue, version, network, owner, body, n)
+ON CONFLICT DO NOTHING
+
+-- staging --
+CREATE TEMPORARY TABLE IF NOT EXISTS new_events (n bigint, id text, type text, subject text, product text, source text,
+    catalogue text, version integer, network boolean, owner text, body bytea) ON COMMIT DELETE ROWS
+
+-- copy_events --
+COPY new_events (n, id, type, subject, product, source, catalogue, version, network, owner, body) FROM STDIN (FORMAT binary)
+
+-- insert_staged --
+INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, owner, body)
+SELECT %(before)s + n, %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(time)s, network, owner, body
+FROM new_events
+ON CONFLICT DO NOTHING
+
+-- add_terms --
+INSERT INTO event_log_terms (org, livemode, term, block)
+SELECT %(org)s, %(livemode)s, term, block
+FROM unnest(%(terms)s::text[]) AS term, generate_series(%(first)s::bigint, %(last)s::bigint) AS block
+ON CONFLICT (org, livemode, term, block) DO NOTHING
+
+-- notify --
+SELECT pg_notify('joinery_events', %(payload)s)
+
+-- high_watermark --
+SELECT last FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- bounds --
+SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
+JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode
+
+-- confirmed --
+SELECT epoch, last, time, began, low FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- begin_epoch --
+UPDATE event_logs SET epoch = %(epoch)s, began = CASE WHEN began = 0 THEN last ELSE least(began, last) END
+WHERE org = %(org)s AND livemode = %(livemode)s AND epoch = %(after)s AND last < %(position)s
+
+-- licensed --
+SELECT asked.org, asked.livemode
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
+WHERE EXISTS (SELECT FROM licences l WHERE l.holder = asked.org AND l.livemode = asked.livemode)
+    OR EXISTS (SELECT FROM licences l WHERE l.holder = '*' AND l.livemode = asked.livemode AND l.org <> asked.org)
+
+-- page --
+-- `same` is whether the log still has the event at the start position; for an empty page it is a separate query. A body larger than
+-- `max_body_bytes` is not read; the page is then read again by `weighed`.
+SELECT (SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+        AND position = %(after)s AND time = %(at)s)) AS same,
+    e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.time, e.body
+FROM ({chosen}) AS e ORDER BY e.position
+
+-- same --
+SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s)
+
+-- splice --
+-- Only bodies: joining them in the database would double the cost, and each further column would add a tenth (measured).
+SELECT e.position, e.body FROM ({chosen}) AS e ORDER BY e.position
+
+-- spliced --
+SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s),
+    (SELECT time FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(last)s)
+
+-- plain --
+SELECT true, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.time, e.body
+FROM ({chosen}) AS e
+
+-- own --
+-- The events of a log after a position, or up to one, that match the filter. Only one bound, because with two the planner
+-- expects so few rows that it reads and sorts the whole log.
+SELECT position, id, type, subject, product, source, catalogue, version, time,
+    CASE WHEN octet_length(body) <= %(max_body_bytes)s THEN body END AS body
+FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+    AND position > %(after)s --? after
+    AND position <= %(up_to)s --? up_to
+    AND time >= %(since)s --? since
+    AND type <> ALL(%(hidden)s) --? hidden
+    AND subject = %(subject)s --? subject
+    AND product = ANY(%(products)s) --? products
+    AND position = ANY(%(positions)s) --? positions
+ORDER BY position ASC LIMIT {limit} --? forwards
+ORDER BY position DESC LIMIT {limit} --? backwards
+
+-- counts --
+SELECT type, count(*) FROM events
+WHERE org = %(org)s AND livemode = %(livemode)s AND position > %(after)s AND time >= %(since)s
+GROUP BY type
+
+-- blocks --
+SELECT DISTINCT block FROM event_log_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s)
+    AND block >= %(block)s --? forwards
+    AND block <= %(block)s --? backwards
+ORDER BY block ASC LIMIT {limit} --? forwards
+ORDER BY block DESC LIMIT {limit} --? backwards
+
+-- own_in_blocks --
+-- The events in some blocks of a log that match the filter. Each block is scanned from its start, because for a range the
+-- planner expects so many rows that it reads the whole log for each block.
+SELECT found.position, found.id, found.type, found.subject, found.product, found.source, found.catalogue, found.version,
+    found.time, CASE WHEN octet_length(found.body) <= %(max_body_bytes)s THEN found.body END AS body
+FROM unnest(%(blocks)s::bigint[]) AS near (block) CROSS JOIN LATERAL (
+    SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position > near.block * {block}
+        AND time >= %(since)s --? since
+    ORDER BY position LIMIT {block}
+) AS found
+WHERE found.position <= near.block * {block} + {block}
+    AND found.position > %(after)s --? after
+    AND found.position <= %(up_to)s --? up_to
+    AND found.type <> ALL(%(hidden)s) --? hidden
+    AND found.type = ANY(%(types)s) --? types
+    AND found.catalogue = ANY(%(catalogues)s) --? catalogues
+ORDER BY found.position ASC LIMIT {limit} --? forwards
+ORDER BY found.position DESC LIMIT {limit} --? backwards
+
+-- weighed --
+-- Bodies are stored out of line, so their length is known without reading them, and those beyond the byte limit are not read.
+SELECT true, position, id, type, subject, product, source, catalogue, version, time, body FROM (
+    SELECT found.*, sum(octet_length(body)) OVER (ORDER BY nth ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (
+        SELECT chosen.*, row_number() OVER (ORDER BY position * %(direction)s::integer) AS nth FROM ({chosen}) AS chosen
+    ) AS found
+) AS weighed WHERE before < %(max_page_bytes)s ORDER BY nth
+
+-- network --
+-- The events of the network log that the reader's licences permit, with the permitted field groups. A limited number is
+-- scanned; `reached` is the last position, `dated` its time, and `scanned` the number.
+SELECT begun.same, begun.reached, begun.dated, begun.scanned, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue,
+    e.version, e.time, e.body, e.groups
+FROM (
+    SELECT count(*) AS scanned,
+        EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s) AS same, --? forwards
+        max(looked.position) AS reached, --? forwards
+        (SELECT time FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = max(looked.position) --? forwards
+            AND time >= %(since)s --? forwards since
+        ) AS dated --? forwards
+        true AS same, min(looked.position) AS reached, NULL::timestamptz AS dated --? backwards
+    FROM (SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+        AND position > %(after)s --? after
+        AND position <= %(up_to)s --? up_to
+        AND position = ANY(%(positions)s) --? positions
+        AND time >= %(since)s --? since
+    ORDER BY position ASC LIMIT {window} --? forwards
+    ORDER BY position DESC LIMIT {window} --? backwards
+    ) AS looked
+) AS begun LEFT JOIN (
+    SELECT seen.position, seen.id, seen.type, seen.subject, seen.product, seen.source, seen.catalogue, seen.version,
+        seen.time, CASE WHEN octet_length(seen.body) <= %(max_body_bytes)s THEN seen.body END AS body, held.groups
+    FROM (
+        SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+            AND position > %(after)s --? after
+            AND position <= %(up_to)s --? up_to
+            AND position = ANY(%(positions)s) --? positions
+            AND time >= %(since)s --? since
+        ORDER BY position ASC LIMIT {window} --? forwards
+        ORDER BY position DESC LIMIT {window} --? backwards
+    ) AS seen CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(DISTINCT g.name) FILTER (WHERE g.name IS NOT NULL), '{}') AS groups
+        FROM licences l LEFT JOIN LATERAL unnest(l.groups) AS g (name) ON true
+        WHERE l.org = seen.owner AND l.livemode = %(livemode)s AND l.catalogue = seen.catalogue
+            AND l.holder = ANY(%(holders)s) AND l.org <> %(holder)s
+        HAVING count(*) > 0
+    ) AS held
+    WHERE true
+        AND seen.type <> ALL(%(hidden)s) --? hidden
+        AND seen.type = ANY(%(types)s) --? types
+        AND seen.catalogue = ANY(%(catalogues)s) --? catalogues
+    ORDER BY seen.position ASC LIMIT {limit} --? forwards
+    ORDER BY seen.position DESC LIMIT {limit} --? backwards
+) AS e ON true
+ORDER BY e.position ASC --? forwards
+ORDER BY e.position DESC --? backwards
+
+-- grants --
+SELECT e.position, e.owner, l.holder, l.groups FROM events e
+JOIN licences l ON l.org = e.owner AND l.livemode = %(livemode)s AND l.catalogue = e.catalogue AND l.holder = ANY(%(holders)s)
+WHERE e.org = %(org)s AND e.livemode = %(livemode)s AND e.position > %(after)s AND e.position <= %(up_to)s
+
+-- network_body --
+SELECT body FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(position)s
+
+-- low_watermark --
+SELECT low FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- publishers --
+SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low FROM here.event_logs AS l WHERE l.publishes
+
+-- publishers_among --
+SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
+JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode AND l.publishes
+
+-- published --
+SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
+WHERE org = %(org)s AND livemode = %(livemode)s AND network AND position > %(after)s
+    AND time >= %(since)s --? since
+ORDER BY position LIMIT %(limit)s
+
+-- network_checkpoints --
+SELECT owner, epoch, position FROM network_checkpoints WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- first_checkpoints --
+INSERT INTO network_checkpoints (org, livemode, owner, epoch, position)
+SELECT %(org)s, %(livemode)s, owner, epoch, position
+FROM unnest(%(owners)s::text[], %(epochs)s::integer[], %(positions)s::bigint[]) AS reached (owner, epoch, position)
+ON CONFLICT (org, livemode, owner) DO NOTHING RETURNING owner
+
+-- move_checkpoints --
+UPDATE network_checkpoints AS c SET epoch = moved.epoch, position = moved.position
+FROM unnest(%(owners)s::text[], %(epochs)s::integer[], %(positions)s::bigint[], %(were_epochs)s::integer[], %(were_positions)s::bigint[])
+    AS moved (owner, epoch, position, was_epoch, was_position)
+WHERE c.org = %(org)s AND c.livemode = %(livemode)s AND c.owner = moved.owner
+    AND c.epoch = moved.was_epoch AND c.position = moved.was_position
+RETURNING c.owner
+

@@ -1,0 +1,123 @@
+"""Writing of a reconciled feed: rows, events, and the view of merged products."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+from domain.catalogue.batch import Batch, SlotRange
+from domain.catalogue.merged_statements import ProductCluster, compute_view
+from domain.catalogue.merged_view import MergedViewBuilder, ViewChangeCause, translate_run_events
+from domain.catalogue.model import Product, Variant
+from domain.catalogue.ports import CatalogueStore
+from domain.catalogue.reconciler import CatalogueReconciler
+from domain.events.model import Event
+from ports.unit_of_work import Tx
+
+R = TypeVar("R")
+THREAD_THRESHOLD = 200
+"""Minimum number of objects for which work runs in a thread, so that it does not block the event loop."""
+
+
+async def run_in_thread_if_large(object_count: int, work: Callable[[], R]) -> R:
+    """Call `work` and return its result; call it in a thread if `object_count`, its number of objects, is THREAD_THRESHOLD or more."""
+    return await asyncio.to_thread(work) if object_count >= THREAD_THRESHOLD else work()
+
+
+async def write_reconciled(
+    tx: Tx, slots: SlotRange, reconciler: CatalogueReconciler, absent_keys: Sequence[str] = ()
+) -> Sequence[Event]:
+    """Write the reconciler's changes; return the events, which the caller must append at the end of the transaction.
+
+    The caller must call `lock_for_writing` earlier in the transaction, so that no merge can happen meanwhile.
+
+    Args:
+        tx: The transaction.
+        slots: The range of slots (hashes of keys) whose products are written.
+        reconciler: The reconciler after all statements were applied.
+        absent_keys: Keys of products that the run no longer lists.
+    """
+    batch = reconciler.finish(list(absent_keys))
+    cluster = await _load_cluster(tx, reconciler, batch)
+    if not cluster.products:
+        await tx[CatalogueStore].save_batch(slots, batch, tx.now)
+        return reconciler.events
+    cause = ViewChangeCause(reconciler.run, tx.now, reconciler.source.id)
+    events = await run_in_thread_if_large(
+        cluster.size, lambda: _add_merged_view(cluster, batch, cause, reconciler.events)
+    )
+    await tx[CatalogueStore].save_batch(slots, batch, tx.now)
+    return events
+
+
+def _add_merged_view(
+    cluster: ProductCluster, batch: Batch, cause: ViewChangeCause, events: Sequence[Event]
+) -> list[Event]:
+    """Add the merged view to the batch; return the run's events, in which merged products have the IDs that readers see."""
+    before = compute_view(cluster)
+    new_ids = _update_cluster(cluster, batch, cause.now)
+    builder = MergedViewBuilder(before, cluster, cause)
+    batch.merged_view = builder.build(new_ids)
+    return [*translate_run_events(events, builder, frozenset(cluster.products)), *builder.events]
+
+
+async def _load_cluster(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> ProductCluster:
+    """Return the merge groups of the changed products, and the changed products from or to which variants moved."""
+    touched = sorted(batch.touched)
+    cluster = await tx[CatalogueStore].load_cluster(touched) if touched else ProductCluster()
+    if not cluster.products:
+        return cluster
+    variant_ids, new = cluster.map_products_by_variant().keys(), set(_list_ids(batch.new_products))
+    moved = [
+        product.id
+        for product in batch.touched.values()
+        if product.id not in cluster.products
+        and product.id not in new
+        and (
+            product.key in reconciler.moved_from_product_keys or not variant_ids.isdisjoint(_list_ids(product.variants))
+        )
+    ]
+    return await tx[CatalogueStore].load_cluster(touched, moved) if moved else cluster
+
+
+def _update_cluster(cluster: ProductCluster, batch: Batch, now: datetime) -> set[str]:
+    """Replace products of the cluster by the changed ones in the batch; return the IDs of new products and variants."""
+    stored_variants = {variant.id: variant for product in cluster.products.values() for variant in product.variants}
+    stated_at_by_variant = dict.fromkeys(_list_ids([*batch.new_variants, *batch.changed_variants]), now)
+    new_ids = set[str]()
+    for product in batch.touched.values():
+        ids, stored = set(_list_ids(product.variants)), cluster.products.get(product.id)
+        if stored is not None or not stored_variants.keys().isdisjoint(ids):
+            new_ids |= ids.difference(stored_variants) | (set() if stored else {product.id})
+            cluster.products[product.id] = _copy_product(product, stored, stored_variants, stated_at_by_variant)
+    return new_ids
+
+
+def _list_ids(items: Sequence[Product] | Sequence[Variant]) -> list[str]:
+    return [item.id for item in items]
+
+
+def _copy_product(
+    product: Product,
+    stored: Product | None,
+    stored_variants: Mapping[str, Variant],
+    stated_at_by_variant: Mapping[str, datetime],
+) -> Product:
+    """Copy a reconciled product; the version, and data that is not decoded, are taken from the stored product."""
+    variants = [
+        _copy_variant(variant, stored_variants.get(variant.id), stated_at_by_variant) for variant in product.variants
+    ]
+    if stored is None:
+        return replace(product, variants=variants)
+    data = product.data if isinstance(product.data, dict) else stored.data
+    return replace(product, variants=variants, data=data, version=stored.version)
+
+
+def _copy_variant(variant: Variant, stored: Variant | None, stated_at_by_variant: Mapping[str, datetime]) -> Variant:
+    offers = [replace(offer) for offer in variant.offers]
+    if stored is None:
+        return replace(variant, offers=offers)
+    data = variant.data if isinstance(variant.data, dict) else stored.data
+    stated_at = stated_at_by_variant.get(variant.id, stored.stated_at)
+    return replace(variant, offers=offers, data=data, version=stored.version, stated_at=stated_at)

@@ -1,0 +1,87 @@
+"""Preview of the values that a column's samples would have as a field, before the mapping is confirmed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from domain.catalogue.statements import ProductStatement
+from domain.ingestion.columns.plan import ReadPlan
+from domain.ingestion.columns.settings import validate_settings
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping
+from domain.ingestion.normalisation import normalise_rows
+from domain.ingestion.vocabulary.fields import KEYS, is_field
+from domain.kernel.errors import DomainError
+from domain.kernel.json_values import to_json_value
+from domain.mappings.model import SourceMapping
+
+_DERIVED = frozenset({"currency", "availability", "position", "role", "index"})
+"""Fields that are derived from other values and therefore omitted from previews."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleResult:
+    """The result of reading one sample of a column.
+
+    Attributes:
+        cell: The sample.
+        values: The path and value of each field that was read from the sample.
+        problem: The first problem, or None.
+    """
+
+    cell: str
+    values: tuple[tuple[str, Any], ...]
+    problem: str | None = None
+
+
+def preview_column(mapping: SourceMapping, column: Column, settings: FeedSettings) -> Sequence[SampleResult]:
+    """Return the values and problems of a column's samples, read without the other columns.
+
+    Return an empty sequence if the field or a setting of the column is invalid.
+    """
+    if not is_field(column.field):
+        return ()
+    requested = {name: value for name, value in column.settings.items() if name != "unit_by"}
+    settings_read, faults = validate_settings(column.field, requested, {})
+    if faults:
+        return ()
+    single_column = Column(column.position, column.column, column.field, settings_read)
+    try:
+        plan = ReadPlan(HeaderMapping(mapping.headers, (single_column,), ()), settings)
+    except (DomainError, ValueError):
+        return ()
+    return [_read_sample(row, column, plan) for row in mapping.samples if column.position < len(row)]
+
+
+def _read_sample(row: Sequence[str], column: Column, plan: Any) -> SampleResult:
+    """Return the values and the first problem of the column's cell in a sample row."""
+    cell = row[column.position]
+    if not cell:
+        return SampleResult(cell, ())
+    if column.field in KEYS and column.field != "title":
+        return SampleResult(cell, ((column.field, cell),))
+    statement, problems = normalise_rows("sample", [(1, list(row))], plan)
+    problem = problems[0].detail if problems else None
+    return SampleResult(cell, tuple(_iterate_values(statement)) if statement else (), problem)
+
+
+def _iterate_values(statement: ProductStatement) -> Iterator[tuple[str, Any]]:
+    """Yield the path and value of each field of a product, its variants and their offers."""
+    yield from _flatten("", to_json_value(statement.data))
+    for variant in statement.variants:
+        yield from _flatten("", to_json_value(variant.data))
+        for offer in variant.offers:
+            leaves = list(_flatten("", to_json_value(offer.data)))
+            yield from [leaf for leaf in leaves if leaf[0] not in _DERIVED] or leaves
+
+
+def _flatten(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each value with its dotted path; a measure or a list of texts is one value."""
+    if isinstance(value, Mapping) and "given" not in value and value:
+        for name, inner in value.items():
+            if name not in ("role", "position"):
+                yield from _flatten(f"{path}.{name}" if path else str(name), inner)
+    elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+        for inner in value:
+            yield from _flatten(path, inner)
+    elif value not in (None, "", [], {}):
+        yield path, value
