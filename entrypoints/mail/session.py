@@ -411,7 +411,7 @@ class MailSession(SMTP):
         self._original_client = OriginalClient()
         self._reset_timeout()
         await self.push(reply)
-        if reply.startswith("521"):
+        if reply.startswith(("421", "521")):
             raise asyncio.CancelledError  # ends the session, so that buffered data is never read as commands
 
     async def _receive_and_process(self, recipient: Recipient, envelope: Envelope, receiver: MessageReceiver) -> str:
@@ -427,7 +427,7 @@ class MailSession(SMTP):
         except ConnectionResetError:
             raise asyncio.CancelledError from None
         except TimeoutError:
-            return "521 4.4.2 Timeout while reading the message. Goodbye"
+            return "421 4.4.2 Timeout while reading the message. Goodbye"
         self.all_replied.clear()
         if not received.is_complete:
             return await self._refuse_incomplete(recipient, envelope, received)

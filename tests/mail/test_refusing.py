@@ -350,7 +350,7 @@ async def test_a_silent_sender_is_disconnected(post: Office, monkeypatch: pytest
         return dialogue.hear(), dialogue._file.read()
 
     reply, rest = await asyncio.to_thread(pause)
-    assert reply.startswith("521 4.4.2") and rest == b""
+    assert reply.startswith("421 4.4.2") and rest == b""
 
 
 async def test_mail_is_deferred_while_the_store_is_full(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
