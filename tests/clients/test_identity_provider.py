@@ -91,7 +91,7 @@ async def deployment(folder: Path) -> AsyncIterator[Deployment]:
         world.clock.set(datetime.now(UTC))
         providers = OidcProviders(HttpOutbound(client, allowed))
         world.dependencies[IdentityProviders] = providers
-        world.dependencies[SsoSignIn]._providers = providers
+        object.__setattr__(world.dependencies[SsoSignIn], "providers", providers)
         org = world.orgs["Fjord"].id
         redirect = world.dependencies[SsoSignIn].build_redirect_uri(org)
         program: Any = subprocess.Popen(
