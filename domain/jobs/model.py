@@ -8,8 +8,8 @@ from typing import Any
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 
 _SEPARATOR = "/"
-_TRACE = "traceparent"
-"""Name under which a job's trace context is stored among its arguments; no kind of job has such an argument."""
+_TRACE_ARG = "traceparent"
+"""Name of the argument with which a job's trace context is stored; no kind of job has an argument of this name."""
 MAX_LANES_PER_ORG = 16
 """Maximum number of lanes of one organisation that are executed concurrently, so that others need not wait."""
 MAX_DELAY = timedelta(days=31)
@@ -73,10 +73,10 @@ class ClaimedJob:
     trace: str | None = None
 
     def create_context(self, actor: str = "worker") -> AuditContext:
-        """Return the context for the transactions that execute the job.
+        """Return the audit context of the transactions that execute the job.
 
         Args:
-            actor: The part of the service that executes the job.
+            actor: The ID of the part of the service that executes the job, such as `judge`.
         """
         return AuditContext(Actor("service", actor), self.kind, job_id=self.id)
 
@@ -89,7 +89,7 @@ class Backlog:
         lane_kind: The kind of the lanes, such as `source` for the lanes `source:<id>`.
         waiting_count: Number of due jobs that no worker executes.
         running_count: Number of jobs that workers execute.
-        oldest_due_at: When the oldest of these jobs was due; None if there are none.
+        oldest_due_at: When the oldest waiting job was due; None if no job waits.
     """
 
     lane_kind: str
@@ -111,11 +111,11 @@ class Backlog:
 
 def with_trace(args: Mapping[str, Any], trace: str | None) -> Mapping[str, Any]:
     """Return the job's arguments with the trace context added, as they are stored."""
-    return args if trace is None else {**args, _TRACE: trace}
+    return args if trace is None else {**args, _TRACE_ARG: trace}
 
 
 def split_trace(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
     """Split stored arguments into the job's arguments and the trace context, which may be None."""
-    if _TRACE not in args:
+    if _TRACE_ARG not in args:
         return args, None
-    return {name: value for name, value in args.items() if name != _TRACE}, args[_TRACE]
+    return {name: value for name, value in args.items() if name != _TRACE_ARG}, args[_TRACE_ARG]

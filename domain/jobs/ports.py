@@ -38,9 +38,10 @@ class JobDispatcher(Protocol):
     """
 
     async def dispatch_due_lanes(self, limit: int) -> Sequence[str]:
-        """Mark due jobs, and jobs whose lease has expired, as dispatched; return up to `limit` lanes of these jobs.
+        """Return up to `limit` lanes with due jobs that are not dispatched or whose lease has expired.
 
-        Organisations take turns; each has at most MAX_LANES_PER_ORG lanes in progress.
+        The due jobs of these lanes are marked as dispatched. Organisations take turns; each has at most
+        MAX_LANES_PER_ORG lanes in progress.
         """
         ...
 
@@ -70,7 +71,7 @@ class JobDispatcher(Protocol):
 
 
 LaneStarter = Callable[[str], Awaitable[None]]
-"""Function that starts to execute the jobs of a lane once the process may execute another lane."""
+"""Coroutine function that waits until the process may execute another lane, then starts the lane and returns."""
 
 
 class Queue(Protocol):

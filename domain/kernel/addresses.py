@@ -17,7 +17,7 @@ WITH_CREDENTIALS = "Remove the user name and password from the URL."
 ODD_NOTATION = "Write the address as four numbers from 0 to 255, separated by dots."
 NOT_PUBLIC = "The address is not public."
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_NOT_PUBLIC = tuple(
+_NON_PUBLIC_NETWORKS = tuple(
     ipaddress.ip_network(network)
     for network in (
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
@@ -96,7 +96,7 @@ def is_public(address: Address) -> bool:
             return is_public(inner)
     if not address.is_global or address.is_multicast or address.is_reserved:
         return False
-    return not any(address in network for network in _NOT_PUBLIC)
+    return not any(address in network for network in _NON_PUBLIC_NETWORKS)
 
 
 def _describe_host_refusal(host: str) -> str | None:

@@ -11,28 +11,28 @@ MIB = 1 << 20
 # A product as a source states it
 
 ROWS = 10_000
-"""Rows of a feed that are read for one product: four for each variant."""
+"""Maximum number of rows of a feed that are read for one product: four for each variant."""
 SHEET_ROW_BYTES = 4 * KIB
-"""Size of one row; a longer row counts as several."""
+"""Bytes for which an encoded row counts as one further row of its product."""
 VARIANTS = 2_500
-"""Variants of a product that one import of a feed, or one pushed record, may state."""
+"""Maximum number of variants of a product in one import of a feed or one pushed record."""
 OFFERS = 500
-"""Offers of one variant of one source, which are its locations."""
+"""Maximum number of offers of a variant from one source, one for each location."""
 ITEMS = 500
-"""Entries of a list: tags, features, pictures, materials, parts, boxes."""
+"""Maximum number of entries in a list: tags, features, pictures, materials, parts, boxes."""
 AXES = 50
-"""Axes of a variant: properties in which variants differ, such as colour and size. Shop platforms allow three."""
+"""Maximum number of axes of a variant (properties such as colour and size). Shop platforms allow three."""
 ITEM_CHARS = 2_048
-"""Characters of one text or URL in a list."""
+"""Maximum number of characters of a text or URL in a list."""
 PRODUCT_LIST_BYTES = 128 * KIB
 """Maximum size of each list of a product as JSON, in bytes; enough for 250 images with long URLs and texts."""
 VARIANT_LIST_BYTES = 32 * KIB
-"""Bytes of one of a variant's lists, as JSON."""
+"""Maximum size of each list of a variant as JSON, in bytes."""
 
 # A product as it is kept
 
 VARIANTS_HELD = 2 * VARIANTS
-"""Variants that a product may have: current ones, and as many former ones."""
+"""Maximum number of stored variants of a product: current ones, and as many former ones."""
 PRODUCT_BYTES = 8 * MIB
 """Maximum size of a product with its variants and offers as JSON, in bytes; enough for 2,048 variants at eight locations each."""
 
@@ -41,7 +41,10 @@ PRODUCT_BYTES = 8 * MIB
 EVENT_BYTES = 128 * KIB
 """Bytes of one event. A larger one lists the changed paths and omits its largest values."""
 CHANGES_BYTES = 1 * MIB
-"""Bytes of a page of the change feed, and of one read of the log for a reader that is behind."""
+"""Bytes of events after which a page of the change feed, or a batch from the log, ends.
+
+The event that reaches this size is included.
+"""
 LIST_BYTES = 4 * MIB
 """Bytes of a page of any other list."""
 SUBSCRIBER_BYTES = 8 * MIB
@@ -58,15 +61,15 @@ STREAM_BYTES = 128 * KIB
 # Webhooks
 
 PAYLOAD_BYTES = 512 * KIB
-"""Bytes of the object that a fat payload contains; a larger object is omitted."""
+"""Maximum size of the object in a fat payload, in bytes; a larger object is omitted."""
 DOCUMENT_BYTES = 1 * MIB
-"""Bytes of the product document from which the object of a fat payload is taken; a fat payload omits objects of larger documents."""
+"""Maximum size of a product's document, in bytes, up to which fat payloads contain objects from the document."""
 QUEUE_BYTES = 4 * MIB
 """Bytes of events that one endpoint's queue holds; others are read from the log when they are sent."""
 BYTES_PER_RESULT = 16 * KIB
-"""Bytes of a sent body for which its delivery result counts as one more unrecorded result.
+"""Bytes of a request body for which the result of the attempt counts as one more unrecorded result.
 
-No further attempts are started while there are too many unrecorded results (`MAX_UNRECORDED`).
+From `MAX_UNRECORDED` unrecorded results on, no further attempts are started.
 """
 MAX_COMBINED_EVENTS = 1_000
 """Maximum number of events that are combined into one delivery."""

@@ -10,8 +10,8 @@ MAX_CLOCK_SKEW = timedelta(seconds=60)
 """Maximum difference between the clocks of the process that signs a link and the one that serves it."""
 MAX_OFFSET = 5.0
 """Seconds by which the machine's clock may differ from the service's without a warning."""
-_STEPPED = 1.0
-"""Seconds; if the wall clock and the monotonic clock advance by amounts that differ more, the wall clock was set."""
+_MAX_DRIFT_SECONDS = 1.0
+"""Maximum change of the wall clock's difference to the monotonic clock; above it, the wall clock was set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ServiceClock:
         reading, monotonic = self._reading, time.monotonic()
         if reading is None or not 0 <= monotonic - reading.monotonic < READING_SECONDS:
             return True
-        return abs(time.time() - monotonic - reading.wall_minus_monotonic) > _STEPPED
+        return abs(time.time() - monotonic - reading.wall_minus_monotonic) > _MAX_DRIFT_SECONDS
 
     def apply_reading(self, database_time: datetime, sent_at: float, received_at: float) -> None:
         """Set the clock by a reading of the database's clock, unless an earlier, more exact reading agrees with it.

@@ -90,14 +90,19 @@ def _encode_ten(number: int) -> str:
 
 
 def build_uuid7(milliseconds: int, random_bits: int) -> int:
-    """Return a UUIDv7 (RFC 9562) with the time and the random bits, as a 128-bit number."""
+    """Return a UUIDv7 (RFC 9562) as a 128-bit number.
+
+    Args:
+        milliseconds: The time in milliseconds since 1970.
+        random_bits: The random part; only the lowest 74 bits are used.
+    """
     high = random_bits >> 62 & 0xFFF
     low = random_bits & 0x3FFF_FFFF_FFFF_FFFF
     return (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
 
 
-_CORRECTED = 60_000
-"""If the clock goes back by more milliseconds than this, a wrong time was corrected, and IDs use the new time."""
+_MAX_BACKWARD_STEP_MS = 60_000
+"""Maximum backward step of the clock that IDs ignore; a larger step corrects a wrong time, and IDs use the new time."""
 
 
 class _Sequence:
@@ -117,7 +122,7 @@ class _Sequence:
         """Return the next UUIDv7 as a number."""
         now = CLOCK.unix_ms()
         with self._lock:
-            if now > self._milliseconds or now < self._milliseconds - _CORRECTED:
+            if now > self._milliseconds or now < self._milliseconds - _MAX_BACKWARD_STEP_MS:
                 self._milliseconds, self._bits = now, self._random.getrandbits(73)
             else:
                 self._bits += self._random.getrandbits(40) + 1

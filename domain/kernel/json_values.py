@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 ATOMS = frozenset((str, int, bool, float, bytes, type(None)))
-"""Types whose values need no conversion."""
+"""Types whose values `to_json_value` returns unchanged."""
 
 
 @lru_cache(maxsize=8192)

@@ -7,7 +7,7 @@ from itertools import groupby
 from domain.kernel.errors import InvalidRequest
 
 MAX_NAME_CHARS = 100
-_MOST_MARKS = 4
+_MAX_COMBINING_MARKS = 4
 """Maximum number of consecutive combining marks; Tibetan and vocalised Hebrew need no more."""
 _LINK = re.compile(r"[/\\@]|\bwww\.|\b[a-z][a-z0-9+.-]*:(?=\S)", re.IGNORECASE)
 _HOST = re.compile(r"[^\s.][.\u3002][^\W\d_][^\s.,]|\b\d+\.\d+\.\d+\.\d+\b")
@@ -41,7 +41,7 @@ def validate_name(text: str) -> str:
 
 
 def displayable_name(text: str, default: str = "") -> str:
-    """Return the validated name, or `default` if the name is invalid or mail programs would turn it into a link."""
+    """Return the validated name; return `default` if it is invalid or mail programs would turn it into a link."""
     try:
         name = validate_name(text)
     except InvalidRequest:
@@ -50,7 +50,7 @@ def displayable_name(text: str, default: str = "") -> str:
 
 
 def displayable_address(text: str, default: str = "") -> str:
-    """Return the email address if the texts before and after the `@` are valid names, else `default`."""
+    """Return the email address, or `default` if its local part or domain is invalid as a name (`validate_name`)."""
     local, _, domain = text.partition("@")
     try:
         return text if f"{validate_name(local)}@{validate_name(domain)}" == text and " " not in text else default
@@ -72,5 +72,5 @@ def _is_plain(name: str) -> bool:
         and folded.isprintable()
         and not any(refused.search(text) for refused, text in ((_LINK, folded), (_LIKE_SLASHES, name), (_BLANK, name)))
         and any(kind in "LN" for kind, _ in runs)
-        and all(length <= _MOST_MARKS for kind, length in runs if kind == "M")
+        and all(length <= _MAX_COMBINING_MARKS for kind, length in runs if kind == "M")
     )

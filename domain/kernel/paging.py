@@ -21,7 +21,12 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Items of a list, in order. `has_more`: more items follow in the requested direction, after the key `next_key`."""
+    """Items of a list, in order.
+
+    Attributes:
+        has_more: Whether more items may follow in the requested direction.
+        next_key: The key with which the next page is requested (`PageRequest`), or None if `has_more` is False.
+    """
 
     items: tuple[T, ...]
     has_more: bool

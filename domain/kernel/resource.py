@@ -4,7 +4,7 @@ A field with a schema is a property of the resource's JSON::
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Note:
-        id: Annotated[str, id_of("agt")]
+        id: Annotated[str, id_schema("agt")]
         title: Annotated[str, settable(text("Oak prices"), required=True)]
         pinned: Annotated[bool, settable(boolean(False))] = False
         version: Annotated[int, VERSION] = 1
@@ -100,7 +100,7 @@ def settable(
     Args:
         schema: The schema in request bodies.
         required: Whether bodies that create the resource must set the property.
-        patch: Additions to the schema in bodies that change the resource.
+        patch: Keywords that are added to `schema`, or replaced, in bodies that change the resource.
         response_schema: The schema in responses, if it differs from `schema`.
     """
     return Field(response_schema or schema, create=schema, patch=schema | (patch or {}), required=required)
@@ -115,7 +115,7 @@ def set_at_creation(schema: Schema, *, required: bool = False, response_schema: 
 
 
 def changeable(schema: Schema, patch: Schema | None = None) -> Field:
-    """Declare that bodies can set the property only after creation; `patch` is the schema in these bodies, if it differs."""
+    """Declare that bodies can set the property only after creation; `patch` is their schema (default: `schema`)."""
     return Field(schema, patch=patch or schema)
 
 
@@ -126,7 +126,7 @@ def clearable(schema: Schema, description: str) -> Field:
 
 @cache
 def fields_of(kind: Hashable) -> Mapping[str, Field]:
-    """Return the properties that a dataclass declares, by name and in order."""
+    """Return the fields of a dataclass that are properties of the resource, by name and in order of declaration."""
     found = {}
     declared: Any = kind
     for name, hint in get_type_hints(declared, include_extras=True).items():

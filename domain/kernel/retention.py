@@ -1,4 +1,7 @@
-"""Ages at which rows and objects are deleted while their organisation exists; docs/retention.md lists them all."""
+"""Ages at which rows and objects are deleted while their organisation exists; docs/retention.md lists them all.
+
+Most docstrings name the data and the time from which its age counts.
+"""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,11 +10,11 @@ REQUEST_LOGS = timedelta(days=90)
 INBOUND_MESSAGES = timedelta(days=90)
 DELIVERIES = timedelta(days=30)
 IDEMPOTENT_RESPONSES = timedelta(hours=24)
-"""Responses that are stored for repeated requests with the same Idempotency-Key."""
+"""Responses that are repeated for the same Idempotency-Key, from when they were stored."""
 AUDIT_ENTRIES = timedelta(days=730)
 """Audit entries (two years); the rest of the hash chain is verified from the last deleted entry."""
 KEPT_FOR_UNDOING = timedelta(days=30)
-"""Replaced or deleted credentials and secrets, which are stored encrypted for undoing."""
+"""Replaced or deleted credentials and secrets, which are stored encrypted for undoing, from the change."""
 SNAPSHOTS = timedelta(days=7)
 """Snapshots, from their last fetch; snapshots that a run may need are kept longer."""
 EXPIRED_BATCHES = timedelta(days=7)
@@ -33,7 +36,7 @@ STATUS_CHECKS = timedelta(days=91)
 SESSIONS = timedelta(days=30)
 """Sessions, one-time links and invitations, from their end."""
 SECURITY_EVENTS = timedelta(days=365)
-"""Security events, such as sign-ins and changed passwords."""
+"""Security events, such as sign-ins and changed passwords, from when they happened."""
 OUTGOING_MAIL = timedelta(days=30)
 CHALLENGES = timedelta(hours=1)
 """Challenges for passkeys, from their expiry."""

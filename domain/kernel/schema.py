@@ -27,7 +27,10 @@ def text(example: str, *, max_length: int = 500, min_length: int = 1, descriptio
 
 
 def enum(*values: str) -> Schema:
-    """Return the schema of an enumeration; the title is the enum class of the values, if all its members are given."""
+    """Return the schema of an enumeration.
+
+    If `values` are all members of an enum class, the title of the schema is the name of the class in snake case.
+    """
     schema: Schema = {"type": "string", "enum": list(values), "examples": [values[0]]}
     kind = type(values[0])
     if issubclass(kind, StrEnum) and set(values) == set(kind):
@@ -111,7 +114,7 @@ def with_title(name: str, schema: Schema) -> Schema:
 
 
 def failure(example_code: str, example_message: str, description: str) -> Schema:
-    """Return the schema of a failure, which has a machine-readable code and a message; both arguments are examples."""
+    """Return the schema of a failure: an object with a machine-readable code and a message."""
     schema = response_object(
         None, {"code": text(example_code), "message": text(example_message, max_length=2000)}, description=description
     )

@@ -8,13 +8,13 @@ MAX_LISTED = 10
 MAX_LISTED_NAMES = 25
 """Maximum number of names of fields and parameters that are listed completely; readers search such lists for a name."""
 SHORT_LIST = 8
-"""Number of words that are listed of a longer list."""
+"""Number of words that are listed if there are more words than the maximum."""
 MAX_WORD_LENGTH = 40
 """Maximum length of a word that is compared."""
 _MAX_COMPARED_WORDS = 100
-"""Maximum number of known words that are compared if users define the known words; the time is quadratic in the words' length."""
+"""Maximum number of known words that `find_similar` compares; the time is quadratic in the words' length."""
 MAX_COMPARISONS = 12
-"""Maximum number of words per request that are compared with all known words."""
+"""Maximum number of words per request for which similar words are searched."""
 
 
 class WordSuggester:
@@ -37,7 +37,10 @@ class WordSuggester:
         return format_list(words)
 
     def find_similar(self, word: str, known_words: Sequence[str]) -> list[str]:
-        """Return up to three of the first 100 known words that are similar to the word."""
+        """Return up to three known words that are similar to the word, most similar first.
+
+        Only the first 100 known words are compared.
+        """
         return self._find_close(word, known_words[:_MAX_COMPARED_WORDS], 3, 0.4)
 
     def _find_close(self, word: str, known_words: Sequence[str], max_results: int, cutoff: float = 0.6) -> list[str]:

@@ -1,7 +1,7 @@
 """DMARC evaluation (RFC 7489): the policy of the author's domain, and its alignment with SPF and DKIM.
 
-The organisational domain (the domain that an organisation registered) is found by the DNS tree walk of the successor of
-RFC 7489, which needs no list of public suffixes.
+The organisational domain (the domain that an organisation registered) is found by the DNS tree walk of DMARCbis, the
+successor of RFC 7489. The tree walk needs no list of public suffixes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,9 +54,13 @@ def find_record(txt_records: Iterable[bytes]) -> DmarcRecord | None:
 
 
 def find_organisational_domain(domain: str, records: Mapping[str, DmarcRecord]) -> str:
-    """Return the organisational domain: the highest parent domain (or the domain) that has a DMARC record.
+    """Return the organisational domain: the highest of the domain and its parent domains that has a DMARC record.
 
-    `records` are DMARC records by domain. Records that state whether a domain is a public suffix take precedence.
+    If none has a record, return the domain. Records that state whether a domain is a public suffix take precedence.
+
+    Args:
+        domain: The domain.
+        records: The DMARC records by domain.
     """
     walk = list_lookup_names(domain)
     highest = domain
@@ -86,10 +90,13 @@ def find_policy(domain: str, records: Mapping[str, DmarcRecord]) -> tuple[DmarcR
 def is_aligned(
     author_domain: str, verified_domain: str, organisational_domains: Sequence[str], *, strict: bool
 ) -> bool:
-    """Return whether a domain that SPF or DKIM has verified (`verified_domain`) is aligned with the author's domain (`author_domain`).
+    """Return whether a domain that SPF or DKIM has verified is aligned with the author's domain.
 
-    Aligned domains are equal or, unless `strict`, have the same organisational domain. `organisational_domains` are the
-    organisational domains of `author_domain` and `verified_domain`.
+    Args:
+        author_domain: The author's domain.
+        verified_domain: The verified domain.
+        organisational_domains: The organisational domain of each of the two domains.
+        strict: Whether aligned domains must be equal; otherwise, they must have the same organisational domain.
     """
     return author_domain == verified_domain if strict else organisational_domains[0] == organisational_domains[1]
 

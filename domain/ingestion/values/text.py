@@ -340,13 +340,18 @@ def remove_line_markup(text: str) -> str:
 
 @cell_parser(cache_size=65536)
 def parse_line(text: str, cleaned: str) -> ParseResult[str]:
-    """Parse a text of one line and remove markup. The result can have the fault too_long."""
+    """Parse a text of one line and remove markup. Above MAX_TITLE characters, the result has the fault too_long.
+
+    Args:
+        text: The text of the cell.
+        cleaned: The cleaned text, which `cell_parser` passes.
+    """
     found = remove_line_markup(cleaned)
     return build_too_long_result(found, MAX_TITLE) if len(found) > MAX_TITLE else ParseResult(found or None)
 
 
 @cell_parser(cache_size=128)
 def parse_multiline_text(text: str, cleaned: str) -> ParseResult[str]:
-    """Parse a text of several lines and remove markup. The result can have the fault too_long."""
+    """Parse a text of several lines and remove markup. Above MAX_TEXT characters, the result has the fault too_long."""
     found = strip_markup(text)
     return build_too_long_result(found, MAX_TEXT) if len(found) > MAX_TEXT else ParseResult(found or None)

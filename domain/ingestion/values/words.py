@@ -1,4 +1,7 @@
-"""Parsers of cells with fixed words (yes and no, statuses, countries, freight classes), with lists, and with GTINs."""
+"""Parsers of cells with fixed words (yes and no, statuses, countries, freight classes), with lists, and with GTINs.
+
+The decorator `cell_parser` passes the cleaned text of the cell as `cleaned`; callers of the parsers omit it.
+"""
 
 import re
 import unicodedata
@@ -31,7 +34,7 @@ _DIGIT_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _PART_SPLIT = re.compile(r"[,;|\n]\s*+|\s\+\s++|\s&\s++")
 _PART = re.compile(r"(?i)(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?")
 _MIN_CODE_DIGITS = 3
-"""Minimum number of digits in a code without letters; a shorter number is a quantity."""
+"""Minimum number of digits in a component's code that has only digits; a list with a shorter code is unreadable."""
 _COMMA_WITHOUT_SPACE = re.compile(r"(?<!\d),(?=[^\s\d])")
 _SEPARATORS = re.compile(r"[|•\n\r]|;\s")
 _SEPARATORS_WITH_COMMA = re.compile(rf"{_SEPARATORS.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
@@ -139,14 +142,14 @@ def parse_components(text: str, cleaned: str) -> ParseResult[tuple[BundleCompone
 
 @cell_parser()
 def parse_number(text: str, cleaned: str) -> ParseResult[Decimal]:
-    """Parse a number without unit and sign. The result can have the fault unreadable."""
+    """Parse a number. If the text has a sign or a unit, or is not a number, the result has the fault unreadable."""
     is_number = re.fullmatch(r"\d{1,9}(?:\.\d{1,6})?", cleaned)
     return ParseResult(Decimal(cleaned)) if is_number else build_unreadable_result(text, "is not a number")
 
 
 @cell_parser()
 def parse_count(text: str, cleaned: str) -> ParseResult[int]:
-    """Parse a whole number, possibly with a word such as `pcs`; 0 gives no value.
+    """Parse a whole number, possibly with a word such as `pcs`; the value of 0 is None.
 
     The result can have the faults unreadable and out_of_range.
     """
@@ -169,7 +172,7 @@ def split_category_path(text: str) -> tuple[str, ...]:
 def parse_sturdy_compliance(text: str) -> ParseResult[bool]:
     """Parse whether an item complies with the STURDY Act (stability of dressers). The result can have the fault unreadable.
 
-    The edition ASTM F2057-23 means compliance; earlier editions are unreadable.
+    The edition ASTM F2057-23 means compliance; for other editions, the result has the fault unreadable.
     """
     if edition := re.search(r"(?i)f2057\s*[-–]\s*(\d{2,4})", text):
         return (

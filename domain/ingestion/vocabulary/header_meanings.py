@@ -54,7 +54,7 @@ _PER = re.compile(
 _NAMESPACE = re.compile(r"^(?:g:|\{[^}]*\})")
 _METAFIELD = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
 _PACKAGE_NAME = re.compile(r"ship|pack|carton|box", re.I)
-"""Pattern of names in a path that refer to the package (`carton::width`), so that the last name alone is not the meaning."""
+"""Pattern of names that refer to the package. In such a path (`carton::width`), the last name has no meaning alone."""
 _CURRENCY_SIGNS = {"$": "usd", "€": "eur", "£": "gbp"}
 _CYRILLIC_UNITS = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
 _MAX_PLAIN_CHARS = 1_000
@@ -167,7 +167,7 @@ def normalise_header(header: str) -> NormalisedHeader:
 Concepts = frozenset[str]
 _NONE: Final[Concepts] = frozenset()
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
-_LINKS = ("", "s", "n", "e", "es", "en", "er")
+_LINKING_LETTERS = ("", "s", "n", "e", "es", "en", "er")
 """Linking letters between the parts of German, Dutch and Nordic compounds."""
 _MIN_PART_CHARS = 3
 _MAX_PART_ENDING_CHARS = 3
@@ -186,8 +186,8 @@ _FIGURES = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _DIMENSION_LETTERS = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
 _WORDS_WITH_DIMENSIONS = frozenset("package dims size overall item gross".split())
 _PARTS_WITH_DIMENSIONS = frozenset("seat arm package".split())
-_NEUTRAL = frozenset("item overall lang furniture variant rug within".split())
-"""Concepts that do not change the meaning."""
+_NEUTRAL_CONCEPTS = frozenset("item overall lang furniture variant rug within".split())
+"""Concepts that every rule permits, because they do not change the meaning of a header."""
 _UNKNOWN_PENALTY = 18
 _MISSPELLING_PENALTY = 12
 _TRANSLATION_PENALTY = 9
@@ -236,14 +236,14 @@ class _Rule:
     permits_unknown_words: bool
     permits_all_concepts: bool
 
-    def count_ignored_words(self, words: Sequence[HeaderWord], found: Concepts) -> int | None:
+    def count_ignored_words(self, words: Sequence[HeaderWord], concepts: Concepts) -> int | None:
         """Return the number of unknown words that the rule ignores in a header, or None if the rule does not apply to it.
 
         Args:
             words: The words of the header.
-            found: The concepts of all words.
+            concepts: The concepts of all words.
         """
-        if not all(group & found for group in self.required_groups):
+        if not all(group & concepts for group in self.required_groups):
             return None
         unknown = sum(not word.concepts for word in words)
         if unknown and not self.permits_unknown_words:
@@ -260,7 +260,7 @@ def _parse_rule(row: Mapping[str, str]) -> _Rule:
     return _Rule(
         tuple((field, int(score)) for field, _, score in pairs),
         needs,
-        _NEUTRAL.union(row["allows"].split(), *needs),
+        _NEUTRAL_CONCEPTS.union(row["allows"].split(), *needs),
         bool(row["loose"]),
         row["allows"] == "*",
     )
@@ -328,14 +328,14 @@ def _split_compound(word: str) -> tuple[str, ...]:
                 best = (word[start:end], *rest)
         if best and start == 0:
             whole = best
-        for link in _LINKS if best else ():
+        for link in _LINKING_LETTERS if best else ():
             end = start - len(link)
             if end > 0 and word.startswith(link, end) and len(best) < len(after.get(end, best + best)):
                 after[end] = best
     return whole if 1 < len(whole) <= _MAX_PARTS else ()
 
 
-def _concepts_despite_misspelling(word: str) -> Concepts:
+def _find_misspelt_concepts(word: str) -> Concepts:
     """Return the concepts of a misspelt word with one missing, added or swapped letter; empty if the correction is ambiguous."""
     # A replaced letter is not corrected, because it often makes another word (`swatch`, `switch`).
     if not word.isalpha() or not _MIN_CORRECTED_CHARS <= len(word) < _COMPOUND.stop:
@@ -349,7 +349,7 @@ def _concepts_despite_misspelling(word: str) -> Concepts:
     return found.pop() if len(found) == 1 else _NONE
 
 
-def _concepts_despite_inflection(word: str) -> Concepts:
+def _find_inflected_concepts(word: str) -> Concepts:
     """Return the concepts of a known word with another ending (`previsto` for `prevista`); empty if there is none."""
     for endings, others in _ENDINGS:
         for ending in endings:
@@ -389,12 +389,12 @@ def _interpret_word(word: str) -> Iterator[HeaderWord]:
         yield HeaderWord(word, found)
     elif has_no_meaning(word) or word.isdecimal():
         return
-    elif word.isalpha() and (found := _concepts_despite_inflection(word)):
+    elif word.isalpha() and (found := _find_inflected_concepts(word)):
         yield HeaderWord(word, found)
     elif len(word) in _COMPOUND and (parts := _split_compound(word)):
         yield from (HeaderWord(part, find_concepts(part)) for part in parts)
     else:
-        respelt = _concepts_despite_misspelling(word)
+        respelt = _find_misspelt_concepts(word)
         yield HeaderWord(word, respelt, is_exact=not respelt)
 
 
@@ -468,8 +468,8 @@ _PERIODS = {
 }
 _MAX_FIELD_NUMBER = 20
 _MAX_HEADER_CHARS = 300
-_MAX_SCORED_CHARS = 120
-"""Maximum number of characters of a header."""
+_MAX_COUNTED_CHARS = 120
+"""Maximum number of characters of a cell that `count_known_headers` counts."""
 _MIN_PHRASE_SCORE = 75
 """Minimum score at which a header that is a listed phrase is not interpreted in other ways."""
 _PHRASE_BONUS = 25
@@ -625,13 +625,13 @@ def _find_phrase_meanings(
     return tuple(sorted(meanings, key=lambda meaning: -meaning.score))
 
 
-def _interpret_words(header: str, words: str) -> tuple[HeaderMeaning, ...]:
-    """Return the meanings of a header according to some of its words in plain form, best first."""
-    reading = interpret_header(words)
+def _interpret_words(header: str, plain_text: str) -> tuple[HeaderMeaning, ...]:
+    """Interpret one of a header's `NormalisedHeader.plain_texts` word by word; return the meanings, best first."""
+    reading = interpret_header(plain_text)
     if not reading.fields:
         return (HeaderMeaning(IGNORE, 90),) if reading.has_only_known_words and reading.is_exact else ()
     found = normalise_header(header)
-    matched_text = words if found.number is None else f"{words} #"
+    matched_text = plain_text if found.number is None else f"{plain_text} #"
     is_guess = not (reading.is_exact and reading.has_only_known_words)
     return tuple(
         _build_meaning(field, score, matched_text, header, is_guess=is_guess)
@@ -655,7 +655,7 @@ def find_header_meanings(header: str) -> tuple[HeaderMeaning, ...]:
     if from_phrase and from_phrase[0].score >= _MIN_PHRASE_SCORE:
         return from_phrase
     after_vendor = _find_phrase_meanings(header, _find_phrase_after_vendor, _VENDOR_PENALTY)
-    word_by_word = (_interpret_words(header, words) for words in normalise_header(header).plain_texts)
+    word_by_word = (_interpret_words(header, text) for text in normalise_header(header).plain_texts)
     found = filter(None, (from_phrase, after_vendor, *word_by_word))
     return max(found, key=lambda senses: senses[0].score + _PHRASE_BONUS * senses[0].is_phrase, default=())
 
@@ -665,7 +665,7 @@ def count_known_headers(cells: Sequence[str]) -> int:
     return sum(
         1
         for cell in cells
-        if cell and isinstance(cell, str) and len(cell) <= _MAX_SCORED_CHARS and find_header_meanings(cell)
+        if cell and isinstance(cell, str) and len(cell) <= _MAX_COUNTED_CHARS and find_header_meanings(cell)
     )
 
 

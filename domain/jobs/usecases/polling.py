@@ -13,7 +13,7 @@ from ports.signals import Channel, SignalListener, Signals
 MAX_POLL_INTERVAL_SECONDS = 30.0
 """Maximum seconds between two queries for lanes with due jobs, if there is no notification."""
 DISPATCH_RESET_INTERVAL_SECONDS = 300.0
-"""Seconds between two resets of the marks of dispatched jobs, whose workers may have died."""
+"""Seconds between two calls of `reset_dispatched`, because workers may have died before they claimed the jobs."""
 MIN_POLL_INTERVAL_SECONDS = 0.25
 """Minimum seconds between two queries after a query without a result."""
 

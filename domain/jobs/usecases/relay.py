@@ -20,7 +20,7 @@ MAX_POLL_INTERVAL_SECONDS = 30.0
 EPOCH_CHECK_INTERVAL_SECONDS = 1.0
 """Seconds between two checks of the queue's epoch, which changes if the queue has lost its contents."""
 DISPATCH_RESET_INTERVAL_SECONDS = 300.0
-"""Seconds between two resets of the marks of dispatched jobs, whose workers may have died after the notification."""
+"""Seconds between two calls of `reset_dispatched`, because workers may have died before they claimed the jobs."""
 MIN_POLL_INTERVAL_SECONDS = 0.02
 """Minimum seconds between two queries, if the previous query returned fewer lanes than the maximum."""
 
@@ -68,7 +68,7 @@ class Relay:
         async with self._signals.subscribe(Channel.JOBS) as listener:
             while True:
                 try:
-                    await self._check_epoch()
+                    await self._reset_dispatched_if_needed()
                     notified_count = await self._notify_due_lanes()
                     if notified_count < MAX_LANES_PER_QUERY:
                         await self._wait_for_work(listener, notified_count)
@@ -78,8 +78,8 @@ class Relay:
                     self._epoch = None
                     await asyncio.sleep(self._epoch_check_seconds)
 
-    async def _check_epoch(self) -> None:
-        """Mark all jobs as not dispatched if the queue has lost its contents (its epoch has changed), and periodically."""
+    async def _reset_dispatched_if_needed(self) -> None:
+        """Mark waiting jobs as not dispatched if the epoch changed or DISPATCH_RESET_INTERVAL_SECONDS have passed."""
         epoch = await _convert_unavailable(self._queue.get_epoch())
         clock = asyncio.get_running_loop().time()
         if epoch != self._epoch or clock - self._reset_at > DISPATCH_RESET_INTERVAL_SECONDS:

@@ -18,11 +18,12 @@ LOG = logging.getLogger("joinery.scheduler")
 LEADERSHIP_RETRY_SECONDS = 2.0
 """Seconds between losing the leadership and requesting it again."""
 LeaderTask = Callable[[], Coroutine[Any, Any, None]]
-"""Function that runs until cancelled while this process leads."""
+"""Coroutine function that runs while this process leads, and is cancelled when the leadership ends."""
 Leadership = Callable[[], AbstractAsyncContextManager[LeaderTask]]
-"""Returns the context of the leadership: entering waits until no other process leads, leaving ends the leadership.
+"""Function that returns the context manager of the leadership.
 
-The context's value is a coroutine function that runs while this process leads, and raises when the leadership is lost.
+Entering waits until no other process leads; leaving ends the leadership. The context's value is a
+coroutine function that waits until the leadership is lost, and then raises.
 """
 
 

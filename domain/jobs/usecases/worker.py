@@ -49,7 +49,10 @@ class LaneRunner:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, lane: str) -> None:
-        """Wait until fewer than `max_lanes` lanes run, then process the lane in the background; a running lane is processed once more."""
+        """Wait until fewer than `max_lanes` lanes run, then process the lane in the background.
+
+        If the lane is running already, return at once; the lane is processed once more afterwards.
+        """
         if lane in self._must_repeat:
             self._must_repeat[lane] = True
             return
