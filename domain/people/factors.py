@@ -21,7 +21,7 @@ class Authenticator:
     Attributes:
         sealed: The encrypted secret that the app shares with the service.
         confirmed_at: When the user entered a first code from the app; None before.
-        last_step: The newest 30-second time step of which a code was used; older codes are refused.
+        last_step: The 30-second time step of the last used code; codes of this or an earlier step are refused.
     """
 
     user: str
@@ -59,5 +59,5 @@ def format_recovery_code(text: str) -> str:
 
 
 def normalise_code(text: str) -> str:
-    """Normalise an entered one-time code or recovery code: letters in lower case and digits only."""
+    """Return an entered one-time code or recovery code in lower case, reduced to letters and digits."""
     return "".join(char for char in text.casefold() if char.isalnum())

@@ -16,7 +16,7 @@ SUDO_LIFETIME = timedelta(minutes=15)
 LAST_USE_INTERVAL = timedelta(minutes=1)
 """Minimum time after which the last use of a session is stored again."""
 MAX_USER_AGENT_CHARS = 200
-"""Maximum number of characters stored of a User-Agent header."""
+"""Maximum number of characters of a stored User-Agent header; longer headers are truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,10 @@ class SessionKind(StrEnum):
 
 
 class AuthMethod(StrEnum):
-    """Methods by which a user can authenticate."""
+    """Methods by which a user can authenticate.
+
+    `link` is a one-time link for signing in. `operator` means that the operator created the user's token for a script.
+    """
 
     PASSWORD = "password"  # noqa: S105  a way to sign in, no secret
     TOTP = "totp"
@@ -76,12 +79,12 @@ class Session:
     """A session of a user.
 
     Attributes:
-        org: The organisation whose data the session shows.
+        org: The organisation whose data the session shows; None for a user without organisations.
         livemode: Whether the session shows live mode.
         digest: Keyed hash of the session's secret.
         methods: The methods by which the user has authenticated.
         address: IP address of the browser at sign-in.
-        seen_at: Time of the last request.
+        seen_at: Time of the last request, updated at most once per LAST_USE_INTERVAL.
         confirmed_at: Time at which the user last authenticated, at sign-in or later.
         networks: Networks from which the session can be used; empty for any.
     """
@@ -119,7 +122,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A session with its user and principal; `principal` is None if the user may not act in an organisation."""
+    """A session with its user and principal; `principal` is None if the session gives no access to an organisation."""
 
     session: Session
     user: User
@@ -146,7 +149,8 @@ LINK_LIFETIMES = {
 class OneTimeLink:
     """A one-time link of a user.
 
-    `digest` is the keyed hash of the secret in the URL. `org` is the organisation that the new session shows.
+    `digest` is the keyed hash of the secret in the URL. `org` is the organisation that the session shows after
+    a sign-in with the link; None for the user's first organisation.
     """
 
     digest: bytes
@@ -159,7 +163,11 @@ class OneTimeLink:
 
 @dataclass(frozen=True, slots=True)
 class SecurityEvent:
-    """A security event in a user's account; `kind` is for example `signed_in` or `password_changed`."""
+    """A security event in a user's account; `kind` is for example `signed_in` or `password_changed`.
+
+    `detail` is a supplement, such as the name of a passkey, or empty. `address` is the IP address of the browser, or
+    empty.
+    """
 
     id: str
     user: str

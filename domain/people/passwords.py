@@ -4,9 +4,9 @@ import unicodedata
 
 MIN_PASSWORD_CHARS = 10
 MAX_PASSWORD_CHARS = 256
-_MAX_ENTERED_LENGTH = 4 * MAX_PASSWORD_CHARS
-"""Maximum length before normalisation, which may shorten text to a quarter (UAX #15)."""
-_MIN_PERSONAL_WORD_LENGTH = 4
+_MAX_ENTERED_CHARS = 4 * MAX_PASSWORD_CHARS
+"""Maximum number of characters before normalisation, which may shorten text to a quarter (UAX #15)."""
+_MIN_PERSONAL_WORD_CHARS = 4
 MIN_GUESSES = 10**9
 """Minimum number of guesses needed to find a password (ADR 61); with a stolen hash, that many guesses take years."""
 EASY_TO_GUESS = "This password is easy to guess. Choose another one, such as three or four words."
@@ -20,7 +20,7 @@ def normalise_password(password: str) -> str:
 
 def normalise_entered_password(password: str) -> str:
     """Return the entered password normalised for hashing, or an empty string if it is too long."""
-    return normalise_password(password) if len(password) <= _MAX_ENTERED_LENGTH else ""
+    return normalise_password(password) if len(password) <= _MAX_ENTERED_CHARS else ""
 
 
 def describe_password_refusal(password: str, email: str, name: str = "") -> str | None:
@@ -35,7 +35,7 @@ def describe_password_refusal(password: str, email: str, name: str = "") -> str 
     """
     text = normalise_entered_password(password)
     # Excessive text is not normalised, because sorting combining marks takes quadratic time.
-    if len(text) > MAX_PASSWORD_CHARS or len(password) > _MAX_ENTERED_LENGTH:
+    if len(text) > MAX_PASSWORD_CHARS or len(password) > _MAX_ENTERED_CHARS:
         return f"Use at most {MAX_PASSWORD_CHARS} characters."
     if len(text) < MIN_PASSWORD_CHARS:
         return f"Use at least {MIN_PASSWORD_CHARS} characters, such as three or four words."
@@ -49,4 +49,4 @@ def list_personal_words(email: str, name: str) -> list[str]:
     """Return the words of a user's email address and name that the user's password must not contain, in lower case."""
     local, _, domain = email.casefold().partition("@")
     parts = [email.casefold(), local, domain, *name.casefold().split()]
-    return [part for part in parts if len(part) >= _MIN_PERSONAL_WORD_LENGTH]
+    return [part for part in parts if len(part) >= _MIN_PERSONAL_WORD_CHARS]

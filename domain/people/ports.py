@@ -87,9 +87,9 @@ class Sessions(Protocol):
         ...
 
     async def record_use(self, id: str, now: datetime) -> None:
-        """Store `now` as the time of the session's last use, and nothing else.
+        """Store `now` as the time of the session's last use.
 
-        The organisation of the session may change concurrently.
+        Other fields remain unchanged, because another request may change the session's organisation at the same time.
         """
         ...
 
@@ -117,7 +117,7 @@ class SignInRules(Protocol):
         ...
 
     async def record_bypass(self, user: str, org: str, methods: Collection[AuthMethod]) -> None:
-        """Record in the audit log if the member opened the organisation without a method that its rules require."""
+        """Add an audit entry if the organisation enforces single sign-on for the member and `methods` lacks it."""
         ...
 
 
@@ -137,7 +137,7 @@ class OneTimeLinks(Protocol):
         ...
 
     async def use(self, digest: bytes, purpose: LinkPurpose, now: datetime) -> OneTimeLink | None:
-        """Mark the link whose secret has that keyed hash as used and return it; None if it is used or expired."""
+        """Mark the link whose secret has that keyed hash as used and return it; None if it cannot be used."""
         ...
 
 
@@ -299,7 +299,7 @@ class Enrolment:
 
 
 class OneTimeCodes(Protocol):
-    """Time-based one-time codes (TOTP) with parameters that all authenticator apps support: SHA-1, six digits, 30 seconds."""
+    """Time-based one-time codes (TOTP) as all authenticator apps support them: SHA-1, six digits, 30 seconds."""
 
     def create_secret(self) -> str:
         """Return a new random secret of 160 bits, in base32."""

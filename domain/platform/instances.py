@@ -1,4 +1,4 @@
-"""Running processes, which record heartbeats, and the health of the API by the results of its requests."""
+"""Running processes, which record heartbeats, and the health of the API according to its failed requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 ROLES = ("api", "runs", "webhooks", "scheduler", "mail")
-"""Roles of processes."""
+"""Roles of processes: `runs` executes jobs, `webhooks` delivers webhooks, and `mail` receives mail for sources."""
 HEARTBEAT_INTERVAL = 20.0
 """Seconds between two heartbeats."""
 HEARTBEAT_TIMEOUT = timedelta(seconds=70)

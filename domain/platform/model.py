@@ -6,7 +6,7 @@ from datetime import date
 from enum import StrEnum
 
 COMPONENTS = ("api", "ingestion", "feed", "webhooks", "exports", "assistant")
-"""Names of the components."""
+"""Names of the components of the service, in the order of the status."""
 
 
 class ComponentState(StrEnum):
@@ -49,9 +49,13 @@ class WorkloadMetrics:
     Attributes:
         streams_scheduled: Number of streams of sources that are pulled on a schedule.
         streams_stale: Number of these streams without a successful run for three intervals.
-        last_success_age: Age of the latest successful run of a scheduled source; None if there is none.
-        deliveries_waiting: Number of open webhook deliveries, counted up to a limit per node.
+        last_success_age: Age of the latest successful run of a scheduled source; None without scheduled sources.
+            A source without a successful run counts from its creation.
+        deliveries_waiting: Number of open webhook deliveries, counted up to a limit on each node.
+        oldest_delivery_age: Age of the oldest counted delivery; 0 without deliveries.
+        endpoints_disabled: Number of disabled webhook endpoints.
         mail_waiting: Number of outgoing messages that wait to be sent.
+        oldest_mail_age: Age of the oldest of these messages; 0 without messages.
         backup_age: Age of the latest backup; None if there is none.
         model_cost_dollars: Cost of language models in the last 24 hours.
     """

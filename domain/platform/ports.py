@@ -54,7 +54,7 @@ class Instances(Protocol):
 
 
 class WorkloadMetricsReader(Protocol):
-    """Reads workload metrics of all tenants."""
+    """Reader of the workload metrics of all tenants."""
 
     async def read(self) -> WorkloadMetrics:
         """Return the current workload metrics."""
@@ -108,7 +108,7 @@ class Incidents(Protocol):
 
 
 class SchemaCheck(Protocol):
-    """ComponentCheck whether the database's schema is compatible with this release."""
+    """Check of whether the database's schema is compatible with this release."""
 
     @property
     def incompatibility(self) -> str | None:
@@ -116,7 +116,10 @@ class SchemaCheck(Protocol):
         ...
 
     async def check(self) -> str | None:
-        """ComponentCheck now; return the incompatibility, or None. Raises Unavailable if the database does not respond."""
+        """Check the schema now; return the incompatibility, or None.
+
+        Raises Unavailable if the database does not respond.
+        """
         ...
 
     async def require_compatible(self) -> None:
@@ -124,7 +127,7 @@ class SchemaCheck(Protocol):
         ...
 
     async def watch(self, *, until_incompatible: bool = False) -> None:
-        """ComponentCheck periodically until cancelled or, with `until_incompatible`, until a check finds an incompatibility."""
+        """Check periodically until cancelled or, with `until_incompatible`, until a check finds an incompatibility."""
         ...
 
 
@@ -132,7 +135,10 @@ class Workload(Protocol):
     """Queries of the workload, which raise Unavailable if they take too long."""
 
     async def list_tenants(self, now: datetime) -> Sequence[TenantLoad]:
-        """Return the organisations with the highest load, highest first."""
+        """Return the tenants with the most requests and webhook deliveries in the last COUNTED_PERIOD, most first.
+
+        At most MAX_TENANTS tenants are returned; `now` is the current time.
+        """
         ...
 
     async def list_slowest_sources(self) -> Sequence[SourceLoad]:

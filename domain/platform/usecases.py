@@ -67,10 +67,10 @@ class PlatformService:
         self._recent_checks: dict[str, deque[MeasuredState]] = {}
 
     async def check_components(self) -> None:
-        """ComponentCheck every component, store the results, and open, change or close incidents.
+        """Check every component, store the results, and open, change or close incidents.
 
-        A component is down if its check raises an error or takes too long. An unknown state is stored as degraded, but affects no
-        incident.
+        A component is down if its check raises an error or takes too long. An unknown state is stored as degraded, but
+        affects no incident.
         """
         now = self._clock.now()
         states = await asyncio.gather(
@@ -104,6 +104,7 @@ class PlatformService:
 
     @staticmethod
     async def _check_component(health_check: HealthCheck) -> ComponentState | None:
+        """Return the result of a health check, or `down` if the check raises an error or takes too long."""
         try:
             async with asyncio.timeout(HEALTH_CHECK_TIMEOUT_SECONDS):
                 return await health_check()
@@ -111,7 +112,7 @@ class PlatformService:
             return ComponentState.DOWN
 
     async def get_status(self) -> PlatformStatus:
-        """Return the current status, and the uptime on the last STATUS_DAYS days, from stored checks and open incidents."""
+        """Return the status and the uptime on the last STATUS_DAYS days, from stored checks and open incidents."""
         now = self._clock.now()
         latest = {check.component: check for check in await self._checks.list_latest()}
         days: dict[str, list[DayUptime]] = {}
@@ -129,11 +130,11 @@ class PlatformService:
 
 
 class Heartbeat:
-    """Records periodically that this process is running.
+    """Periodic record that this process is running.
 
     Args:
         roles: Roles of the process.
-        get_request_totals: Returns the numbers of the process's requests since its start.
+        get_request_totals: Function that returns the numbers of the process's requests since its start.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class Heartbeat:
 def _derive_state(
     name: str, check: ComponentCheck | None, now: datetime, incidents: Sequence[Incident]
 ) -> ComponentState:
-    """Return the worst of the states in the last check and in open incidents of the operator.
+    """Return the worst state of the component `name` in its last check and in its incidents opened by the operator.
 
     A component whose last check is older than MAX_CHECK_AGE is at least degraded.
     """

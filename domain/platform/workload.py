@@ -8,7 +8,7 @@ COUNTED_PERIOD = timedelta(hours=1)
 MAX_TENANTS = 30
 """Maximum number of organisations in a result."""
 MAX_EXAMINED_TENANTS = 300
-"""Maximum number of organisations whose load is examined."""
+"""Maximum number of organisations on each node that are examined: those with the most records today."""
 MAX_COUNTED = 2_000
 """Maximum number of requests, and of deliveries, that are counted for each organisation."""
 MAX_EXAMINED_JOBS = 50_000
@@ -16,7 +16,7 @@ MAX_EXAMINED_JOBS = 50_000
 MAX_SOURCES = 15
 """Maximum number of sources in a result."""
 MAX_EXAMINED_SOURCES = 5_000
-"""Maximum number of sources that are examined."""
+"""Maximum number of sources on each node that are examined for the slowest runs, in no particular order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from domain.probes.model import (
 from domain.probes.structured_data import compute_coverage
 
 _MIN_COVERAGE = 0.8
-"""Minimum share of sampled products that state a field so that the field counts as covered."""
+"""Share (0 to 1) of sampled products that must state a field for the field to count as covered."""
 _REQUIRED_FIELDS = ("name", "price")
 _MAX_SHOPIFY_PRODUCTS = 25_000
 """Maximum number of products that the product list of a Shopify shop returns."""
@@ -42,7 +42,7 @@ class ProbeFindings:
         pages: The pages that were read, with their responses.
         endpoint_paths: The paths of product lists that responded.
         access_block: The access barrier of the site, or None.
-        feed: The product list of the platform or of `file`.
+        feed: The product list of the platform, or the summary of `file`; None if neither was found.
         file: The data file at the URL, or None.
         sitemaps_read: The URLs of the sitemaps that were read.
         product_page_count: The number of product pages in the sitemaps.
@@ -51,7 +51,7 @@ class ProbeFindings:
         sampled_pages: The product pages that were read as a sample.
         sampled_products: For each product on the sampled pages, the fields that structured data states.
         malformed_blocks: The number of structured data blocks that could not be parsed.
-        currencies: The currencies of prices.
+        currencies: The currencies of prices, in lower case.
     """
 
     url: str
@@ -203,7 +203,7 @@ def _estimate_pages(findings: ProbeFindings) -> Estimate:
 
 
 DAILY_MINUTES = 1_440
-"""Interval of the proposed source in minutes."""
+"""Interval of the proposed source in minutes: one day."""
 _FILE_CONNECTOR = "csv"
 _PAGE_CONNECTOR = "json_ld"
 _PLATFORMS_WITH_CREDENTIALS = frozenset(("woocommerce",))
@@ -213,8 +213,8 @@ _PLATFORMS_WITH_CREDENTIALS = frozenset(("woocommerce",))
 def propose_feed_source(feed: PlatformFeed, currency: str | None) -> dict[str, Any]:
     """Return the request body that creates a source for a platform's product list.
 
-    The connector is that of the platform, because the meaning of numbers depends on the platform: prices of WooCommerce
-    are minor units.
+    The source uses the connector of the platform, because platforms state prices differently: WooCommerce uses minor
+    units.
     """
     config = {"url": f"{extract_origin(feed.url)}/", "platform": str(feed.platform)}
     return _build_source(feed.url, str(feed.platform), config, currency)

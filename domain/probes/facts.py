@@ -10,7 +10,7 @@ _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
 MAX_LINK_CHARS = 2_048
 """Maximum number of characters of the URL of a link; longer links are ignored."""
 MAX_FOUND_URL_CHARS = 1_000
-"""Maximum number of characters of a URL from a document, which keeps reports small."""
+"""Maximum number of characters of a page's link, or of a URL in a sitemap or robots.txt; longer URLs are ignored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from domain.probes.facts import ProbeResponse
 from domain.probes.model import Platform
 
 MAX_LISTED_FIELDS = 100
-"""Maximum number of fields that are listed for a product list."""
+"""Maximum number of fields that are listed for a product list; further fields are omitted."""
 _MAX_INSPECTED = 50
 _COMMON_LIST_NAMES = ("products", "items", "data", "results", "records", "value", "content", "entries")
 
@@ -47,7 +47,7 @@ class ListEndpoint:
 
     @property
     def signal_text(self) -> str:
-        """The path, as the text of the PlatformSignal of kind `endpoint` that is present if the product list responds."""
+        """The path, which is the text of the platform's PlatformSignal for a product list that responds."""
         return self.path
 
 
@@ -194,7 +194,10 @@ class FeedFile:
 
 
 def detect_file(response: ProbeResponse) -> FeedFile | None:
-    """Return the data file in a response by its content; None for web pages, sitemaps and content without records."""
+    """Return the data file that a response contains, detected by its content.
+
+    None for errors, web pages, sitemaps, media files and content without records.
+    """
     head = response.body[:MAX_INSPECTED_BYTES]
     if response.is_page or not head.strip() or not response.is_success:
         return None
@@ -227,9 +230,9 @@ def is_sitemap(response: ProbeResponse) -> bool:
     return any(element in response.body[:2048].decode("utf-8", "replace").lower() for element in _SITEMAPS)
 
 
-def _path_ends_with(response: ProbeResponse, *names: str) -> bool:
-    """Return whether the path of a response's URL has one of the endings."""
-    return urlsplit(response.url).path.lower().endswith(names)
+def _path_ends_with(response: ProbeResponse, *suffixes: str) -> bool:
+    """Return whether the path of a response's URL ends with one of the suffixes, which are in lower case."""
+    return urlsplit(response.url).path.lower().endswith(suffixes)
 
 
 def _detect_xml(text: str) -> FeedFile | None:

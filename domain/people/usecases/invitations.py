@@ -1,4 +1,4 @@
-"""Invitations: an owner or admin invites an email address, whose owner accepts and becomes a member."""
+"""Invitations: an owner or admin invites an email address, and the user with the address becomes a member."""
 
 import re
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class OpenInvitation:
 
 @dataclass(frozen=True, slots=True)
 class InvitationService:
-    """Use cases of invitations. Only the owner of the invited address can accept an invitation, and only once."""
+    """Use cases of invitations. Only the user with the invited address can accept an invitation, and only once."""
 
     memberships: Memberships
     people: People
@@ -180,6 +180,7 @@ class InvitationService:
 
     @staticmethod
     async def _revoke(tx: Tx, invitation: Invitation) -> None:
+        """Revoke the invitation and record the change, without a check of permissions."""
         await tx[OrgStore].close_invitation(invitation.id, revoked_at=tx.now)
         await tx[AuditLog].add(Change("invitation", invitation.id, "update", {"revoked": False}, {"revoked": True}))
 
@@ -193,7 +194,7 @@ def parse_email_address(text: str) -> str:
 
 
 def _is_unambiguous(address: str) -> bool:
-    """Return whether the email address has no characters that look like, or stand for, other characters.
+    """Return whether the email address has no characters that a mail system may convert into others.
 
     All characters must be printable and have no compatibility equivalent (NFKC). Encoded words (RFC 2047) are not
     allowed.

@@ -18,7 +18,7 @@ from domain.orgs.usecases.service import require_person
 from ports.unit_of_work import Tx
 
 KEY_CREATOR_ROLES = frozenset({"owner", "admin", "developer"})
-"""Roles that may create keys, with at most their own scopes."""
+"""Roles that may create keys. A key has at most the scopes of its creator's role."""
 MAX_NAME_CHARS = 100
 MAX_NETWORKS = 20
 MAX_ACTIVE_KEYS = 100
@@ -48,7 +48,7 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True)
 class ListedKeys:
-    """A page of API keys; `last_used_at` is the time of the last use by key ID, without keys that were never used."""
+    """A page of API keys; `last_used_at` is the time of each key's last use by key ID, without unused keys."""
 
     page: Page[ApiKey]
     last_used_at: Mapping[str, datetime]
@@ -61,7 +61,7 @@ class KeyService:
         self._access = access
 
     async def list_keys(self, tx: Tx, page_request: PageRequest, *, revoked: bool = False) -> ListedKeys:
-        """Return a page of keys, newest first: the revoked ones if `revoked`, else all others, including expired keys."""
+        """Return a page of keys, newest first: revoked keys if `revoked`, else all others, including expired keys."""
         page = await tx[KeyStore].page(page_request, revoked=revoked)
         return ListedKeys(page, await tx[KeyStore].get_last_uses([key.id for key in page.items]))
 

@@ -186,5 +186,6 @@ class PasskeyService:
 
     @staticmethod
     def _log_refusal(reason: str) -> PasskeyNotAccepted:
+        """Log why a passkey is refused; return the error for the caller to raise, which does not name the reason."""
         _LOG.info("passkey refused: %s", reason)
         return PasskeyNotAccepted()

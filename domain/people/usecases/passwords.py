@@ -77,7 +77,10 @@ class PasswordService:
             raise Conflict(ACCOUNT_EXISTS)
 
     async def _validate_and_hash(self, password: str, user: User) -> str:
-        """Validate the user's new password, and return the hash of the password. Raises InvalidRequest, RateLimited, Overloaded."""
+        """Validate the user's new password and return its hash.
+
+        Raises InvalidRequest, RateLimited, Overloaded.
+        """
         reason = describe_password_refusal(password, user.email, user.name)
         if reason is None:
             await self.throttle.count_password_check(user.email)

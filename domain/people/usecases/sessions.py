@@ -32,7 +32,7 @@ USER_TOKEN_PREFIX = "svc_person_"  # noqa: S105  a public prefix
 TOKEN_LIFETIME = timedelta(hours=8)
 """Default lifetime of a user's token for a script."""
 MAX_ORGS = 100
-"""Maximum number of organisations that are read for one user."""
+"""Maximum number of organisations of one user that are read, in order of IDs; further organisations are ignored."""
 
 
 class SignInMethodRefused(PermissionDenied):
@@ -61,7 +61,10 @@ class SessionService:
     rules: SignInRules | None = None
 
     async def find(self, cookie: str) -> SignedIn | None:
-        """Return the active console session of a cookie, or None; the time of its last use is stored once a minute."""
+        """Return the active console session of a cookie, or None.
+
+        The time of the session's last use is stored, at most once per LAST_USE_INTERVAL.
+        """
         if not is_well_formed_secret(cookie, (SESSION_PREFIX,)):
             return None
         found = await self.sessions.find(self.access.compute_digest(cookie))
@@ -157,12 +160,15 @@ class SessionService:
             raise NotFound
 
     async def revoke_all(self, user: str, kept_session: str | None = None) -> int:
-        """Revoke all sessions and tokens of the user except the session with the ID `kept_session`; return their number."""
+        """Revoke all sessions and tokens of the user except the session with the ID `kept_session`.
+
+        Returns the number of revoked sessions and tokens.
+        """
         ids = [session.id for session in await self.sessions.of_user(user) if session.id != kept_session]
         return await self.sessions.revoke(ids, self.clock.now())
 
     async def revoke_tokens(self, user: str, org: str) -> int:
-        """Revoke the user's tokens for scripts in an organisation that the user has left; return the number of tokens."""
+        """Revoke the user's tokens for scripts in an organisation that the user has left; return their number."""
         sessions = await self.sessions.of_user(user)
         ids = [session.id for session in sessions if session.kind is SessionKind.TOKEN and session.org == org]
         return await self.sessions.revoke(ids, self.clock.now()) if ids else 0

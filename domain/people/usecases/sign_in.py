@@ -20,7 +20,7 @@ SECOND_STEP_LIFETIME = timedelta(minutes=10)
 """Maximum time between the password and the second step."""
 
 _MAX_SEARCHED_EVENTS = 50
-"""Number of security events that are searched for an earlier sign-in."""
+"""Maximum number of a user's newest security events that are searched for an earlier sign-in."""
 
 
 class WrongPassword(PermissionDenied):
@@ -55,7 +55,7 @@ class CompletedSignIn:
 
 @dataclass(frozen=True, slots=True)
 class SecondStep:
-    """A sign-in after the password, which requires a second step; `token` proves that the password was correct."""
+    """A required second step of a sign-in; `token` proves that the password was correct."""
 
     token: str
 
@@ -100,8 +100,9 @@ class SignInService:
     async def complete_second_step(
         self, token: str, code: str, client: ClientInfo, device_cookie: str
     ) -> CompletedSignIn:
-        """Complete a sign-in with a one-time code or recovery code; `token` is the SecondStep's.
+        """Complete a sign-in with a one-time code or recovery code.
 
+        `token` is the token of the SecondStep that `sign_in_with_password` returned.
         Raises WrongCode, SecondStepExpired, RateLimited.
         """
         user = await self._verify_token(token)
@@ -131,7 +132,10 @@ class SignInService:
         device_cookie: str,
         org: str | None = None,
     ) -> CompletedSignIn:
-        """Start a session for an authenticated user, and notify the user if the browser is new to the account."""
+        """Start a session for an authenticated user, and notify the user if the browser is new to the account.
+
+        The session shows `org` if that organisation accepts the methods, else the user's first organisation that does.
+        """
         now = self.clock.now()
         known = self.devices.find_browser_id(device_cookie, user.email_key, now) is not None
         events = await self.people.list_events(user.id, _MAX_SEARCHED_EVENTS)

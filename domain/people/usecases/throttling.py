@@ -1,4 +1,4 @@
-"""Rate limits of sign-in, which make guessing slow without locking out the account's owner (OWASP: device cookies).
+"""Rate limits of sign-in, which make guessing slow without locking out the user (OWASP: device cookies).
 
 Browsers from which nobody has signed in to an account share one rate limit of that account. A browser from which the
 user has signed in before has a separate limit, so that attackers cannot lock the user out. Each network address has a
@@ -21,7 +21,7 @@ from ports.limits import RateLimitBucket, RateLimits
 
 DEVICE_COOKIE_LIFETIME = timedelta(days=180)
 MAX_COOKIE_USERS = 4
-"""Maximum number of users that a device cookie lists."""
+"""Maximum number of users that a device cookie lists; a further user replaces the one with the oldest sign-in."""
 _TRY_LATER = "Too many attempts. Wait, or sign in with a passkey or a link by email."
 _TOO_MANY_INVITATIONS = (
     "Too many invitations were sent to this address, by this organisation or by you. Try again later."
@@ -69,15 +69,15 @@ INVITER_INVITATION_RATE = _AttemptRate(30, 30)
 class DeviceCookies:
     """Signer and reader of device cookies, which list the users who have signed in with a browser.
 
-    They grant no access.
+    A device cookie grants no access.
     """
 
     access: AccessService
 
     def find_browser_id(self, cookie: str, normalised_email: str, now: datetime) -> str | None:
-        """Return the random text that identifies the browser for the user; None if the user has not signed in with it.
+        """Return the random ID of the browser for this user; None if the user has not signed in with the browser.
 
-        `normalised_email` is the normalised email address of the user.
+        The result is also None if the user's entry in the cookie has expired at `now`.
         """
         for entry in cookie.split("~")[:MAX_COOKIE_USERS]:
             text, _, signature = entry.rpartition(".")
@@ -90,7 +90,10 @@ class DeviceCookies:
         return None
 
     def add_user(self, cookie: str, normalised_email: str, now: datetime) -> str:
-        """Return the device cookie with the user added and a new random text for the user."""
+        """Return the device cookie with a new entry for the user, which contains a new random ID of the browser.
+
+        The entry is valid for DEVICE_COOKIE_LIFETIME from `now`.
+        """
         text = (
             f"{_hash_email(normalised_email)}.{secrets.token_hex(8)}.{int((now + DEVICE_COOKIE_LIFETIME).timestamp())}"
         )
@@ -114,10 +117,7 @@ class AttemptLimiter:
     devices: DeviceCookies
 
     async def count_password_attempt(self, email: str, client: ClientInfo, device_cookie: str, now: datetime) -> None:
-        """Count an attempt to sign in with a password.
-
-        `email` need not have an account, `device_cookie` is the device cookie.
-        """
+        """Count an attempt to sign in with a password; the email address need not have an account."""
         await self._count_attempt(ADDRESS_RATE.build_rate_limit(f"address:{find_counted_network(client.address)}"))
         nonce = self.devices.find_browser_id(device_cookie, normalise_email(email), now)
         await self._count_attempt(
