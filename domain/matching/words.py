@@ -17,7 +17,7 @@ from domain.ingestion.data import invert_table, load_toml, load_word_set
 
 
 def load_table(file_stem: str) -> dict[str, Any]:
-    """Return the content of a TOML file in the folder `data`; the name has no extension."""
+    """Return the content of a TOML file in the folder `data`; `file_stem` is its name without extension."""
     return tomllib.loads(files("domain.matching").joinpath("data", f"{file_stem}.toml").read_text("utf-8"))
 
 
@@ -40,19 +40,19 @@ NUMBER_BY_WORD: Final[Mapping[str, int]] = _TITLES["numbers"]
 QUANTITY_UNITS = frozenset(_UNITS["quantities"])
 UNIT_BY_NAME = invert_table(_UNITS["names"])
 UNITS_AFTER_SPACE = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
-"""Units that form one quantity with a preceding number and a space; ambiguous units are excluded.
+"""Units that form one quantity with a preceding number and a space.
 
-These are `in`, `ch`, and all single letters other than `g`, `l` and `v`.
+Ambiguous units are excluded: `in`, `ch`, and all single letters other than `g`, `l` and `v`.
 """
 MAX_WORD_CHARS = 200
-"""Maximum number of characters of a word that is compared."""
+"""Maximum number of characters of a word that are compared; the rest is ignored."""
 _MAX_SIMILAR_CHARS = 40
-"""Maximum number of characters of words whose similarity is examined."""
+"""Maximum number of characters of similar words; longer words never count as similar."""
 _COMPOUND = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
 _QUANTITY_OR_WORD = re.compile(r"\d+(?:\.\d+)?(?=[^\W\d_]*(?:[^\w.]|$))|[^\W_]+")
 _NUMBER_WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
 _MAX_CONVERTED_CHARS = 6
-"""Maximum number of characters of a number that is converted to another unit."""
+"""Maximum number of characters of a number that is converted to another unit; longer numbers retain their unit."""
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = str.maketrans({"ø": "o", "æ": "a", "œ": "o", "ß": "ss", "ł": "l", "đ": "d", "þ": "th", "ð": "d"})
 _VOWELS = frozenset("aeiouy")

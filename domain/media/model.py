@@ -13,7 +13,7 @@ MAX_FAILED_FETCHES = 6
 REFETCH_AFTER = timedelta(days=7)
 """Time after which a fetched image URL is requested again."""
 QUOTA_RETRY_DELAY = timedelta(hours=1)
-"""Delay of all images of a host after the storage quota was exhausted."""
+"""Delay of all fetches from a host after an image of the host exceeded the organisation's storage quota."""
 _FIRST_DELAY = timedelta(minutes=5)
 _LONGEST_DELAY = timedelta(hours=6)
 _NON_IMAGE_ROLES = frozenset(("video", "document"))

@@ -34,13 +34,13 @@ class MediaStore(Protocol):
     ) -> Sequence[str]:
         """Replace the image URLs that products contain; return the keys of objects to delete from the object store.
 
-        New URLs, and URLs that were last fetched before `fetched_before`, become due for download. URLs that no product contains any more,
-        and images without a URL, are deleted.
+        New URLs, and URLs that were last fetched before `fetched_before`, become due for download. URLs
+        that no product contains any more, and images without a URL, are deleted.
 
         Args:
             url_digests_by_product: The digests of the image URLs of each product, by product ID.
             image_urls: The URLs with these digests.
-            fetched_before: Time such that URLs that were last fetched earlier are fetched again.
+            fetched_before: Time before which the last fetch of a URL is outdated.
         """
         ...
 
@@ -71,7 +71,7 @@ class MediaStore(Protocol):
         ...
 
     async def lock_image_url(self, url_digest: str) -> bool:
-        """Lock the URL with the digest `url_digest`, so that it cannot be deleted meanwhile; return whether it is still stored."""
+        """Lock a URL until the transaction ends, so that it is not deleted; return False if it is not stored."""
         ...
 
     async def record_unchanged(self, address: str) -> None:
@@ -122,11 +122,11 @@ class MediaStore(Protocol):
 
 
 class ImageRefused(Exception):
-    """The file is not an acceptable image, for the reason in the message, which may be shown."""
+    """Error for a file that is not an acceptable image. The message states the reason and may be shown to users."""
 
 
 class ImageUnreachable(Exception):
-    """The image could not be fetched, for the reason in the message, which may be shown.
+    """Error for an image that could not be fetched. The message states the reason and may be shown to users.
 
     Attributes:
         is_throttled: Whether the host throttles requests (status 429 or 503).

@@ -11,17 +11,17 @@ from domain.access.model import SCOPES
 from domain.audit.model import AuditedFields
 
 ACCESS_TOKEN_SECONDS = 600
-"""Lifetime of an access token."""
+"""Lifetime of an access token in seconds."""
 CODE_SECONDS = 60
-"""Lifetime of an authorization code."""
+"""Lifetime of an authorization code in seconds."""
 DEVICE_SECONDS = 600
-"""Time in which a user must approve the sign-in of a device."""
+"""Lifetime of a device authorization request in seconds, within which the user must approve the request."""
 POLL_SECONDS = 5
-"""Minimum interval between two polls of a device."""
+"""Initial minimum interval between two polls of a device, in seconds; longer after the device polled too fast."""
 REFRESH_TOKEN_LIFETIME = timedelta(days=30)
 """Lifetime of an unused refresh token."""
 MAX_FAMILY_LIFETIME = timedelta(days=180)
-"""Maximum lifetime of a token family, however often tokens are refreshed; twice as long for a device."""
+"""Maximum lifetime of a token family, however often tokens are refreshed; for a device, the maximum is doubled."""
 REFRESH_GRACE_PERIOD = timedelta(seconds=10)
 """Grace period in which a client that did not receive the response to a refresh may repeat the refresh."""
 MAX_APPS = 100
@@ -118,12 +118,12 @@ class App:
 
     @property
     def verified(self) -> bool:
-        """True if an organisation of this service created the app, so that the consent page can name who made the app."""
+        """True if an organisation of this service created the app; the consent page then names the organisation."""
         return self.origin is AppOrigin.ORGANISATION
 
     @property
     def default_scopes(self) -> frozenset[str]:
-        """The scopes of a request without scopes: the registered scopes, or DEFAULT_SCOPES if all are registered."""
+        """The scopes of a request without scopes: `scopes`, or DEFAULT_SCOPES if the app may request any scope."""
         return self.scopes if self.scopes != SCOPES else DEFAULT_SCOPES
 
 
@@ -311,7 +311,10 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """An access token as a credential (domain.access.model.Credential); empty `networks` mean any network."""
+    """The expiry and revocation of an access token, as verified at each request (domain.access.model.Credential).
+
+    An access token is not restricted to `networks`.
+    """
 
     expires_at: datetime | None
     revoked_at: datetime | None

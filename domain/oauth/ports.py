@@ -169,7 +169,12 @@ class TokenStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """A redirect URI with the parameters of the response (`location`), and the code in it; None for a refusal."""
+    """A redirect of the browser to the app.
+
+    Attributes:
+        location: The redirect URI with the parameters of the response.
+        code: The authorization code in `location`; None if `location` reports an error.
+    """
 
     location: str
     code: str | None

@@ -9,11 +9,11 @@ MAX_URI_CHARS = 2000
 """Maximum number of characters of a redirect URI."""
 MAX_REDIRECT_URIS = 20
 """Maximum number of redirect URIs of one app."""
-_PLAIN = re.compile(r"[!#-\[\]-~]+")
+_VISIBLE_CHARS = re.compile(r"[!#-\[\]-~]+")
 """Visible ASCII characters except quotation mark and backslash, which browsers interpret differently."""
 _LOOPBACK = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?(/[^#]*)?")
 _PRIVATE = re.compile(r"([a-z][a-z0-9+.-]{2,60}):(?!$)[^#]+")
-_FORBIDDEN = frozenset(
+_FORBIDDEN_SCHEMES = frozenset(
     "http https javascript data vbscript file blob about ws wss ftp ftps mailto tel sms view-source chrome resource "
     "intent "
     "filesystem jar ms-appdata content".split()
@@ -25,14 +25,14 @@ def describe_refusal(uri: str, kind: AppKind) -> str | None:
     """Return a sentence that states why an app of that kind may not register the URI; None if the app may."""
     if not uri or len(uri) > MAX_URI_CHARS:
         return f"A redirect URI must have 1 to {MAX_URI_CHARS} characters."
-    if not _PLAIN.fullmatch(uri) or "#" in uri or "*" in uri:
+    if not _VISIBLE_CHARS.fullmatch(uri) or "#" in uri or "*" in uri:
         return "A redirect URI must be an absolute ASCII URI without fragment and wildcard."
     if _is_loopback(uri):
         return None
     if uri.lower().startswith("https:"):
         return _describe_https_refusal(uri)
     private = _PRIVATE.fullmatch(uri)
-    if kind is AppKind.NATIVE and private and private[1] not in _FORBIDDEN:
+    if kind is AppKind.NATIVE and private and private[1] not in _FORBIDDEN_SCHEMES:
         return None
     custom_scheme = ", or a scheme of the app's own" if kind is AppKind.NATIVE else ""
     return f"A redirect URI must use https, or http on this device (127.0.0.1, [::1], localhost){custom_scheme}."
@@ -63,7 +63,7 @@ def matches_redirect_uri(registered: str, requested: str, kind: AppKind) -> bool
         kind is not AppKind.NATIVE
         or own is None
         or other is None
-        or not _PLAIN.fullmatch(requested)
+        or not _VISIBLE_CHARS.fullmatch(requested)
         or not _is_loopback(requested)
     ):
         return False

@@ -29,7 +29,7 @@ class OAuthRequest:
 
     @property
     def repeated_parameter(self) -> str | None:
-        """The name of a parameter that occurs more than once, or None; `resource` is allowed to."""
+        """The name of the first parameter that occurs more than once, or None; `resource` may be repeated."""
         names = [name for name, _ in self.parameters if name != "resource"]
         return next((name for name in names if names.count(name) > 1), None)
 

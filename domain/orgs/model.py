@@ -9,7 +9,7 @@ from domain.kernel.mail_addresses import normalise_mail_address
 ORGANISATION_KINDS = ("retailer", "vendor")
 OWNER = "owner"
 MANAGERS = frozenset({OWNER, "admin"})
-"""Roles whose members may manage the members and credentials of the organisation."""
+"""Roles that may manage the members, credentials and settings of the organisation."""
 INVITATION_LIFETIME = timedelta(days=7)
 MAX_OPEN_INVITATIONS = 100
 """Maximum number of open invitations of an organisation."""
@@ -103,7 +103,7 @@ class Member:
 
     @property
     def is_manager(self) -> bool:
-        """True if the member may manage the members and API keys of the organisation."""
+        """True if the member may manage the members, credentials and settings of the organisation."""
         return self.role in MANAGERS
 
 

@@ -96,7 +96,10 @@ class OrgRegistry(Protocol):
         ...
 
     async def find(self, id_or_name: str) -> Organisation | None:
-        """Return the organisation with that ID, or the only one with exactly that name; None if there is none."""
+        """Return the organisation with that ID, or else the only one with exactly that name.
+
+        None if no organisation, or more than one, has the name.
+        """
         ...
 
     async def list_by_name(self, name: str) -> Sequence[Organisation]:

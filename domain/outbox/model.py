@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 MAX_AGE = timedelta(days=3)
-"""Age after which an unsent message fails, because the link in it has expired."""
+"""Maximum age of a message that is sent; older messages remain unsent."""
 CLAIM_TIME = timedelta(minutes=5)
 """Time for which a message is claimed by the process that sends it."""
 MIN_RETRY_DELAY = timedelta(seconds=30)
@@ -12,7 +12,7 @@ MIN_RETRY_DELAY = timedelta(seconds=30)
 MAX_RETRY_DELAY = timedelta(hours=1)
 """Maximum delay between two attempts."""
 MAX_FAILURE_CHARS = 300
-"""Maximum characters of a stored failure."""
+"""Maximum number of characters of a stored failure; longer texts are truncated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ async def load_judge_settings(tx: Tx) -> JudgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettingsService:
-    """Use cases of the judge settings, of which each tenant has one row.
+    """Use cases of a tenant's judge settings, which are stored as one row.
 
     Attributes:
         has_price: Returns whether a model has a price (None means the default model). The attribute is None if no
@@ -155,14 +155,14 @@ def _build_item_data(product: Product, variant: Variant) -> Mapping[str, Any]:
 
 
 VariantDataLoader = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
-"""Function that loads the data of variants by ID; deleted variants are omitted."""
+"""Function that loads the data of variants for the model, by ID; deleted variants are omitted."""
 _LOG = logging.getLogger("joinery.matching")
-_RESPONSE_SECONDS = 120.0
-"""Time limit of a model's response in seconds."""
+_MAX_RESPONSE_SECONDS = 120.0
+"""Maximum time to wait for a model's response, in seconds."""
 _MAX_REQUESTS = 20
 """Maximum number of requests of one attempt, so that other jobs of the organisation can run."""
 _MAX_POSTPONED = 50
-"""Maximum number of postponed pairs; with more, judging ends until the next trigger."""
+"""Maximum number of postponed pairs; with more, the pair postponed first returns to the usual order."""
 _DAY = timedelta(days=1)
 
 
@@ -205,7 +205,7 @@ class _Attempt:
     """The state of one attempt of the job.
 
     Attributes:
-        failures: The number of preceding consecutive failures.
+        failures: The number of consecutive failed requests before, including those of preceding jobs.
         postponed: The IDs of pairs that are judged after all others, because requests about them failed.
         day: The start of the day to which `spent_micros` belongs, or None before the first request.
         spent_micros: The cost of the day in millionths of a dollar, including the reserved cost of the current request.
@@ -225,7 +225,7 @@ class JudgeJob:
     Attributes:
         models: The language models, or None if none is configured.
         decisions: Merges and dismisses pairs.
-        load_items: Loads the data of variants.
+        load_items: Loads the data of variants for the model.
         response_seconds: The time limit for the response of the model in seconds.
     """
 
@@ -233,7 +233,7 @@ class JudgeJob:
     models: LanguageModels | None
     decisions: PairDecisions
     load_items: VariantDataLoader = load_judged_items
-    response_seconds: float = _RESPONSE_SECONDS
+    response_seconds: float = _MAX_RESPONSE_SECONDS
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Judge up to 20 open pairs; after 20 pairs, queue a further job for the rest."""

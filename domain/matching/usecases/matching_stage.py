@@ -33,7 +33,7 @@ INDEX_BATCH_SIZE = 1_000
 """Maximum number of variants that are indexed in one transaction."""
 MATCH_BATCH_SIZE = 500
 """Maximum number of variants that are matched in one transaction."""
-_MAX_BATCHES = 2
+_MAX_CONCURRENT_BATCHES = 2
 """Maximum number of batches that are matched at the same time."""
 _MIN_SOURCES = 2
 """Minimum number of sources for matching."""
@@ -60,7 +60,7 @@ class _VariantsQueued(Exception):
 
 
 class NumberSet:
-    """A set of item numbers, with one byte for each possible number."""
+    """A set of item numbers, at least 0, stored in one byte for each number up to the largest."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -112,7 +112,7 @@ class _IndexBatch:
 
     Attributes:
         items: The variants as index entries.
-        changes: The changes of key listings, by key and source.
+        changes: The changes to the listings of lookup keys, by key and source.
         deleted: The queued variants that no longer exist.
         last_id: The ID of the last variant of the batch.
     """
@@ -185,11 +185,14 @@ class _MatchingAttempt:
         weights: Weights | None = None
         after: str | None = ""
         self._has_one_source = None
-        free_caches, running = [CandidateCache() for _ in range(_MAX_BATCHES)], deque[asyncio.Task[_MatchedBatch]]()
+        free_caches, running = (
+            [CandidateCache() for _ in range(_MAX_CONCURRENT_BATCHES)],
+            deque[asyncio.Task[_MatchedBatch]](),
+        )
         try:
             while True:
                 while free_caches and after is not None:
-                    batch, items = await self._load_waiting(after)
+                    batch, items = await self._load_match_batch(after)
                     after = batch[-1].variant if batch else None
                     if batch:
                         weights = weights or (
@@ -204,7 +207,7 @@ class _MatchingAttempt:
         finally:
             await _cancel_tasks(running)
 
-    async def _load_waiting(self, after_id: str) -> tuple[Sequence[QueuedVariant], Sequence[IndexedItem]]:
+    async def _load_match_batch(self, after_id: str) -> tuple[Sequence[QueuedVariant], Sequence[IndexedItem]]:
         """Return the next batch of indexed variants to match, with IDs greater than `after_id`, and their index entries.
 
         If the tenant has only one source, the index entries are not loaded.
@@ -308,7 +311,7 @@ def _require_empty_queue(*, is_empty: bool) -> None:
 def _build_items(
     stored: Sequence[StoredVariant], stamp_by_variant: dict[str, int], number_by_variant: dict[str, int]
 ) -> list[IndexedItem]:
-    """Return the index entries of stored variants, with their version stamps and numbers."""
+    """Return the index entries of stored variants. The mappings are version stamps and item numbers by variant ID."""
     return [
         IndexedItem(
             one.variant,

@@ -139,7 +139,9 @@ class MergeService:
         return require_found(await tx[MergeStore].get(merge_id))
 
     async def undo_unsupported_merges(self, tx: Tx, variants: Sequence[str]) -> None:
-        """Undo merges of products that no longer share variants because a source has moved variants to another product.
+        """Undo merges of products that have no merged variants in common any more, because a source moved variants.
+
+        Then each product that has only merged variants is merged into the product that shows these variants.
 
         Args:
             tx: The transaction, with `lock_for_writing(merging=True)`.
@@ -260,9 +262,10 @@ async def supersede_unmergeable(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPa
 
 
 async def check_mergeable(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bool]:
-    """Return for each pair whether it can be merged: no source may have variants on both sides.
+    """Return for each pair whether its variants can be merged.
 
-    Variants that the plan does not contain count as unmerged.
+    The variants merged with the first and with the second variant must come from different sources. Variants that the
+    plan does not contain count as unmerged; a pair with an unknown variant cannot be merged.
     """
     ids = {id for pair in pairs for id in (pair.left, pair.right)}
     sources = {id: plan.collect_sources(id) for id in ids if plan.contains_variant(id)}

@@ -57,47 +57,47 @@ class PairUpdater:
             (pair.left, pair.right): pair
             for pair in await tx[PairStore].find_pairs_of_variants(sorted(variants), lock=True)
         }
-        new: dict[str, MatchPair] = {}
+        new_pairs: dict[str, MatchPair] = {}
         open_: list[MatchPair] = []
         for one in scored_pairs:
             pair = stored_pairs.pop(build_pair_key(one.left, one.right), None)
             if pair is None:
                 id, now = new_id("mpr"), tx.now
                 pair = MatchPair(id=id, status=PairStatus.OPEN, created_at=now, updated_at=now, **vars(one))
-                new[pair.id] = pair
+                new_pairs[pair.id] = pair
             elif pair.status in UNDECIDED_STATUSES:
                 pair = await _update_score(tx, pair, one)
             open_ += [pair] if pair.status == PairStatus.OPEN else []
         await _supersede_unscored(tx, set(matched_variants), stored_pairs.values())
-        plan = await self._merge_certain_pairs(tx, open_, new)
-        await tx[PairStore].add_all([*new.values()])
+        plan = await self._merge_certain_pairs(tx, open_, new_pairs)
+        await tx[PairStore].add_all([*new_pairs.values()])
         await _supersede_unmergeable(tx, open_, plan)
         if open_ and (await load_judge_settings(tx)).enabled:
             await tx[JobStore].add(create_judging_job(tx.tenant, open_[0].id))
 
     async def _merge_certain_pairs(
-        self, tx: Tx, pairs: Sequence[MatchPair], new: dict[str, MatchPair]
+        self, tx: Tx, pairs: Sequence[MatchPair], new_pairs: dict[str, MatchPair]
     ) -> MergePlan | None:
         """Merge the pairs that rules may merge, most probable first; return the plan, or None without such pairs.
 
         Args:
             tx: The transaction.
             pairs: The open pairs.
-            new: The pairs among `pairs` that are not stored yet, by ID; merged ones are replaced.
+            new_pairs: The pairs among `pairs` that are not stored yet, by ID; updated with the results.
         """
         certain = sorted(
             (pair for pair in pairs if pair.can_merge_by_rules), key=lambda pair: (-pair.probability, pair.id)
         )
         if not certain:
             return None
-        fresh, variants = [*new.values()], sorted({id for pair in pairs for id in (pair.left, pair.right)})
+        unstored, variants = [*new_pairs.values()], sorted({id for pair in pairs for id in (pair.left, pair.right)})
         merges, plan = await self.merge_service.merge_pairs(
-            tx, certain, DecidedBy.RULES, unstored_pairs=fresh, further_variants=variants
+            tx, certain, DecidedBy.RULES, unstored_pairs=unstored, further_variants=variants
         )
         for pair in certain:
             after = _apply_merge_result(pair, merges[pair.id], tx.now)
-            if pair.id in new:
-                new[pair.id] = after
+            if pair.id in new_pairs:
+                new_pairs[pair.id] = after
             elif after != pair:
                 await _save_pair(tx, pair, after)
         return plan
@@ -122,16 +122,20 @@ def _apply_merge_result(pair: MatchPair, result: Merge | CannotMerge, now: datet
     )
 
 
-async def _supersede_unscored(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None:
-    """Mark the undecided pairs of matched variants that have no new score as superseded.
+async def _supersede_unscored(tx: Tx, matched_variants: set[str], pairs: Iterable[MatchPair]) -> None:
+    """Mark the undecided pairs of matched variants that have no new score as superseded, with the minimum score.
 
     Args:
         tx: The transaction.
-        matched: The IDs of the matched variants.
-        pairs: The stored pairs for which matching returned no score.
+        matched_variants: The IDs of the matched variants.
+        pairs: The stored pairs without a new score; pairs without a matched variant stay unchanged.
     """
     for pair in pairs:
-        if pair.status in UNDECIDED_STATUSES and pair.evidence and not matched.isdisjoint((pair.left, pair.right)):
+        if (
+            pair.status in UNDECIDED_STATUSES
+            and pair.evidence
+            and not matched_variants.isdisjoint((pair.left, pair.right))
+        ):
             nothing = {
                 "probability": convert_to_probability(MIN_ODDS),
                 "prior": MIN_ODDS,

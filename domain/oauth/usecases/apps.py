@@ -140,6 +140,7 @@ class AppService:
 
     @staticmethod
     async def _save_change(tx: Tx, before: App, after: App) -> App:
+        """Store and audit the changed app, unless only `updated_at` differs; return `after`."""
         change: Change = AUDITED_APP_FIELDS.describe_update(before, after)
         if before != replace(after, updated_at=before.updated_at):
             await tx[AppStore].save(after)

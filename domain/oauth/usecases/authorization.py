@@ -35,7 +35,10 @@ class ApprovedAuthorization:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationService:
-    """Use cases of authorization requests and of devices' user codes. `hash_token` computes the keyed hash of a code."""
+    """Use cases of authorization requests and of devices' user codes. `hash_token` computes the keyed hash of a code.
+
+    `client_network` is the caller's network, whose requests are limited together: an IPv4 address, or an IPv6 /64.
+    """
 
     store: TokenStore
     clients: ClientRegistry
@@ -44,12 +47,14 @@ class AuthorizationService:
     clock: Clock
     hash_token: TokenHasher
 
-    async def validate(self, oauth_request: OAuthRequest, address: str) -> tuple[AuthorizationRequest, ReferencedRows]:
+    async def validate(
+        self, oauth_request: OAuthRequest, client_network: str
+    ) -> tuple[AuthorizationRequest, ReferencedRows]:
         """Validate an authorization request; return the result, and the stored rows that the request refers to.
 
-        `address` is the caller's IP address. Raises OAuthError, with a `location` once the redirect URI is validated.
+        Raises OAuthError, with a `location` once the redirect URI is validated.
         """
-        rows = await self._load_stored_rows(oauth_request, address)
+        rows = await self._load_stored_rows(oauth_request, client_network)
         return self.rules.validate_authorization(oauth_request, rows), rows
 
     async def can_skip_consent(self, tx: Tx, request: AuthorizationRequest, user: str) -> bool:
@@ -102,10 +107,10 @@ class AuthorizationService:
         """
         return self.rules.deny(oauth_request, rows, error_code).location
 
-    async def add_device_request(self, oauth_request: OAuthRequest, address: str) -> dict[str, object]:
+    async def add_device_request(self, oauth_request: OAuthRequest, client_network: str) -> dict[str, object]:
         """Store a device authorization request; return the response (RFC 8628 §3.2). Raises OAuthError."""
-        await check_rate_limit(self.limits, f"device:{address}", 10, 0.2)
-        start = self.rules.authorise_device(oauth_request, await self._load_stored_rows(oauth_request, address))
+        await check_rate_limit(self.limits, f"device:{client_network}", 10, 0.2)
+        start = self.rules.authorise_device(oauth_request, await self._load_stored_rows(oauth_request, client_network))
         now = self.clock.now()
         device = DeviceRequest(
             digest=self.hash_token(start.device_code),
@@ -121,15 +126,17 @@ class AuthorizationService:
             raise OAuthError("temporarily_unavailable", "Send the request again.", retry_after=1)
         return dict(start.response_fields)
 
-    async def find_device_request(self, entered_code: str, user: str, address: str) -> tuple[DeviceRequest, App] | None:
+    async def find_device_request(
+        self, entered_code: str, user: str, client_network: str
+    ) -> tuple[DeviceRequest, App] | None:
         """Return the device authorization request whose user code was entered (`entered_code`), and its app.
 
         Returns None if the code is unknown or expired, or if the request is already decided. Raises OAuthError after
-        too many attempts.
+        too many attempts of the user or of the network.
         """
         # A user has ten attempts, then one each ten seconds; of 20,000,000,000 codes, each is valid for ten minutes.
         await check_rate_limit(self.limits, f"user-code:{user}", 10, 0.1)
-        await check_rate_limit(self.limits, f"user-code-of:{address}", 30, 0.5)
+        await check_rate_limit(self.limits, f"user-code-of:{client_network}", 30, 0.5)
         found = await self.store.find_device_by_user_code(self._hash_user_code(entered_code), self.clock.now())
         app = await self.store.get_app(found.app) if found else None
         return (found, app) if found is not None and app is not None and found.approved is None else None
@@ -152,6 +159,6 @@ class AuthorizationService:
     def _hash_user_code(self, text: str) -> bytes:
         return self.hash_token(USER_CODE_PREFIX + normalise_user_code(text))
 
-    async def _load_stored_rows(self, oauth_request: OAuthRequest, address: str) -> ReferencedRows:
-        app = await self.clients.find_app(self.rules.get_client_id(oauth_request), address)
+    async def _load_stored_rows(self, oauth_request: OAuthRequest, client_network: str) -> ReferencedRows:
+        app = await self.clients.find_app(self.rules.get_client_id(oauth_request), client_network)
         return ReferencedRows(self.clock.now(), app)

@@ -33,12 +33,12 @@ DEFAULT_CACHE_TIME = timedelta(minutes=10)
 """Time for which a metadata document without a `max-age` is cached."""
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 _URL = re.compile(r"https://[a-z0-9.-]+\.[a-z0-9-]+(?::\d{1,5})?/[!$&-;=?-Z_a-z~%]*")
-_ID = re.compile(r"[!-~]+")
-"""Pattern of a client ID (RFC 6749 appendix A.1), without spaces."""
+_CLIENT_ID = re.compile(r"[!-~]+")
+"""Client ID of visible ASCII characters; RFC 6749 appendix A.1 also permits spaces."""
 REGISTRATION_RATE = (10, 10 / 3600)
-"""Burst, and rate per second, of registrations from one network address."""
+"""Limit of registrations from one network: the maximum number at once, and the number per second."""
 FETCH_RATE = (10, 1 / 6)
-"""Burst, and rate per second, of fetches of metadata documents for one network address."""
+"""Limit of fetches of metadata documents for callers in one network: the maximum number at once, and per second."""
 
 
 async def check_rate_limit(limits: RateLimits, key: str, burst: int, rate: float) -> None:
@@ -58,7 +58,10 @@ async def check_rate_limit(limits: RateLimits, key: str, burst: int, rate: float
 
 @dataclass(frozen=True, slots=True)
 class ClientRegistry:
-    """Use cases of the look-up and dynamic registration of apps (RFC 7591)."""
+    """Use cases of the look-up and dynamic registration of apps (RFC 7591).
+
+    `client_network` is the caller's network, whose requests are limited together: an IPv4 address, or an IPv6 /64.
+    """
 
     store: TokenStore
     rules: OAuthProtocol
@@ -67,27 +70,27 @@ class ClientRegistry:
     clock: Clock
     hash_token: TokenHasher
 
-    async def find_app(self, client_id: str | None, ip_address: str) -> App | None:
+    async def find_app(self, client_id: str | None, client_network: str) -> App | None:
         """Return the app with the client ID, or None.
 
         If the client ID is a URL, the metadata document at the URL is fetched unless a copy is cached.
-        `ip_address` is the caller's IP address. Raises OAuthError.
+        Raises OAuthError.
         """
-        if not client_id or len(client_id) > MAX_CLIENT_ID_CHARS or not _ID.fullmatch(client_id):
+        if not client_id or len(client_id) > MAX_CLIENT_ID_CHARS or not _CLIENT_ID.fullmatch(client_id):
             return None
         app = await self.store.find_app(client_id)
         if not client_id.startswith("https://"):
             return app
         if app is not None and app.fresh_until is not None and app.fresh_until > self.clock.now():
             return app
-        return await self._fetch_app(client_id, app, ip_address)
+        return await self._fetch_app(client_id, app, client_network)
 
-    async def register(self, metadata: Mapping[str, Any], ip_address: str) -> dict[str, Any]:
-        """Register an app by its metadata (RFC 7591); return the response, which contains any client secret.
+    async def register(self, metadata: Mapping[str, Any], client_network: str) -> dict[str, Any]:
+        """Register an app by its metadata (RFC 7591); return the response, which includes a confidential app's secret.
 
-        `ip_address` is the caller's IP address. Raises OAuthError.
+        Raises OAuthError.
         """
-        await check_rate_limit(self.limits, f"register:{ip_address}", *REGISTRATION_RATE)
+        await check_rate_limit(self.limits, f"register:{client_network}", *REGISTRATION_RATE)
         found, now = self.rules.validate_metadata(metadata), self.clock.now()
         id, secret = new_id("app"), generate_secret(SECRET_PREFIX) if found.confidential else None
         app = _create_app(id, id, AppOrigin.REGISTERED, found, now)
@@ -96,18 +99,18 @@ class ClientRegistry:
         body = dict(found.response) | {"client_id": id, "client_id_issued_at": int(now.timestamp())}
         return body | ({"client_secret": secret, "client_secret_expires_at": 0} if secret else {})
 
-    async def _fetch_app(self, url: str, stored_app: App | None, address: str) -> App:
+    async def _fetch_app(self, url: str, stored_app: App | None, client_network: str) -> App:
         if not is_document_url(url):
             raise OAuthError("invalid_client", "client_id is not an https URL with a valid path.")
-        await check_rate_limit(self.limits, f"document:{address}", *FETCH_RATE)
+        await check_rate_limit(self.limits, f"document:{client_network}", *FETCH_RATE)
         await check_rate_limit(self.limits, f"document-of:{urlsplit(url).hostname}", 30, 1.0)
         try:
-            answer = await self.web.get(
+            response = await self.web.get(
                 url, accept="application/json", max_bytes=MAX_DOCUMENT_BYTES, seconds=MAX_DOCUMENT_SECONDS
             )
         except Unreachable:
             raise OAuthError("invalid_client", "The document at client_id could not be fetched.") from None
-        found, now = self.rules.validate_document(url, _parse_document(answer)), self.clock.now()
+        found, now = self.rules.validate_document(url, _parse_document(response)), self.clock.now()
         made = _create_app(
             stored_app.id if stored_app else new_id("app"),
             url,
@@ -115,7 +118,7 @@ class ClientRegistry:
             found,
             stored_app.created_at if stored_app else now,
         )
-        fresh = now + parse_cache_time(answer.headers)
+        fresh = now + parse_cache_time(response.headers)
         return await self.store.save_app(replace(made, updated_at=now, fresh_until=fresh))
 
 
@@ -136,16 +139,16 @@ def parse_cache_time(headers: Mapping[str, str]) -> timedelta:
     return min(max(timedelta(seconds=int(age[1])), MIN_CACHE_TIME), MAX_CACHE_TIME) if age else DEFAULT_CACHE_TIME
 
 
-def _parse_document(answer: ProbeResponse) -> Mapping[str, Any]:
+def _parse_document(response: ProbeResponse) -> Mapping[str, Any]:
     """Return the metadata document in the response, a JSON object. Raises OAuthError."""
-    kind = answer.media_type
-    if answer.status != 200 or not answer.is_complete or not (kind == "application/json" or kind.endswith("+json")):
+    kind = response.media_type
+    if response.status != 200 or not response.is_complete or not (kind == "application/json" or kind.endswith("+json")):
         raise OAuthError(
             "invalid_client",
             f"The document at client_id must be returned with status 200, as JSON of at most {MAX_DOCUMENT_BYTES} bytes.",
         )
     try:
-        document = json.loads(answer.body)
+        document = json.loads(response.body)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):

@@ -35,12 +35,15 @@ from ports.limits import RateLimits
 REVOKED = "revoked"
 REUSE = "reuse"
 REQUEST_RATE = (100, 20.0)
-"""Burst, and rate per second, of token requests from one network address."""
+"""Limit of token requests from one network: the maximum number at once, and the number per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenService:
-    """Use cases of the token, revocation and introspection endpoints. `hash_token` computes the keyed hash of a token."""
+    """Use cases of the token, revocation and introspection endpoints. `hash_token` computes the keyed hash of a token.
+
+    `client_network` is the caller's network, whose requests are limited together: an IPv4 address, or an IPv6 /64.
+    """
 
     store: TokenStore
     clients: ClientRegistry
@@ -49,14 +52,14 @@ class TokenService:
     clock: Clock
     hash_token: TokenHasher
 
-    async def issue_tokens(self, oauth_request: OAuthRequest, address: str) -> Mapping[str, Any]:
+    async def issue_tokens(self, oauth_request: OAuthRequest, client_network: str) -> Mapping[str, Any]:
         """Issue tokens for a token request; return the response (RFC 6749 §5.1).
 
-        `address` is the caller's IP address. Raises OAuthError.
+        Raises OAuthError.
         """
-        await check_rate_limit(self.limits, f"token:{address}", *REQUEST_RATE)
+        await check_rate_limit(self.limits, f"token:{client_network}", *REQUEST_RATE)
         for _ in range(2):
-            rows = await self._load_stored_rows(oauth_request, address)
+            rows = await self._load_stored_rows(oauth_request, client_network)
             if rows.device is not None and rows.app is not None and rows.device.app == rows.app.id:
                 await self.store.save_poll(rows.device.with_poll(rows.now))
             try:
@@ -68,16 +71,16 @@ class TokenService:
                 if not granted.app.verified:
                     await self.store.record_sign_in(granted.app, rows.now)
                 return granted.response_fields
-        await self._revoke_if_reused(await self._load_stored_rows(oauth_request, address))
+        await self._revoke_if_reused(await self._load_stored_rows(oauth_request, client_network))
         raise OAuthError("invalid_grant", "The code or token was already used.")
 
-    async def revoke(self, oauth_request: OAuthRequest, address: str) -> None:
-        """Revoke the token in the request or, for a refresh token, its whole token family (RFC 7009).
+    async def revoke(self, oauth_request: OAuthRequest, client_network: str) -> None:
+        """Revoke the access token in the request, or the whole token family of the refresh token (RFC 7009).
 
         Raises OAuthError.
         """
-        await check_rate_limit(self.limits, f"token:{address}", *REQUEST_RATE)
-        rows = await self._load_stored_rows(oauth_request, address)
+        await check_rate_limit(self.limits, f"token:{client_network}", *REQUEST_RATE)
+        rows = await self._load_stored_rows(oauth_request, client_network)
         self.rules.answer_revocation_or_introspection(oauth_request, rows, "revocation")
         held = rows.token
         if held is None or rows.app is None or held.family.app != rows.app.id:
@@ -87,18 +90,18 @@ class TokenService:
         else:
             await self.store.revoke_token(held.token.digest, rows.now)
 
-    async def introspect(self, oauth_request: OAuthRequest, address: str) -> Mapping[str, Any]:
+    async def introspect(self, oauth_request: OAuthRequest, client_network: str) -> Mapping[str, Any]:
         """Return the state of the token in the request, if the calling app owns the token (RFC 7662).
 
         Raises OAuthError.
         """
-        await check_rate_limit(self.limits, f"token:{address}", *REQUEST_RATE)
+        await check_rate_limit(self.limits, f"token:{client_network}", *REQUEST_RATE)
         return self.rules.answer_revocation_or_introspection(
-            oauth_request, await self._load_stored_rows(oauth_request, address), "introspection"
+            oauth_request, await self._load_stored_rows(oauth_request, client_network), "introspection"
         )
 
-    async def _load_stored_rows(self, oauth_request: OAuthRequest, address: str) -> ReferencedRows:
-        app = await self.clients.find_app(self.rules.get_client_id(oauth_request), address)
+    async def _load_stored_rows(self, oauth_request: OAuthRequest, client_network: str) -> ReferencedRows:
+        app = await self.clients.find_app(self.rules.get_client_id(oauth_request), client_network)
         code, refresh, device = (
             oauth_request.get("code"),
             oauth_request.get("refresh_token") or oauth_request.get("token"),

@@ -10,7 +10,7 @@ from domain.orgs.ports import Erasure
 from ports.objects import ObjectStore
 
 GRACE_SECONDS = 3.0
-"""Seconds to wait before each pass, until no process accepts the credentials and running work has ended."""
+"""Pause before each pass in seconds, in which processes stop accepting the credentials and running work ends."""
 MAX_PASSES = 10
 """Maximum number of passes over all data. Passes are repeated until one finds nothing, because writes may still run."""
 
