@@ -54,7 +54,7 @@ class Console:
         self.services = ConsoleServices(dependencies, pipeline, pages)
         self._router, self._static = _build_router(self.services.pages), get_static_files()
         self._file_forms = ConcurrencyLimit(
-            MAX_FILE_FORMS, MAX_FILE_FORMS_PER_ORGANISATION, noun="forms with files in progress", retry_after=5
+            MAX_FILE_FORMS, MAX_FILE_FORMS_PER_ORGANISATION, noun="file uploads in progress", retry_after=5
         )
         self._sessions = TtlCache[SignedIn]()
         self._spool = dependencies[Settings].work_dir

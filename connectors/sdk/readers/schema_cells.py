@@ -208,7 +208,7 @@ def _find_only_price(offer: Node, report: ReportFunction) -> str | None:
     if low and (high == low or (high is None and find_first_text(offer.get("offerCount")) == "1")):
         return low
     if low or high:
-        report("the offer has a price range instead of a price; it is not used", "price")
+        report("the offer has a price range instead of a price; the range is ignored", "price")
     return None
 
 

@@ -434,7 +434,7 @@ def _check_after_length(
         position = second.end
     tail = normalised[measure.end :]
     if _CUT_OFF.search(tail) and parse_label(tail).role == "":
-        return build_unreadable_result(text, "ends after the first of several dimensions")
+        return build_unreadable_result(text, "states only the first of several dimensions")
     gap, words = _TRAILING.match(tail), split_into_plain_words(tail)
     bracketed = gap is not None and "(" in gap[0]
     if (

@@ -435,7 +435,7 @@ def _parse_first_size(text: str, normalised: str, shape: str | None) -> ParseRes
             text, normalised, _build_size_from_sides(text, *sides, shape), sides[0].start(), sides[1].end()
         )
     if _TRUNCATED.search(normalised):
-        return build_unreadable_result(text, "ends after the first of several dimensions")
+        return build_unreadable_result(text, "states only the first of several dimensions")
     return (
         _parse_only_side(text, normalised, shape)
         if shape in _ONE_SIDED

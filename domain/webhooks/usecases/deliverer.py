@@ -370,13 +370,13 @@ class DeliveryCoordinator:
         try:
             databases = {database.name: database for database in await self._databases.list_current()}
         except Unavailable as error:
-            LOG.warning("databases of endpoints could not be queried: %s", error)
+            LOG.warning("databases with webhook endpoints could not be listed: %s", error)
             return False
         await self._stop_deliverers(*(self._served.keys() - databases.keys()))
         for name in databases.keys() - self._served.keys():
             stop = asyncio.Event()
             work = self._deliverer(databases[name]).run(stop)
-            self._served[name] = (stop, asyncio.create_task(work, name=f"delivering from {name}"))
+            self._served[name] = (stop, asyncio.create_task(work, name=f"webhook deliveries of database {name}"))
         return True
 
     async def _stop_deliverers(self, *names: str) -> None:
