@@ -28,7 +28,10 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "billing": frozenset({"org:read", "usage:read", "billing:read", "billing:write"}),
     "viewer": _READS - {"billing:read", "request_logs:read", "audit:read"},
 }
-"""The scopes of each role; owner and admin differ only by operations whose `who` is owner."""
+"""The scopes of each role.
+
+Owner and admin have the same scopes, but some operations are restricted to owners.
+"""
 
 KEY_PREFIXES = {
     (True, False): "svc_live_",
@@ -152,7 +155,10 @@ class Principal:
 
 
 def limit_scopes_to_role(scopes: frozenset[str], role: str) -> frozenset[str]:
-    """Return the scopes that the role includes, because a credential never exceeds the current role of its member."""
+    """Return the given scopes that the role includes.
+
+    A credential never has more scopes than the current role of its member.
+    """
     return scopes & ROLES[role]
 
 

@@ -51,7 +51,13 @@ class ChainHead:
 
 @dataclass(frozen=True, slots=True)
 class ChainFault:
-    """A fault in a hash chain at the entry number `sequence`; `until` is the last number of a missing or inserted range."""
+    """A fault in a hash chain.
+
+    Attributes:
+        sequence: The number of the faulty entry, or the first number of a range.
+        entry: The ID of the faulty entry; None if unknown.
+        until: The last number of the range, for missing entries and for entries inserted at the end; otherwise None.
+    """
 
     kind: FaultKind
     sequence: int
@@ -127,7 +133,8 @@ class ChainCheck:
     retention_start: datetime | None = None
     """Start of the retention period; None if all entries are within the period.
 
-    Later entries cannot have been removed from the chain by age. If one with a hash precedes the chain, the head is wrong.
+    Only expired entries are removed from the chain. Therefore, an entry with a hash that is within the period, but
+    before the start of the chain, is reported as changed.
     """
     may_have_purged_entries: bool = False
     """True if the tenant is older than the retention period, so that expired entries may have been deleted."""
@@ -136,9 +143,13 @@ class ChainCheck:
     unchained_entries: int = 0
     unlisted_faults: int = 0
     _last: "_HashMismatch | None" = None
+    """The latest mismatch."""
     _seen_before: set[int] = field(default_factory=set)
+    """Numbers of the checked unchained entries for which a hash is expected."""
     _sequence: int = 0
+    """Number of the last checked entry of the chain."""
     _hashes: list[bytes] = field(default_factory=list)
+    """The anchor, and the hashes of the checked entries of the chain in order."""
     _mismatches: "list[_HashMismatch]" = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -148,6 +159,7 @@ class ChainCheck:
 
     @property
     def _stored_head(self) -> ChainHead:
+        """The stored end of the chain; for a tenant without a chain, the end of an empty chain."""
         return self.head or ChainHead(0, GENESIS)
 
     def check_entries(self, entries: Iterable[AuditEntry]) -> None:
@@ -177,7 +189,7 @@ class ChainCheck:
             self.faults.append(ChainFault(FaultKind.CHANGED, entry.sequence, entry.id))
         digest = compute_entry_digest(self.tenant, entry)
         follows = entry.hash is not None and compute_chain_hash(self._hashes[-1], digest) == entry.hash
-        if self._follows_second_last(entry, digest) or follows:
+        if self._detect_inserted_predecessor(entry, digest) or follows:
             self.valid_entries += 1
         else:
             # after a gap the preceding hash is unknown; only whether the entry belongs elsewhere can be checked
@@ -190,8 +202,11 @@ class ChainCheck:
         self._sequence = entry.sequence
         self._hashes.append(entry.hash or GENESIS)
 
-    def _follows_second_last(self, entry: AuditEntry, digest: bytes) -> bool:
-        """Return whether the entry's hash follows from the second last entry; if so, mark the last one as inserted."""
+    def _detect_inserted_predecessor(self, entry: AuditEntry, digest: bytes) -> bool:
+        """Mark the last checked entry as inserted if the hash of `entry` follows from the second last checked entry.
+
+        Only an entry with a hash mismatch is marked. Returns whether an entry was marked.
+        """
         last = self._last
         if (
             last is None

@@ -38,8 +38,9 @@ class AuditEntry:
 
     Attributes:
         act: The ID of the act, which is the ID of the first entry of the same transaction.
-        undoes: The ID of the act that this act has undone; None for an original change.
-        undone: Sequence numbers of the entries of the undone act, and of the entries that the undone act had undone.
+        undoes: In the first entry of an act that undoes another one, the ID of that other act; otherwise None.
+        undone: Sequence numbers of the first entries of the undone acts: the act that this act undoes, preceded by the
+            acts that the undone act had undone. Empty for an original change.
         has_sealed: Whether an encrypted value is stored for undoing.
         sequence: Number among the tenant's entries, from 1.
         hash: Hash in the chain (chain.py); None if the entry is older than the chain.

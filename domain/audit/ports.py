@@ -34,9 +34,12 @@ class AuditLog(Protocol):
         ...
 
     async def link_undone_act(self, undone_entries: Sequence[AuditEntry]) -> None:
-        """Link all further entries of this transaction to the act that they undo, given by the act's entries.
+        """Link all entries that are stored later in this transaction to the act that they undo.
 
-        Raises Conflict if the act was undone meanwhile.
+        Storing the entries raises Conflict if another transaction has undone the act meanwhile.
+
+        Args:
+            undone_entries: The entries of the undone act, in order of their numbers.
         """
         ...
 

@@ -76,9 +76,9 @@ class ResourceService(Generic[R]):
         Args:
             tx: The transaction.
             id: The ID of the resource.
-            changes: Fields set by a request body.
+            changes: New values of fields that request bodies can set.
             expected_version: The required version; None for any.
-            restored_values: Values to restore of fields that request bodies cannot set.
+            restored_values: Previous values to restore, of fields that request bodies cannot set.
 
         Raises:
             NotFound: The resource does not exist.

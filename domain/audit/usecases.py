@@ -19,7 +19,7 @@ _NOTHING: Final[Mapping[int, bytes]] = {}
 _CLOCK_TOLERANCE = timedelta(days=1)
 """Tolerance for clock differences, and for entries whose numbers are not in the order of their times."""
 _MAX_EXAMINED_ENTRIES = 2_000
-"""Number of examined entries after which a page ends that is filtered by whether its entries can be undone."""
+"""Number of examined entries after which a page ends, even if fewer entries than its limit match `undoable`."""
 _BATCH_SIZE = 500
 """Number of entries in each batch that is examined for a page; the first batch is smaller."""
 MADE_BEFORE_UNDO = "The change was made before undo was supported."
@@ -48,7 +48,12 @@ class Reversals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntryView:
-    """An audit entry, the act that undid the entry (or None), and the reason why it cannot be undone (None if it can)."""
+    """An audit entry with the state of its undoing.
+
+    Attributes:
+        undone_by: The ID of the act that undid the entry; None if the entry was not undone.
+        refusal: The reason why the entry cannot be undone now; None if it can be undone.
+    """
 
     entry: AuditEntry
     undone_by: str | None = None
@@ -109,7 +114,7 @@ class AuditService:
         reversals.check_permission(act.original_entry.context.operation)
         if (by := (await tx[AuditLog].find_undoing_acts([entry.act])).get(entry.act)) is not None:
             raise Conflict(f"{id} was undone by {by}. To redo the change, undo {by}.")
-        refusals = await _find_irreversibility_reasons(tx, act.entries, reversals)
+        refusals = await _find_refusals(tx, act.entries, reversals)
         if act.id in refusals:
             raise UndoUnavailable(refusals[act.id])
         await tx[AuditLog].link_undone_act(entries)
@@ -139,7 +144,7 @@ class AuditService:
         undone = await tx[AuditLog].find_undoing_acts([entry.act for entry in entries]) if entries else {}
         standing = [entry for entry in entries if entry.act not in undone and entry.context.reversible]
         shared = await tx[AuditLog].list_entries_of_acts(sorted({entry.act for entry in standing})) if standing else ()
-        refusals = await _find_irreversibility_reasons(tx, shared, reversals)
+        refusals = await _find_refusals(tx, shared, reversals)
         return [
             AuditEntryView(
                 one,
@@ -173,8 +178,8 @@ def _find_permanent_refusal(entry: AuditEntry, reversals: Reversals) -> str | No
     )
 
 
-async def _find_irreversibility_reasons(tx: Tx, entries: Sequence[AuditEntry], reversals: Reversals) -> dict[str, str]:
-    """Return the reason why an act cannot be undone, by the act's ID; acts that can be undone are omitted.
+async def _find_refusals(tx: Tx, entries: Sequence[AuditEntry], reversals: Reversals) -> dict[str, str]:
+    """Return the reason why an act cannot be undone now, by the act's ID; acts that can be undone are omitted.
 
     `entries` are all entries of acts that are not undone yet.
     """
@@ -196,7 +201,10 @@ def _has_expired(entry: AuditEntry, now: datetime) -> bool:
 
 
 async def _find_original_entry(tx: Tx, entry: AuditEntry) -> AuditEntry:
-    """Return the first entry of the act that the entry's act undoes or redoes, otherwise of the entry's act."""
+    """Follow undos and redos from the entry's act back to the original act; return the first entry of the original act.
+
+    Raises UndoUnavailable if one of the acts is no longer stored.
+    """
     first = (await tx[AuditLog].list_entries_of_acts([entry.act]))[0]
     while first.undoes is not None:
         found = await tx[AuditLog].list_entries_of_acts([first.undoes])

@@ -12,12 +12,12 @@ SLOT_COUNT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class RowFingerprint:
-    """The fingerprint of a source's latest rows with one key in a stream; rows with an unchanged fingerprint are not parsed.
+    """The fingerprint of all rows that have the same key in a feed; rows with an unchanged fingerprint are not parsed.
 
     Attributes:
         slot: A hash of the key, below SLOT_COUNT; ranges of slots divide the keys into chunks.
         fingerprint: The digest; an empty one differs from every other.
-        product_id: ID of the key's product.
+        product_id: ID of the product to which the rows belong; empty before the rows are applied.
         problems: Number of values that could not be read.
     """
 
@@ -67,7 +67,8 @@ class Batch:
 
     Attributes:
         touched: Products whose documents must be written again.
-        availabilities_by_product: New availabilities of products that are only in `touched`, if they changed.
+        availabilities_by_product: Availabilities by product ID, only for products that are neither new nor changed
+            themselves, but whose offers have other availabilities than before.
         invalidated_fingerprints: Fingerprints to invalidate, so that a later run does not treat equal rows as unchanged.
         absent_keys: Keys of products that the run does not list.
         merged_view: The merged view of merged products; it takes precedence over the other lists.

@@ -15,7 +15,10 @@ MAX_PATH_LEVELS = 20
 MAX_LISTED_PATHS = 5_000
 """Maximum number of category paths listed for one source: those with the most products."""
 MAX_PATHS_CHARS = 1 << 20
-"""Maximum total characters of the paths of a source's rules, and of the other paths that are listed."""
+"""Maximum total characters of the paths of all rules of a source; a change beyond it is rejected.
+
+The same limit applies to the listed paths without rules; further paths are omitted.
+"""
 
 CategoryPath: TypeAlias = tuple[str, ...]
 """A source's own category names, from the top down."""
@@ -121,7 +124,7 @@ class ProductCategory(NamedTuple):
 class CategoryPaths:
     """The category paths of a source with the number of products of each path.
 
-    `omitted_count` is the number of paths beyond the limit.
+    `omitted_count` is the number of paths beyond the limits in `CatalogueStore.list_category_paths`.
     """
 
     product_count_by_path: Mapping[CategoryPath, int]
@@ -134,9 +137,9 @@ class SourceCategory:
 
     Attributes:
         products: Number of products at and below the path.
-        rule: Category of the path's own rule.
-        inherited: Category of the nearest rule above.
-        suggestion: Category of a suggested rule.
+        rule: ID of the category in the path's own rule; None without a rule.
+        inherited: ID of the category in the nearest rule above the path; None without such a rule.
+        suggestion: ID of the category to suggest for a rule; None for no suggestion.
     """
 
     path: CategoryPath
@@ -149,11 +152,13 @@ class SourceCategory:
 def list_source_categories(
     paths: CategoryPaths, assigner: CategoryAssigner, rules: CategoryRules | None
 ) -> tuple[list[SourceCategory], int]:
-    """List the category paths of the products, the paths above them, and the paths of rules, in order.
+    """List the category paths of the products, the paths above them, and the paths of rules, ordered by path.
 
-    Returns the paths, and the number of omitted paths. Besides the paths of rules, at most MAX_LISTED_PATHS paths with
-    MAX_PATHS_CHARS characters in total are listed. Of a path with more than MAX_PATH_LEVELS levels, only the paths above it
-    are listed.
+    All paths of rules are listed. Other paths are omitted if they have more than MAX_PATH_LEVELS levels, or exceed
+    MAX_LISTED_PATHS paths or MAX_PATHS_CHARS characters in total.
+
+    Returns:
+        The category paths, and the number of omitted paths.
     """
     product_counts: dict[CategoryPath, int] = {rule.path: 0 for rule in rules.rules} if rules else {}
     max_paths, chars, left_out = len(product_counts) + MAX_LISTED_PATHS, MAX_PATHS_CHARS, paths.omitted_count

@@ -1,5 +1,6 @@
-"""Vendors' names for the categories of the taxonomy in six languages; each line has a slug and its names.
+"""Vendors' names for the categories of the taxonomy in six languages.
 
+Each line of NAMES has the slug of a category and the category's names.
 Words whose meaning differs between the languages (`bank`, `bureau`, `chaise`, `commode`) are not listed on their own.
 """
 

@@ -16,14 +16,14 @@ class GivenMeasure(TypedDict):
 
 
 class Length(TypedDict):
-    """A length in hundredths of an inch, rounded half up once; `given` is the measure in the vendor's unit."""
+    """A length in hundredths of an inch, rounded half up from `given`, the exact measure in the vendor's unit."""
 
     hundredths_in: int
     given: GivenMeasure
 
 
 class Weight(TypedDict):
-    """A weight in hundredths of a pound, rounded half up once; `given` is the measure in the vendor's unit."""
+    """A weight in hundredths of a pound, rounded half up from `given`, the exact measure in the vendor's unit."""
 
     hundredths_lb: int
     given: GivenMeasure
@@ -63,7 +63,11 @@ class Carton(TypedDict, total=False):
 
 
 class Rug(TypedDict, total=False):
-    """Attributes that only rugs have; docs/conventions.md#enumerations lists the values of shape, construction and indoor_outdoor."""
+    """Attributes that only rugs have.
+
+    `size_text` is the size as the vendor wrote it. `nominal` is the nominal size of the trade, such as `5x8`.
+    docs/conventions.md#enumerations lists the values of `shape`, `construction` and `indoor_outdoor`.
+    """
 
     shape: str
     size_text: str

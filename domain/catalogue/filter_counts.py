@@ -13,10 +13,11 @@ MAX_FILTER_VALUES = 30
 class FilterCounts:
     """The number of products for each value of each filter, most frequent value first.
 
-    The newest `counted_products` products are counted.
+    A product counts for each of its sources and availabilities, and for its category with all categories above.
 
-    `is_complete`: there are no older products. A product counts for each of its sources and availabilities, and for its
-    category with all categories above.
+    Attributes:
+        counted_products: Number of products that were counted, the newest ones.
+        is_complete: Whether all products that match the filter were counted.
     """
 
     counted_products: int
@@ -36,9 +37,11 @@ def list_most_frequent(count_by_value: Mapping[str, int]) -> tuple[tuple[str, in
 def count_values(
     term_counts: Iterable[tuple[str, int]], make_term: Callable[[str], str]
 ) -> tuple[tuple[str, int], ...]:
-    """Return the most frequent values of one filter with their counts, from the counts of search terms of all kinds.
+    """Return the most frequent values of one filter with their counts.
 
-    `make_term` returns the search term of a value; search terms with other prefixes are ignored.
+    Args:
+        term_counts: Search terms with their counts; the terms of other filters are ignored.
+        make_term: Returns the search term of a value: the prefix of the filter's terms, followed by the value.
     """
     start = make_term("")
     return list_most_frequent(

@@ -164,7 +164,7 @@ class CatalogueView:
 
     Attributes:
         representatives_by_variant: Maps each variant's ID to the IDs of the variant and the product that represent it.
-        origins: The origin of each field, by the ID of each product and variant that represents several.
+        origins: The origin of each field, by the ID of the product or variant; only for those that represent several.
     """
 
     products: dict[str, Product] = field(default_factory=dict)

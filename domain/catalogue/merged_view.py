@@ -87,7 +87,7 @@ class MergedViewBuilder:
         cluster: The products with the current data of their sources, and their merges.
         cause: The cause of the change.
         merge_id_by_object: For each merged or restored object, the ID of the merge that was made or undone.
-        previous_representatives: For each product that another represented before, the ID of that other product.
+        previous_representatives: Maps a product's ID to the ID of the product that represented it before the change.
         current_view: The view after the change.
     """
 

@@ -6,7 +6,10 @@ from typing import NamedTuple
 from domain.catalogue.model import ProductStatus
 
 MISSED_RUNS = 3
-"""Number of consecutive complete runs without a product after which its status may change; further ones are not counted."""
+"""Minimum number of consecutive complete runs without a product before its status may change.
+
+Further runs are not counted.
+"""
 PROBABLY_DISCONTINUED_AFTER = timedelta(hours=72)
 DISCONTINUED_AFTER = timedelta(days=30)
 

@@ -29,7 +29,7 @@ class ProductStatus(StoredEnum):
 
 
 class Visibility(StoredEnum):
-    """Visibility of a product to other organisations."""
+    """Visibility of a product, stored and returned without effect on access; new products are UNLISTED."""
 
     LISTED = "listed"
     HIDDEN = "hidden"
@@ -81,8 +81,10 @@ class Offer:
 class Variant:
     """An article that can be ordered: one size, colour or pack of a product.
 
-    `key` is the key by which the source identifies the variant; `data` is a VariantData, decoded or encoded
-    (CatalogueRenderer). `stated_at` is when the source last changed the variant's own data; None if that is `updated_at`.
+    Attributes:
+        key: The key by which the source identifies the variant.
+        data: A VariantData, decoded or encoded (CatalogueRenderer).
+        stated_at: When the source last changed the data of the variant itself; None means `updated_at`.
     """
 
     id: str
@@ -138,10 +140,11 @@ class SourceItem:
 
 @dataclass(frozen=True, slots=True)
 class ProductFilter:
-    """The filters of GET /v1/products. A product must match every filter that is set, by one of the values of a sequence.
+    """The filters of GET /v1/products.
 
-    `category` includes the categories below it. `external_id` is the source's key of the product or of one of its variants.
-    `sku`, `gtin`, `mpn`, `variant` and `offer` match if they match one of its variants.
+    A product must match every filter that is set. If a filter has several values, one of them must match. `category`
+    includes the categories below it. `external_id` is the source's key of the product or of one of its variants. `sku`,
+    `gtin`, `mpn`, `variant` and `offer` match if they match one of its variants.
     """
 
     updated_since: datetime | None = None
@@ -163,9 +166,10 @@ class ProductFilter:
 
 @dataclass(frozen=True, slots=True)
 class OfferFilter:
-    """The filters of GET /v1/offers. An offer must match every filter that is set, by one of the values of a sequence.
+    """The filters of GET /v1/offers.
 
-    `external_id` is the source's key of the offer's variant or product; `sku`, `gtin` and `mpn` are those of its variant.
+    An offer must match every filter that is set. If a filter has several values, one of them must match. `external_id`
+    is the source's key of the offer's variant or product. `sku`, `gtin` and `mpn` are codes of the offer's variant.
     """
 
     variant: str | None = None

@@ -55,7 +55,10 @@ class CatalogueStore(CatalogueReader, Protocol):
     """Access to the catalogue in a tenant's transaction, for runs."""
 
     async def compare_fingerprints(self, slots: SlotRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
-        """Compare a feed's fingerprints with the stored ones in a range of slots (hashes of keys), without storing anything permanently."""
+        """Compare a feed's fingerprints with the stored ones in a range of slots (hashes of keys).
+
+        The stored fingerprints do not change; `save_batch` replaces them.
+        """
         ...
 
     async def load_products(
@@ -126,14 +129,18 @@ class CatalogueStore(CatalogueReader, Protocol):
         ...
 
     async def find_stated_offers(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
-        """Return variant key and location of every offer that the stream lists under these keys of fingerprints.
+        """Return the key and the location of every offer that the stream lists under these keys.
 
-        In the stock stream a fingerprint's key may be a SKU; the result has the variant's key.
+        In the catalogue stream, `keys` are product keys, and the result has variant keys. In the stock stream, `keys`
+        are variant keys or SKUs, and the result has the same keys.
         """
         ...
 
     async def find_absent_products(self, source: str, since: datetime) -> Sequence[AbsentProduct]:
-        """Return products, not discontinued yet, that MISSED_RUNS complete runs did not list, absent since `since` or earlier."""
+        """Return the source's products that the last MISSED_RUNS complete runs did not list.
+
+        Omitted are discontinued products, and products whose absence began after `since`.
+        """
         ...
 
     async def list_category_paths(self, source: str, limit: int, max_chars: int) -> CategoryPaths:

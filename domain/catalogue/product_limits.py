@@ -78,7 +78,10 @@ class ProductSizeLimit:
         return self._add_size(product, _measure_offer(location, data), counts, offers=1)
 
     def try_replace_incoming_stock(self, product: Product, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Return whether a product can have the incoming stock in the offer data `new`, which replaces `old`."""
+        """Return whether a product can have the incoming stock in the offer data `new`, which replaces `old`.
+
+        If so, and if the exact size of the product was needed, count the difference.
+        """
         counts = self._count_objects(product)
         weight = _INCOMING_STOCK_BYTES * (len(new.get("incoming", ())) - len(old.get("incoming", ())))
         return weight <= 0 or self._is_within_upper_bound(counts) or self._add_size(product, weight, counts)

@@ -49,7 +49,7 @@ class CatalogueReconciler:
         is_in_feed: Returns whether the current feed contains a key.
         sheet_locations: Locations that have a column in a stock sheet; None if each row has one location.
         category_assigner: Assigns categories to products.
-        line: First line of the current statement.
+        line: First line of the current statement in the feed; None if unknown.
         replaces_data: Whether a statement replaces all stored data, as merged records do; otherwise omitted fields are kept.
         has_product_keys: Whether the feed's keys are keys of products, not of variants.
         counts: Number of each kind of change, such as `offers_created`.
@@ -72,6 +72,7 @@ class CatalogueReconciler:
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     moved_from_product_keys: set[str] = field(default_factory=set)
+    """Keys of products from which variants moved to other products."""
     products_with_listed_variants: set[str] = field(default_factory=set)
     """Keys of products that the feed does not contain, but whose variants it contains."""
     _variant_by_key: dict[str, tuple[Product, Variant]] = field(default_factory=dict)
@@ -240,7 +241,10 @@ class CatalogueReconciler:
             self.counts["withdrawn"] = self.counts.get("withdrawn", 0) + 1
 
     def _update_for_other_stream(self, product: Product, offer: Offer) -> None:
-        """Update an offer that only the other stream still lists; without the stock stream, its stock becomes unknown."""
+        """Update an offer that the current stream no longer lists, but the other stream does.
+
+        If the current stream is the stock stream, the offer's stock becomes unknown.
+        """
         old = offer.data
         if self.stream == Stream.STOCK:
             offer.data = differences.remove_stock_figures(old) | {"availability": Availability.UNKNOWN}
@@ -264,8 +268,8 @@ class CatalogueReconciler:
         """Change the lifecycle status of a product, and record an event."""
         change = FieldChange("status", product.status, status)
         product.status = status
-        kind = "product.discontinued" if status == ProductStatus.DISCONTINUED else "product.updated"
-        self._record_product_change(product, [change], kind)
+        event_type = "product.discontinued" if status == ProductStatus.DISCONTINUED else "product.updated"
+        self._record_product_change(product, [change], event_type)
 
     def reassign_category(self, product: Product) -> None:
         """Recompute the category of a stored product, whose data must be decoded, by the current rules."""
@@ -310,10 +314,10 @@ class CatalogueReconciler:
         if changes:
             self._record_product_change(product, changes, "product.updated")
 
-    def _record_product_change(self, product: Product, changes: list[ChangedField], kind: str) -> None:
+    def _record_product_change(self, product: Product, changes: list[ChangedField], event_type: str) -> None:
         product.version += 1
         self.batch.changed_products.append(product)
-        self._record_change("products_changed", kind, product, product, changes)
+        self._record_change("products_changed", event_type, product, product, changes)
 
     def _apply_variant(self, product: Product, stated: VariantStatement) -> None:
         variant = self._upsert_variant(product, stated)
@@ -327,7 +331,10 @@ class CatalogueReconciler:
             self.withdraw_offers(product, [offer for offer in variant.offers if offer.location not in places])
 
     def _expand_locations(self, variant: Variant, offers: list[OfferStatement]) -> list[OfferStatement]:
-        """Return the offers, with an offer without a location copied to each location of the variant's offers."""
+        """Copy a general offer to each location of the variant's current offers; return all offers.
+
+        If statements replace all stored data, the offers are returned unchanged.
+        """
         live = [one.location for one in variant.offers if one.source == self.source.id and one.withdrawn_at is None]
         return offers if self.replaces_data else expand_general_offers(offers, live)
 
@@ -358,11 +365,11 @@ class CatalogueReconciler:
         return variant
 
     def _should_clear_discontinued(self, variant: Variant, stated: VariantStatement) -> bool:
-        """Return whether to remove the stored `discontinued` of a variant before merging the values from its rows.
+        """Return whether to remove the stored field `discontinued` before the variant's new data is merged.
 
-        The variant is then active again, unless its rows mark it as discontinued. This applies to feeds with cells for the
-        status or availability. It also applies if a row states an availability, and the stored offers are all withdrawn
-        or one has the availability `discontinued`.
+        Without the field, the variant becomes active, unless the new data marks it as discontinued. The field is
+        removed in two cases: the rows have a cell for the status or availability; or an offer states an availability,
+        and the stored offers are all withdrawn or one of them is discontinued.
         """
         if stated.states_status:
             return True
@@ -482,12 +489,20 @@ class CatalogueReconciler:
             self._size_limit.add_problem(product, "incoming", self.line, self.problems)
             del data["incoming"]
 
-    def _merge_offer_data(self, offer: Offer, stated: Mapping[str, Any], blank: frozenset[str]) -> dict[str, Any]:
-        """Return an offer's data after applying `stated`; add a problem for prices removed because their currency differs."""
+    def _merge_offer_data(
+        self, offer: Offer, stated: Mapping[str, Any], blank_fields: frozenset[str]
+    ) -> dict[str, Any]:
+        """Return an offer's data after applying `stated`; stored fields in `blank_fields` are removed first.
+
+        If prices are removed because their currency differs, a problem is added. If statements replace all stored data,
+        the stored data is ignored.
+        """
         if self.replaces_data:
             return {"availability": Availability.UNKNOWN, **stated}
         held = offer.data if offer.withdrawn_at is None else differences.remove_stock_figures(offer.data)
-        data, dropped = differences.merge_offer_data(differences.remove_blank_fields(held, "offer", blank), stated)
+        data, dropped = differences.merge_offer_data(
+            differences.remove_blank_fields(held, "offer", blank_fields), stated
+        )
         if dropped:
             detail = differences.describe_currency_conflict(offer.location, data["currency"], dropped)
             self.problems.append(Problem("currency", ProblemKind.CONFLICT, detail, line=self.line))
@@ -513,16 +528,16 @@ class CatalogueReconciler:
 
     def _record_change(
         self,
-        count: str,
-        kind: str,
+        counter: str,
+        event_type: str,
         product: Product,
         item: Product | Variant | Offer,
         changes: list[ChangedField],
         facets: list[str] | None = None,
     ) -> None:
-        """Count a change of a product, a variant or an offer, and append its event."""
+        """Count a change of a product, a variant or an offer under `counter`, and append its event."""
         self._mark_touched(product)
-        self.counts[count] = self.counts.get(count, 0) + 1
+        self.counts[counter] = self.counts.get(counter, 0) + 1
         ids: dict[str, Any] = {"id": item.id}
         if isinstance(item, Variant):
             ids["product"] = product.id
@@ -531,7 +546,7 @@ class CatalogueReconciler:
             ids["availability"] = item.data["availability"]
         self.events.append(
             Event(
-                kind, item.id, item.version, ids,
+                event_type, item.id, item.version, ids,
                 fields=changes, provenance=self._provenance, facets=facets,
                 source=self.source.id, catalogue=self.source.catalogue, correlation_id=self.run,
             )

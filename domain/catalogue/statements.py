@@ -38,7 +38,7 @@ class VariantStatement:
         blank_fields: Names of fields whose cells are blank, such as `variant.dimensions.width`.
         covers_locations: False if the rows have no cells for stock or locations, so that other offers are kept.
         states_status: False if the rows have no cells for status or availability.
-        cartons: The cells of numbered cartons.
+        cartons: The cells of numbered cartons; None if the feed has no columns for them.
     """
 
     key: str
@@ -64,8 +64,8 @@ class ProductStatement:
         is_complete: Whether `variants` has all variants of the product.
         has_offers_only: Whether a pushed record has only offers.
         blank_fields: Names of the product's fields whose cells are blank, such as `product.brand`.
-        names_product: False for an item of a feed without product keys: its stored variant stays in its product, unless
-            the item has another title.
+        names_product: Whether `key` identifies the product. False for an item of a feed without product keys: the item
+            belongs to the stored product that already has its variant, unless the titles differ.
     """
 
     key: str
@@ -84,7 +84,7 @@ class CartonCells:
 
     Attributes:
         parts: Names of the fields of a carton that have a cell, by the carton's index (0 for `Carton 1`).
-        stated: Index of each carton in the row's list of cartons, which omits blank cartons.
+        stated: Indexes of the cartons with a filled cell, in the order of `cartons` in the row's data.
     """
 
     parts: Mapping[int, frozenset[str]]
@@ -155,7 +155,11 @@ def merge_statements(first: ProductStatement, second: ProductStatement) -> Produ
 
 
 def expand_general_offers(offers: list[OfferStatement], locations: Collection[str]) -> list[OfferStatement]:
-    """Return the offers with a general one copied to each location; unchanged if there are no locations."""
+    """Replace the general offer by a copy for each location; return all offers.
+
+    Without a general offer or locations, the offers are returned unchanged. An existing offer for a location keeps its
+    fields; missing fields are taken from the general offer.
+    """
     general = next((offer for offer in offers if offer.is_general), None)
     if general is None or not locations:
         return offers

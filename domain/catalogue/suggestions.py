@@ -13,18 +13,19 @@ from domain.catalogue.category_rules import CategoryPath, CategoryRules
 from domain.catalogue.category_words import NAMES, NEUTRAL
 from domain.catalogue.search_terms import normalise_text, split_into_words
 
-_MAX_CHARS = 300
-"""Maximum number of characters of a path; longer ones are not category names."""
-_MAX_WORDS = 16
-"""Maximum number of words, and of levels, of such a path."""
+_MAX_PATH_CHARS = 300
+"""Maximum number of characters of a path; nothing is suggested for a longer path."""
+_MAX_PATH_WORDS = 16
+"""Maximum number of words, and of levels, of a path; nothing is suggested for a path with more."""
 _PLACE_CATEGORIES = ("outdoor", "kids", "bathroom")
 """Slugs of top-level categories that are places: if a path names one, the suggested category must belong to it."""
-_ANYWHERE = ("rugs", "lighting", "decor")
+_PLACE_INDEPENDENT_CATEGORIES = ("rugs", "lighting", "decor")
 """Slugs of top-level categories that do not depend on a place."""
 _CONJUNCTIONS = frozenset("and und et y e".split())
 _SIGNS = re.compile(r"[&+,/|;]")
 
 Phrase: TypeAlias = tuple[str, ...]
+"""The words of a name in order: lower case, without accents, singular."""
 
 
 class LearnedCategories:
@@ -51,18 +52,18 @@ class LearnedCategories:
 def suggest_category(path: Sequence[str], split_name: Callable[[str], Phrase] | None = None) -> str | None:
     """Return the ID of the category that the path's last level names in the context of the levels above, or None.
 
-    Every word of the path must be known, and each word of the last level must belong to a category name found there. If the
-    level contains several names, the result is their nearest common ancestor.
+    Every word of the path must be known. Each word of the last level must belong to a category name, mean a place or be
+    neutral. If the level contains several names, the result is their nearest common ancestor.
 
     Args:
         path: The source's category names, from the top down.
         split_name: Splits a name into words; by default `split_category_name`. Pass a cached version for many paths.
     """
-    if not path or len(path) > _MAX_WORDS or sum(map(len, path)) > _MAX_CHARS:
+    if not path or len(path) > _MAX_PATH_WORDS or sum(map(len, path)) > _MAX_PATH_CHARS:
         return None
     *higher, level = map(split_name or split_category_name, path)
     above = [word for words_above in higher for word in words_above]
-    if len(above) + len(level) > _MAX_WORDS or not _load_vocabulary().words.issuperset((*above, *level)):
+    if len(above) + len(level) > _MAX_PATH_WORDS or not _load_vocabulary().words.issuperset((*above, *level)):
         return None
     joined = _load_vocabulary().joined_names.get(level)
     found = [joined] if joined else _find_in_level(above, level)
@@ -89,7 +90,14 @@ def _to_singular(word: str) -> str:
 
 
 def _find_in_level(above: Sequence[str], level: Phrase) -> list[Category]:
-    """Return the categories of the names that a level joins, as `Accent & Arm Chairs` does; empty if one is unknown."""
+    """Return the categories that a level names; empty if a name is unknown.
+
+    Conjunctions separate the names: `Accent & Arm Chairs` means accent chairs and arm chairs.
+
+    Args:
+        above: The words of the levels above.
+        level: The words of the level.
+    """
     names: list[list[str]] = [[]]
     for word in level:
         names.append([]) if word in _CONJUNCTIONS else names[-1].append(word)
@@ -108,7 +116,10 @@ def _find_by_name(above: Sequence[str], name: Sequence[str]) -> list[Category]:
     """Return the categories whose names consist of the words of `name`, preceded by words of the levels above if needed."""
     known, words = _load_vocabulary(), (*above, *name)
     possible = {
-        phrase for word in name for phrase in known.by_last.get(word, ()) if _occurs_in_order(phrase, words, len(above))
+        phrase
+        for word in name
+        for phrase in known.phrases_by_last_word.get(word, ())
+        if _occurs_in_order(phrase, words, len(above))
     }
     names = {phrase for phrase in possible if not known.place_words.issuperset(phrase)} or possible
     longest = [one for one in names if not any(set(one) < set(other) for other in names)]
@@ -137,7 +148,7 @@ def _find_common_ancestor(categories_found: Iterable[Category]) -> Category | No
 def _belongs_to_place(category: Category, words: set[str]) -> bool:
     top = categories.category_by_id()[(*category.ancestors, category.id)[0]].slug
     named = {place for place in _PLACE_CATEGORIES if words & _load_vocabulary().places[place]}
-    return top in _ANYWHERE or named <= {top}
+    return top in _PLACE_INDEPENDENT_CATEGORIES or named <= {top}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +158,7 @@ class _Vocabulary:
     Attributes:
         joined_names: Names that contain a conjunction; they are recognised only if a level has no other words.
         phrases: Names that are recognised among other words.
-        by_last: The phrases by their last word.
+        phrases_by_last_word: The names in `phrases`, by their last word.
         words: All words of names, and neutral words that may accompany them.
         places: The words that mean a place or a room, by its slug; they may accompany the names of its furniture.
         place_words: All words in `places`.
@@ -155,7 +166,7 @@ class _Vocabulary:
 
     joined_names: Mapping[Phrase, Category]
     phrases: Mapping[Phrase, Category]
-    by_last: Mapping[str, Sequence[Phrase]]
+    phrases_by_last_word: Mapping[str, Sequence[Phrase]]
     words: frozenset[str]
     places: Mapping[str, frozenset[str]]
     place_words: frozenset[str]
@@ -172,9 +183,9 @@ def _load_vocabulary() -> _Vocabulary:
     # a name of two categories is ambiguous
     named = {phrase: by_slug[slug] for phrase, (slug, *others) in slugs.items() if not others}
     phrases = {phrase: category for phrase, category in named.items() if _CONJUNCTIONS.isdisjoint(phrase)}
-    by_last: dict[str, list[Phrase]] = defaultdict(list)
+    phrases_by_last_word: dict[str, list[Phrase]] = defaultdict(list)
     for phrase in phrases:
-        by_last[phrase[-1]].append(phrase)
+        phrases_by_last_word[phrase[-1]].append(phrase)
     places = {
         place: frozenset(word for phrase, found in phrases.items() if found.slug == place for word in phrase) - NEUTRAL
         for place in (*_PLACE_CATEGORIES, "bedroom", "office")
@@ -182,7 +193,7 @@ def _load_vocabulary() -> _Vocabulary:
     return _Vocabulary(
         joined_names={phrase: category for phrase, category in named.items() if phrase not in phrases},
         phrases=phrases,
-        by_last=by_last,
+        phrases_by_last_word=phrases_by_last_word,
         words=NEUTRAL.union(*named),
         places=places,
         place_words=frozenset[str]().union(*places.values()),

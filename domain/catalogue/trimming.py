@@ -8,10 +8,10 @@ from typing import Any
 from domain.catalogue.category_rules import MAX_PATH_LEVELS
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, PRODUCT_LIST_BYTES, VARIANT_LIST_BYTES
 
-_MAX_UNCHECKED = 4
-"""Lists of at most this length need no size check, because parsers limit the texts in them."""
-_MAX_UNCHECKED_SHORT = 16
-"""As `_MAX_UNCHECKED`, for cartons, the media of a product, and components with short names and codes."""
+_MAX_UNCHECKED_ENTRIES = 4
+"""Maximum number of entries of a list that needs no size check, because parsers limit the texts in the list."""
+_MAX_UNCHECKED_SHORT_ENTRIES = 16
+"""As `_MAX_UNCHECKED_ENTRIES`, for cartons, the media of a product, and components with short names and codes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def trim_product(data: dict[str, Any]) -> Sequence[TrimmedEntries]:
     for name, entries in (("tags", ITEMS), ("features", ITEMS), ("category_path", MAX_PATH_LEVELS)):
         if (texts := data.get(name)) and (len(texts) > entries or len("".join(texts)) > ITEM_CHARS):
             _trim_field(data, name, PRODUCT_LIST_BYTES, found, entries)
-    if (media := data.get("media")) and len(media) > _MAX_UNCHECKED_SHORT:
+    if (media := data.get("media")) and len(media) > _MAX_UNCHECKED_SHORT_ENTRIES:
         _trim_field(data, "media", PRODUCT_LIST_BYTES, found)
     if (compliance := data.get("compliance")) and compliance.get("prop65_chemicals"):
         data["compliance"] = parts = dict(compliance)
@@ -46,16 +46,17 @@ def trim_variant(data: dict[str, Any]) -> Sequence[TrimmedEntries]:
     """Remove excess entries from a variant's data in place, and return the removed entries."""
     found: list[TrimmedEntries] = []
     if (axes := data.get("axes")) and (
-        len(axes) > _MAX_UNCHECKED or len("".join(axes)) + len("".join(filter(None, axes.values()))) > ITEM_CHARS
+        len(axes) > _MAX_UNCHECKED_ENTRIES
+        or len("".join(axes)) + len("".join(filter(None, axes.values()))) > ITEM_CHARS
     ):
         _trim_field(data, "axes", VARIANT_LIST_BYTES, found, AXES)
     if (texts := data.get("materials")) and (len(texts) > ITEMS or len("".join(texts)) > ITEM_CHARS):
         _trim_field(data, "materials", VARIANT_LIST_BYTES, found)
-    if (parts := data.get("components")) and len(parts) > _MAX_UNCHECKED and not _are_surely_small(parts):
+    if (parts := data.get("components")) and len(parts) > _MAX_UNCHECKED_ENTRIES and not _are_surely_small(parts):
         _trim_field(data, "components", VARIANT_LIST_BYTES, found)
-    if (boxes := data.get("cartons")) and len(boxes) > _MAX_UNCHECKED_SHORT:
+    if (boxes := data.get("cartons")) and len(boxes) > _MAX_UNCHECKED_SHORT_ENTRIES:
         _trim_field(data, "cartons", VARIANT_LIST_BYTES, found)
-    if (media := data.get("media")) and len(media) > _MAX_UNCHECKED:
+    if (media := data.get("media")) and len(media) > _MAX_UNCHECKED_ENTRIES:
         _trim_field(data, "media", VARIANT_LIST_BYTES, found)
     if (rug := data.get("rug")) and len(text := rug.get("size_text") or "") > ITEM_CHARS:
         data["rug"] = {name: value for name, value in rug.items() if name != "size_text"}
@@ -66,13 +67,13 @@ def trim_variant(data: dict[str, Any]) -> Sequence[TrimmedEntries]:
 def _are_surely_small(parts: Sequence[Any]) -> bool:
     """Return whether the components are so few and short that their size need not be computed."""
     return (
-        len(parts) <= _MAX_UNCHECKED_SHORT
+        len(parts) <= _MAX_UNCHECKED_SHORT_ENTRIES
         and sum([len(p.get("sku", "")) + len(p.get("name", "")) for p in parts]) <= ITEM_CHARS
     )
 
 
 def _trim_field(
-    data: dict[str, Any], name: str, max_bytes: int, removed_entries: list[TrimmedEntries], items: int = ITEMS
+    data: dict[str, Any], name: str, max_bytes: int, removed_entries: list[TrimmedEntries], max_entries: int = ITEMS
 ) -> None:
     """Remove the entries of a field that exceed the limits, and add a record of them to `removed_entries`.
 
@@ -81,13 +82,15 @@ def _trim_field(
         name: The field, a list or a mapping.
         max_bytes: Maximum size of the field as JSON.
         removed_entries: The records of removed entries.
-        items: Maximum number of entries.
+        max_entries: Maximum number of entries.
     """
     entries = data[name]
     kept: list[Any] = []
     removed, first, used = 0, None, 0
     for entry in entries.items() if isinstance(entries, Mapping) else entries:
-        weight = json_size(entry) if len(kept) < items and used < max_bytes and _has_short_texts(entry) else max_bytes
+        weight = (
+            json_size(entry) if len(kept) < max_entries and used < max_bytes and _has_short_texts(entry) else max_bytes
+        )
         if used + weight < max_bytes:
             kept.append(entry)
             used += weight

@@ -34,7 +34,10 @@ def get_network_tenant(livemode: bool) -> Tenant:
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """An event log that one tenant may read: the tenant's own log completely, or the network log according to licences."""
+    """An event log that one tenant may read: the tenant's own log completely, or the network log according to licences.
+
+    `tenant` is the reader; `log` is the tenant, or the pseudo-tenant of the network log, whose events are read.
+    """
 
     tenant: Tenant
     log: Tenant
@@ -69,7 +72,7 @@ class FeedPosition:
 
     @property
     def increasing_numbers(self) -> tuple[int, int, int]:
-        """Three numbers that increase while reading: position in the tenant's log, epoch and position of the network log."""
+        """The position in the tenant's log, and epoch and position in the network log; all increase while reading."""
         return self.own.position, self.network.epoch, self.network.position
 
     def after(self, event: LoggedEvent) -> "FeedPosition":

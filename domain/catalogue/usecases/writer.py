@@ -104,7 +104,16 @@ def _copy_product(
     stored_variants: Mapping[str, Variant],
     stated_at_by_variant: Mapping[str, datetime],
 ) -> Product:
-    """Copy a reconciled product; the version, and data that is not decoded, are taken from the stored product."""
+    """Copy a reconciled product with its variants, for the merged view.
+
+    The stored product and variants supply the versions, and also the data if the reconciled data is still encoded.
+
+    Args:
+        product: The reconciled product.
+        stored: The stored product; None if the cluster does not contain it.
+        stored_variants: The stored variants by ID.
+        stated_at_by_variant: The time of the change, by the ID of each new or changed variant.
+    """
     variants = [
         _copy_variant(variant, stored_variants.get(variant.id), stated_at_by_variant) for variant in product.variants
     ]
