@@ -262,7 +262,7 @@ class Probe:
         return self.completed_at is not None
 
     def has_exhausted_attempts(self, now: datetime) -> bool:
-        """Return whether the probe must fail because it has crashed too often or is too old."""
+        """Return whether the probe must fail: after MAX_PROBE_CRASHES crashes, or MAX_PROBE_AGE after its start."""
         late = self.started_at is not None and now - self.started_at > MAX_PROBE_AGE
         return late or self.crashes >= MAX_PROBE_CRASHES
 

@@ -104,7 +104,7 @@ class DetectedPlatform:
     def should_query(self, platform: Platform) -> bool:
         """Return whether the product list of a platform should be requested.
 
-        There must be signals of this platform, or no platform was detected.
+        True if no platform was detected, or if the platform's probability is at least MIN_QUERY_PROBABILITY.
         """
         return self.platform == Platform.CUSTOM or compute_probability(self.evidence, platform) >= MIN_QUERY_PROBABILITY
 
@@ -114,9 +114,9 @@ def detect_platform(
 ) -> DetectedPlatform:
     """Return the most probable platform of a site.
 
-    Signals count as independent: two signals of 0.6 result in 0.84. Signals of other platforms reduce the confidence.
-    If the confidence is below MIN_KNOWN_CONFIDENCE, the platform is `custom`; its confidence is higher the fewer
-    signals there are.
+    Signals count as independent: two signals of 0.6 result in a probability of 0.84. The probability of the second
+    platform reduces the confidence in the most probable platform. If this confidence is below MIN_KNOWN_CONFIDENCE, the
+    platform is `custom`, and the confidence is 1 minus the highest probability of a platform.
 
     Args:
         pages: The pages that were read, with their responses.
@@ -164,7 +164,9 @@ def _collect_texts(texts_by_kind: _TextsByKind, response: ProbeResponse, page: P
 def _is_present(signal: PlatformSignal, texts: Iterable[str]) -> bool:
     """Return whether a signal occurs in the texts of its kind.
 
-    The names of headers and cookies are compared by their beginning, classes as a whole, and other texts anywhere.
+    Headers and meta tags match if their name starts with the signal's name and their value contains the signal's value.
+    Cookies match by the start of their name. Classes, script types and endpoints must equal the signal's text. Assets
+    and generators must contain it.
     """
     if signal.text_kind in ("header", "meta"):
         name, _, value = signal.text.partition(": ")

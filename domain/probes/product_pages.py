@@ -9,8 +9,8 @@ T = TypeVar("T")
 _PRODUCT_SEGMENTS = frozenset({"product", "products", "produkt", "produkte", "produkter", "produit", "produits", "producto",
                            "productos", "prodotto", "prodotti", "p", "dp", "item", "items", "sku", "pd"})  # fmt: skip
 """Segments of paths that precede the name of a product."""
-_PRODUCT_PATH_ENDS = (re.compile(r"[-_/.]p-?\d{3,20}$"), re.compile(r"-\d{4,20}(\.html?)?$"))
-"""Ends of the paths of product pages; only the last 40 characters of a path are searched."""
+_PRODUCT_PATH_PATTERNS = (re.compile(r"[-_/.]p-?\d{3,20}$"), re.compile(r"-\d{4,20}(\.html?)?$"))
+"""Patterns for the end of a product page's path; only the last 40 characters of a path are searched."""
 _PRODUCT_WORDS = ("product", "produkt", "produit", "prodotto", "item")
 _OTHER_CONTENT_WORDS = ("category", "categories", "_cat", "collection", "post", "page", "blog", "image", "tag", "brand")
 
@@ -26,7 +26,7 @@ def is_product_page_url(url: str) -> bool:
         return segments[-1] not in _PRODUCT_SEGMENTS and "." not in segments[-1].removesuffix(".html").removesuffix(
             ".htm"
         )
-    return any(tail.search(path[-40:]) for tail in _PRODUCT_PATH_ENDS)
+    return any(pattern.search(path[-40:]) for pattern in _PRODUCT_PATH_PATTERNS)
 
 
 def is_product_sitemap_url(url: str) -> bool:

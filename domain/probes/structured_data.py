@@ -7,11 +7,11 @@ from typing import Any, Final
 from domain.probes.facts import JsonLdFacts
 
 MAX_BLOCK_CHARS = 512 * 1024
-"""Maximum number of characters of a block; a longer block counts as malformed."""
+"""Maximum number of characters of a JSON-LD block; a longer block counts as malformed."""
 _MAX_VALUES = 50_000
-"""Maximum number of JSON values on a page that are examined."""
+"""Maximum number of JSON values of a page that are examined; further values are ignored."""
 _MAX_PRODUCTS = 200
-"""Maximum number of products of one page."""
+"""Maximum number of products of a page, and of objects in a list; further ones are ignored."""
 _MAX_DEPTH = 40
 _PRODUCT_TYPES = frozenset({"product", "productgroup", "productmodel", "individualproduct", "someproducts"})
 _OTHER_PAGE_PROPERTIES = frozenset(
@@ -33,13 +33,13 @@ PRODUCT_PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
     "dimensions": ("width", "height", "depth", "size"),
     "weight": ("weight",),
 }
-"""The properties of a product or variant that state each field."""
+"""For each field, the schema.org properties of a product or variant that state the field."""
 OFFER_PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
     "price": ("price", "lowPrice"),
     "currency": ("priceCurrency",),
     "availability": ("availability",),
 }
-"""The properties of an offer or its price specification that state each field."""
+"""For each field, the schema.org properties of an offer or its price specification that state the field."""
 STATED_FIELDS = (*PRODUCT_PROPERTIES, *OFFER_PROPERTIES)
 """All fields that structured data can state."""
 
@@ -89,7 +89,7 @@ def _parse_block(block: str) -> Any:
 
 
 def _find_products(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the main products of a page; if there are none, the products in its lists."""
+    """Yield the products of the page itself; if there are none, the products that belong to other pages."""
     listed: list[Mapping[str, Any]] = []
     yielded = 0
     for node, is_of_other_page in _walk_objects(values):

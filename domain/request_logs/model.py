@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from domain.kernel.tenancy import Actor, Tenant
 
-_FAILED = 400
-"""Lowest HTTP status of failed requests."""
+_MIN_FAILED_STATUS = 400
+"""Lowest HTTP status of a failed request."""
 
 
 class RequestLog(NamedTuple):
@@ -43,7 +43,7 @@ class RequestLogFilter:
     """Filter of a list of request logs; None means any value.
 
     Attributes:
-        status: An HTTP status (`404`) or a class of them (`4xx`).
+        status: An HTTP status (`404`) or a class of statuses (`4xx`).
         actor: ID of the actor.
         since: Time of the earliest matching request.
         until: Time before which matching requests were made.
@@ -64,7 +64,7 @@ class RequestLogFilter:
 
     @property
     def status_range(self) -> tuple[int, int]:
-        """The lowest and the highest matching HTTP status."""
+        """The lowest and the highest matching HTTP status; (100, 999) without a filter by status."""
         if self.status is None:
             return 100, 999
         if self.status.endswith("xx"):
@@ -74,4 +74,4 @@ class RequestLogFilter:
     @property
     def matches_failed_only(self) -> bool:
         """True if the filter matches failed requests only."""
-        return self.error_code is not None or self.status_range[0] >= _FAILED
+        return self.error_code is not None or self.status_range[0] >= _MIN_FAILED_STATUS

@@ -13,8 +13,8 @@ CHUNK_ROWS = {Stream.CATALOGUE: 2_000, Stream.STOCK: 6_000}
 """Approximate number of rows in a chunk. A chunk is usually written in one transaction."""
 BASE_SPOOL_BYTES = 256 << 20
 """Bytes of rows that may be spooled for every snapshot, in addition to a multiple of its size."""
-_LOW_BITS = 0xFFF
-"""Bits of a stock slot that depend on the last two characters of the key."""
+_LOW_BITS_MASK = 0xFFF
+"""Mask of the low bits of a stock slot. Only these bits depend on the last two characters of the key."""
 
 
 def compute_bucket_count(snapshot_bytes: int, *, is_compressed: bool) -> int:
@@ -28,7 +28,7 @@ def compute_bucket_count(snapshot_bytes: int, *, is_compressed: bool) -> int:
 
 
 def compute_max_spool_bytes(snapshot_bytes: int, *, is_compressed: bool) -> int:
-    """Return the maximum number of bytes of rows that are spooled for a snapshot.
+    """Return the maximum number of bytes of rows that may be spooled for a snapshot; a larger feed is refused.
 
     Args:
         snapshot_bytes: Size of the snapshot in bytes.
@@ -48,7 +48,7 @@ def compute_slot(key: str, stream: Stream) -> int:
     # sheet is read three times as fast
     if stream == Stream.CATALOGUE:
         return crc32(key.encode()) >> 1
-    return crc32(key[:-2].encode()) >> 1 & ~_LOW_BITS | crc32(key.encode()) & _LOW_BITS
+    return crc32(key[:-2].encode()) >> 1 & ~_LOW_BITS_MASK | crc32(key.encode()) & _LOW_BITS_MASK
 
 
 def create_invalid_fingerprint(key: str, stream: Stream) -> RowFingerprint:

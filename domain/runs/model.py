@@ -85,15 +85,15 @@ OPEN_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITIN
 SUCCEEDED_OR_FAILED_STATUSES = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED})
 """Statuses of runs that succeeded or failed, in contrast to runs that were cancelled or need a mapping."""
 REPLAYABLE_STATUSES = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
-"""Statuses of runs whose snapshots can be replayed: of each stream and status, the newest run."""
+"""Statuses of runs that can be replayed: the snapshot of each stream's newest run with such a status is kept."""
 REPLAY_TRIGGERS = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING})
 """Triggers of runs that process a feed even if it is unchanged since the last successful run."""
 MAX_SNAPSHOT_BYTES = 2 * 1024**3
-"""Maximum size of a file in bytes (2 GiB)."""
+"""Maximum size of a snapshot in bytes (2 GiB); a larger feed or upload is refused."""
 MAX_WAITS = 10
 """Maximum number of waits for a busy source before a run fails; waits for the host's rate limit do not count."""
 MAX_ATTEMPTS = 8
-"""Maximum number of attempts if unforeseen errors occur. With the growing delays, they take some minutes."""
+"""Maximum number of attempts if unforeseen errors occur; then the run fails. The delays add up to some minutes."""
 MAX_RUN_CRASHES = 3
 """Number of consecutive attempts without a result after which a run fails."""
 MAX_STORED_PROBLEMS = 1000

@@ -21,12 +21,12 @@ EXECUTE_RUN = "runs.execute"
 """The kind of job that executes a run; its `args` are `{"run": id}`."""
 
 CHECK_STOCK = "runs.check"
-"""The kind of job that executes a stock check; its `args` are those of EXECUTE_RUN."""
+"""The kind of job that executes a stock check; its `args` are `{"run": id}`."""
 
 REASSIGN_CATEGORIES = "runs.refile"  # an earlier name, which stored jobs contain
-"""The kind of job that applies a source's category rules to its products; its `args` are those of EXECUTE_RUN."""
+"""The kind of job that applies a source's category rules to its products; its `args` are `{"run": id}`."""
 COLLECT_IMAGES = "media.collect"
-"""The kind of job that collects the images of the products that a run changed."""
+"""The kind of job that collects the images of the products that a run changed (see `new_image_collection_job`)."""
 _MAX_CLOCK_DIFFERENCE = timedelta(minutes=5)
 """Maximum clock difference between two processes."""
 RUN_KINDS = (EXECUTE_RUN, CHECK_STOCK, REASSIGN_CATEGORIES)

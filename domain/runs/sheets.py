@@ -91,7 +91,10 @@ def is_stock_sheet(mapping: HeaderMapping) -> bool:
 
 
 def describe_unkeyed_tables(tables: Sequence[MappedTable], stream: Stream) -> str:
-    """Return an error message with the names and headers of tables in which a required column was not recognised."""
+    """Return an error message that no table has the required columns: a key and, for a stock stream, stock or prices.
+
+    The message contains the names and headers of the first tables.
+    """
     table_names = ", ".join(table.sheet[:30] if table.sheet else "the file" for table in tables[:_MAX_LISTED])
     headers = "; ".join(_format_headers(table) for table in tables[:3])
     if stream == Stream.STOCK:

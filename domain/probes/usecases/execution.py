@@ -24,7 +24,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.probes")
 _EXTRA_SECONDS = 60.0
-"""Seconds between the time limit of requests and the time limit of the probe, for parsing and evaluation."""
+"""Seconds that a probe may take beyond `ProbeLimits.seconds`, for parsing and evaluation."""
 _CRASHED = "The website check crashed several times and is not retried."
 _INTERNAL_ERROR = "An internal error occurred. The operator can find the error in the log."
 
@@ -57,9 +57,9 @@ class ProbeJob:
         web_client: The client for requests.
         documents: The parser of fetched documents.
         can_read_proposal: Returns whether this service can read a proposed source.
-        limits: The limits of requests.
+        limits: The limits of each probe; None for the default limits.
         sleep: Waits for a number of seconds.
-        lease: The time for which a worker holds a job.
+        lease: The duration of the job's lease, which is renewed at the start of the probe.
     """
 
     def __init__(
@@ -83,7 +83,12 @@ class ProbeJob:
         self._lock_by_host: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Execute the probe and store its result. Raises LeaseLost if another worker took over the job."""
+        """Execute the probe and store its result. Raises LeaseLost if another worker took over the job.
+
+        Args:
+            job: The job of the probe.
+            lost: Set when the job's lease is lost; ignored, because the handler is then cancelled as well.
+        """
         context = job.create_context()
         probe = await self._start_probe(job, context)
         if probe is None:
@@ -130,7 +135,7 @@ class ProbeJob:
             return probe
 
     async def _run_probe(self, probe: Probe) -> ProbeOutcome:
-        """Run the probe within the limits of requests."""
+        """Run the probe within its limits."""
         web_client = PoliteClient(self._web_client, self._documents, self._limits, self._sleep)
         return await ProbeRunner(web_client, self._documents, self._limits, self._can_read_proposal).run_probe(
             probe.url

@@ -19,13 +19,15 @@ _MAX_NOTE_CHARS = 500
 class ProbeLimits:
     """Limits of one probe (docs/probes.md).
 
+    A document that exceeds its maximum size or the time limit of a response is truncated.
+
     Attributes:
         requests: The maximum number of requests.
-        bytes: The maximum number of bytes of all bodies.
-        seconds: The time limit of the probe.
+        bytes: The maximum number of bytes of all bodies together.
+        seconds: The time limit for all requests.
         response_seconds: The time limit of one response.
-        page_bytes: The maximum size of a page.
-        listing_bytes: The maximum size of a product list or data file.
+        page_bytes: The maximum size of a page other than the landing page.
+        listing_bytes: The maximum size of a product list, a data file or the landing page.
         sitemap_bytes: The maximum size of a sitemap.
         robots_bytes: The maximum size of a robots.txt.
         redirects: The maximum number of consecutive redirects.
@@ -46,7 +48,7 @@ class ProbeLimits:
 
 
 class LimitReached(Exception):
-    """Signal that a limit of the probe is reached; the message states the limit."""
+    """Error that ends the requests of a probe at a limit of the probe or the site; the message states the limit."""
 
 
 @dataclass(slots=True)

@@ -76,7 +76,7 @@ class ProbeRunner:
     Attributes:
         web_client: Sends the requests.
         documents: Parses the documents.
-        limits: The limits of requests.
+        limits: The limits of the probe.
         can_read_proposal: Returns whether this service can read a proposed source.
     """
 

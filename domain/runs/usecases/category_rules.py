@@ -72,7 +72,7 @@ class CategoryRuleService:
     """Use cases of category rules; every change is audited.
 
     Attributes:
-        run_limited: Runs a slow function with a time limit.
+        run_limited: Runs a slow function within limits of time and memory; the default has no limits.
     """
 
     run_limited: ParserRunner = asyncio.to_thread
@@ -83,7 +83,7 @@ class CategoryRuleService:
         return await _load_stored(tx, source)
 
     async def list_categories(self, build_list: Callable[[StoredCategories], R], stored: StoredCategories) -> R:
-        """List the categories with the function `build_list`, with a time limit. Raises Unavailable if it is exceeded."""
+        """Return the result of `build_list(stored)`, computed by `run_limited`. Raises Unavailable if this fails."""
         try:
             return await self.run_limited(build_list, stored)
         except (ParserTerminated, ParserFailed) as error:
@@ -180,7 +180,7 @@ def list_source_paths(stored: StoredCategories) -> SourceCategories:
 
 
 async def _load_other_rules(tx: Tx, source: str) -> list[CategoryRules]:
-    """Return the rules of other sources, about MAX_RULES rules at most."""
+    """Return the rules of at most _MAX_OTHER_SOURCES other sources; stop reading once there are MAX_RULES rules."""
     found: list[CategoryRules] = []
     key: str | None = None
     for _ in range(_MAX_OTHER_SOURCES):
@@ -217,7 +217,12 @@ class CategoryReassignment:
     lease: timedelta = timedelta(seconds=30)
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Assign categories to all products of the run's source. Raises LeaseLost if another worker has the job."""
+        """Assign categories to all products of the run's source. Raises LeaseLost if another worker has the job.
+
+        Args:
+            job: The job of the run.
+            lost: Set when the job's lease is lost; no further batch is then started.
+        """
         context = job.create_context()
         after: str | None = ""
         try:

@@ -88,7 +88,8 @@ class FeedComparison:
 def contains_product_key(slots: Sequence[int], key: str) -> bool:
     """Return whether a feed contains the product key.
 
-    Slots are hashes: for one key in two thousand million the result is wrongly True.
+    Only the slots are compared. A key that is not in the feed has the same slot as a given key of the feed with a
+    probability of 1 in SLOT_COUNT; the result is then wrongly True.
 
     Args:
         slots: Slots of all product keys of the feed, in ascending order.
@@ -207,7 +208,13 @@ class StatementApplier:
                 reconciler.withdraw_absent_product(reconciler.products[key])
 
     def _apply_stock(self, problem_counts: "Counter[str | None]") -> None:
-        """Apply the offers in a stock sheet to the variants with the same keys; report keys without a variant."""
+        """Apply the offers of a stock sheet to the variants with the same keys; withdraw the offers of absent keys.
+
+        A key without a variant is reported as a problem.
+
+        Args:
+            problem_counts: Number of problems that were found while reading, by key.
+        """
         reconciler, chunk = self.reconciler, self.portion.chunk
         for statement in self.portion.statements:
             key = statement.key
@@ -232,8 +239,8 @@ class StatementApplier:
 
         Args:
             statement: The statement.
-            problem_counts: Number of problems of each key that were found while reading.
-            start: Index from which the reconciler's problems belong to this statement.
+            problem_counts: Number of problems that were found while reading, by key.
+            start: Number of problems that the reconciler had before this statement.
         """
         reconciler, key, chunk = self.reconciler, statement.key, self.portion.chunk
         reconciler.line = chunk.lines[key]
@@ -251,7 +258,10 @@ class StatementApplier:
         reconciler.batch.fingerprints.append(row_fingerprint)
 
     def _merge_records(self, key: str, records: Sequence[ProductStatement]) -> ProductStatement | None:
-        """Merge pushed records of a product with its stored data; return the resulting ProductStatement, or None."""
+        """Merge pushed records of a product with its stored data, and return the resulting ProductStatement.
+
+        Returns None if the records contain only offers of an unknown product.
+        """
         reconciler, chunk = self.reconciler, self.portion.chunk
         has_returned = key in chunk.diff.reappeared or key in chunk.diff.returned
         product = reconciler.products.get(key)

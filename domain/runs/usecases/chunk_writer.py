@@ -74,6 +74,7 @@ class ChunkWriter:
 
     @property
     def _is_catalogue(self) -> bool:
+        """True if the run reads the catalogue stream, not the stock stream."""
         return self.run.stream == Stream.CATALOGUE
 
     async def write_chunks(self) -> None:
@@ -207,7 +208,7 @@ class ChunkWriter:
         return events
 
     async def update_absent_products(self) -> None:
-        """After a complete catalogue run, update the status of products that have been absent for long."""
+        """Change the status of long-absent products (`compute_next_status`) if the run is a complete catalogue run."""
         if not self.run.is_complete or not self._is_catalogue:
             return
         source = self.run.source

@@ -29,7 +29,7 @@ MAX_FILE_ROWS = 1_000
 MAX_BATCH_RECORDS = 5_000
 """Maximum number of records of a batch that are read, including the records of earlier parts."""
 MAX_FILE_BYTES = 64 << 20
-"""Maximum size of a file, in bytes, because it must be downloaded from the object store first."""
+"""Maximum size in bytes of a previewed file, because it is downloaded first; a larger file results in a warning."""
 TIMEOUT_SECONDS = 20.0
 """Time limit of a preview."""
 MAX_LISTED_ENTRIES = 100
@@ -101,7 +101,7 @@ class DryRun:
         if size > MAX_FILE_BYTES:
             outcome.warnings.append(f"A dry run reads files of at most {MAX_FILE_BYTES >> 20} MiB.")
             return _report_outcome(tx, run, outcome)
-        return await self._process(tx, source, run, chunks, outcome, limit=MAX_FILE_ROWS)
+        return await self._process(tx, source, run, chunks, outcome, max_rows=MAX_FILE_ROWS)
 
     async def _process(
         self,
@@ -112,9 +112,19 @@ class DryRun:
         outcome: _Outcome,
         *,
         is_complete: bool = True,
-        limit: int | None = None,
+        max_rows: int | None = None,
     ) -> Run:
-        """Process the content, at most `limit` rows; `is_complete` is False if earlier parts are missing in it."""
+        """Return the run with the outcome that it would have with the content.
+
+        Args:
+            tx: The transaction of the dry run.
+            source: The source.
+            run: The run.
+            content: The file or the pushed records.
+            outcome: The outcome with the warnings so far; the results are added to it.
+            is_complete: Whether the content includes all parts of a batch.
+            max_rows: Maximum number of rows to read; None for all.
+        """
         with self.workspaces.create_folder() as folder:
             path = folder / "snapshot"
             with path.open("wb") as file:
@@ -124,7 +134,7 @@ class DryRun:
                 async with asyncio.timeout(TIMEOUT_SECONDS):
                     for candidate in (run, replace(run, stream=Stream.STOCK)):
                         request = create_run_read_request(
-                            candidate, source, path, await load_confirmed_mappings(tx, candidate), limit
+                            candidate, source, path, await load_confirmed_mappings(tx, candidate), max_rows
                         )
                         with suppress(StockOnlySnapshot):
                             async with self.readers.open(request) as reader:
@@ -139,7 +149,7 @@ class DryRun:
                                     spooled,
                                 )
                                 await _compare_chunks(
-                                    tx, feed, candidate, outcome, is_complete=is_complete, limit=limit
+                                    tx, feed, candidate, outcome, is_complete=is_complete, max_rows=max_rows
                                 )
                             break
             except (ParseFailed, FeedReaderFailed) as failure:
@@ -156,11 +166,11 @@ class DryRun:
 
 
 async def _compare_chunks(
-    tx: Tx, feed: FeedComparison, run: Run, outcome: _Outcome, *, is_complete: bool, limit: int | None
+    tx: Tx, feed: FeedComparison, run: Run, outcome: _Outcome, *, is_complete: bool, max_rows: int | None
 ) -> None:
     rows, outcome.problems = feed.spooled.row_count, feed.problems
     outcome.counts["rows"] = rows
-    is_truncated = limit is not None and rows >= limit
+    is_truncated = max_rows is not None and rows >= max_rows
     if is_truncated:
         outcome.warnings.append(f"Only the first {rows:,} rows were read, so withdrawals are not included.")
     complete = run.is_complete and is_complete and not is_truncated

@@ -8,7 +8,7 @@ from typing import Any
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.normalisation import normalise_rows
-from domain.ingestion.ports import ParseFailed
+from domain.ingestion.ports import FeedLine, ParseFailed
 from domain.ingestion.records import parse_record
 from domain.ingestion.snapshot_results import FeedExcerpt, FeedRow, RowSearchResult, SnapshotSample
 from domain.ingestion.values.text import replace_text_surrogates
@@ -26,12 +26,10 @@ _MAX_CELLS = 200
 """Maximum number of cells of a row in an excerpt."""
 
 
-def read_excerpts(
-    tables: Iterator[FeedTable], lines: Collection[tuple[str | None, int]], context_rows: int
-) -> list[FeedExcerpt]:
-    """Return these lines of the tables with `context_rows` lines before and after each.
+def read_excerpts(tables: Iterator[FeedTable], lines: Collection[FeedLine], context_rows: int) -> list[FeedExcerpt]:
+    """Return the lines at these positions in the tables, with `context_rows` lines before and after each.
 
-    Cells are shortened; those of a single line without neighbours may be longer.
+    Long cells are truncated. If only one line without neighbours is requested, its cells may be longer.
     """
     max_chars = _MAX_CELL_CHARS if len(lines) > 1 or context_rows else _MAX_SINGLE_LINE_CHARS
     wanted: dict[str | None, set[int]] = {}
@@ -119,16 +117,22 @@ def find_in_records(
     )
 
 
-def _collect_found(rows: Iterable[FeedRow | None], max_rows: int, limit: int | None) -> RowSearchResult:
-    """Return the rows that are not None, at most `max_rows`, among the first `limit` rows (None: among all)."""
+def _collect_found(rows: Iterable[FeedRow | None], max_rows: int, max_searched: int | None) -> RowSearchResult:
+    """Return the first rows that are not None.
+
+    Args:
+        rows: A FeedRow for each row that matches, and None for each other row.
+        max_rows: Maximum number of rows to return.
+        max_searched: Maximum number of rows to search; None for all.
+    """
     found: list[FeedRow] = []
     searched = 0
-    for searched, row in enumerate(islice(rows, limit), start=1):
+    for searched, row in enumerate(islice(rows, max_searched), start=1):
         if row is not None:
             found.append(row)
             if len(found) >= max_rows:
                 return RowSearchResult(found, searched, is_complete=False)
-    return RowSearchResult(found, searched, is_complete=limit is None or searched < limit)
+    return RowSearchResult(found, searched, is_complete=max_searched is None or searched < max_searched)
 
 
 def _to_text(cell: Any) -> str:

@@ -132,7 +132,12 @@ class RunExecution:
         self._fetcher = SnapshotFetcher(uow, connectors, objects)
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Execute the run until it ends or is postponed. Raises LeaseLost if another worker has taken over the job."""
+        """Execute the run until it ends or is postponed. Raises LeaseLost if another worker has taken over the job.
+
+        Args:
+            job: The job of the run.
+            lost: Set when the job's lease is lost; ignored, because the handler is then cancelled as well.
+        """
         attempt = await self._start_attempt(job)
         if attempt is None:
             return

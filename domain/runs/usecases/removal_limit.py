@@ -16,7 +16,7 @@ MAX_WITHDRAWN_SHARE = 0.3
 ALWAYS_PERMITTED_WITHDRAWALS = 50
 """Number of offers that a complete run may always withdraw, even if they are a larger share."""
 CONFIRMATION_TOLERANCE = 1.1
-"""Factor by which a run may withdraw more offers than the previous, refused run and still confirm the removal."""
+"""Maximum ratio of a run's withdrawals to the withdrawals of the previous, refused run that the run can confirm."""
 
 Offers = frozenset[tuple[str, str]]
 """Set of offers, each as variant key and location."""
@@ -92,7 +92,14 @@ def compute_max_withdrawals(offer_count: int) -> int:
 
 
 def is_confirmation(previous_run: Run | None, withdrawn_count: int) -> bool:
-    """Return whether the previous run was refused for about as many withdrawals as this run has (`withdrawn_count`)."""
+    """Return whether a run confirms the removal for which the previous run was refused, so that the run is permitted.
+
+    A run confirms the removal if it would withdraw at most CONFIRMATION_TOLERANCE times as many offers.
+
+    Args:
+        previous_run: The newest run that succeeded or failed, or None.
+        withdrawn_count: Number of offers that the run would withdraw.
+    """
     return (
         previous_run is not None
         and previous_run.exceeded_removal_limit

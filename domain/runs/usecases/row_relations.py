@@ -141,7 +141,8 @@ class BundleResolver:
     def create_part_recorder(self, plan: ReadPlan) -> Callable[[str, Sequence[Any]], None] | None:
         """Return a function that records the parts that a row lists, and whether the row is marked as a part.
 
-        Returns None if the sheet has no columns for this.
+        The function's arguments are the key of the row's item and the row's cells. Returns None if the sheet has no
+        columns for parts.
         """
         if not plan.component_positions and plan.is_part is None:
             return None
@@ -229,8 +230,8 @@ class BundleResolver:
     def _is_only_part(self, code: str, variant: VariantStatement | None, title: str | None) -> bool:
         """Return whether an item is only a part, not a product.
 
-        Without a title, these are items that are marked as parts or have no price; with a title, those that are marked
-        and also listed by a set.
+        An item that is marked as a part is only a part if it has no title or a set lists it. Any other item is only a
+        part if it has neither a title nor a price.
         """
         if code in self._marked_parts:
             return title is None or code in self._listed_codes
@@ -238,7 +239,7 @@ class BundleResolver:
         return title is None and not any(name in offer.data for offer in offers for name in _PRICE_FIELDS)
 
     def reassign_parts(self, product_key_by_item_key: Mapping[str, str]) -> None:
-        """Move the parts of each set that was grouped as a variant from the set's own key to the key of its product.
+        """Assign the parts of each set that is now a variant of a product to the product's key.
 
         Args:
             product_key_by_item_key: Product key of each grouped item, by the item's key.

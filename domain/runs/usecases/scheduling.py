@@ -78,7 +78,10 @@ class BatchExpiry:
     clock: Clock
 
     async def expire_batches(self) -> int:
-        """Cancel the runs of open batches whose last part is too old, and delete the parts; return the number."""
+        """Cancel the runs of open batches whose last part is too old, and delete the parts.
+
+        Returns the number of cancelled runs.
+        """
         expired = 0
         while due := await self.upkeep.list_due({StoredKind.PUSH}, self.clock.now(), _BATCH_SIZE):
             for tenant, key in due:
@@ -86,7 +89,12 @@ class BatchExpiry:
         return expired
 
     async def _expire_batch(self, tenant: Tenant, key: str) -> bool:
-        """Expire a batch unless another part has arrived; return whether it has expired."""
+        """Expire a batch unless another part has arrived or its run is being executed; return whether it has expired.
+
+        Args:
+            tenant: The tenant of the batch.
+            key: Key of the batch's entry in the storage ledger; its last component is the ID of the run.
+        """
         async with self.uow.begin(tenant, _create_context("runs.expire")) as tx:
             id = key.rpartition("/")[2]
             run = await tx[RunStore].get(id)

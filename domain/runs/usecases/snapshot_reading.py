@@ -32,7 +32,7 @@ EncodedLine = tuple[int, int, bytes]
 class SnapshotReader:
     """Synchronous reader of one snapshot, with the functions of FeedReader.
 
-    Its rows are spooled to files in the folder of the request.
+    The rows of the snapshot are spooled to files in the folder that the ReadRequest states.
     """
 
     def __init__(
@@ -153,7 +153,10 @@ class SnapshotReader:
         return self._cached_lines[1]
 
     def _drop_excess_rows(self, by_key: dict[str, list[EncodedLine]]) -> None:
-        """Remove the rows of each key beyond the limit of one product: the last rows, or the first pushed records."""
+        """Remove each key's rows beyond the maximum of one product (ROWS), and record their number.
+
+        From tables, the last rows are removed; from pushed records, the first ones.
+        """
         for key, lines in by_key.items():
             is_pushed = lines[0][0] == PUSHED_TABLE
             kept_count, weight = 0, 0
