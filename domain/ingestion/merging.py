@@ -46,7 +46,8 @@ class RecordMerger:
         find_stored_variant: Returns the stored variant with a key, or None. The variant can belong to another product of the source,
             from which the records move it.
         is_complete: Whether the records are the complete catalogue. Then stored data is kept only for records that contain only offers.
-        was_missed: Whether the stored status results from complete runs that did not list the product, and not from a feed or record.
+        was_missed: Whether the product is listed again after complete runs that did not list it. A stored status of
+            discontinued is then ignored.
         problems: The problems found so far.
     """
 
@@ -69,7 +70,7 @@ class RecordMerger:
             else set()
         )
         data, is_discontinued, exists = (
-            _stored_source_data(kept_product) if kept_product else {},
+            _extract_source_data(kept_product) if kept_product else {},
             None,
             self.product is not None,
         )
@@ -193,8 +194,8 @@ class RecordMerger:
         return ProductStatement(key, data, variants, is_discontinued, self._all_offers_replaced)  # type: ignore[arg-type]
 
 
-def _stored_source_data(product: Product) -> dict[str, Any]:
-    """Return the data of a stored product with the category from the source instead of the one from a category rule."""
+def _extract_source_data(product: Product) -> dict[str, Any]:
+    """Return the data of a stored product with the category that the source stated, without categories from rules."""
     data: dict[str, Any] = dict(product.data)
     data.pop("category", None)
     return data if product.stated_category is None else {**data, "category": product.stated_category}

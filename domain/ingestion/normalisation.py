@@ -209,16 +209,16 @@ def _add_row_to_variant(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any
 _COLOUR_AXES = load_word_set("colours", "axes")
 _FINISH_AXES = ("finish", "wood finish")
 _SIZE_AXES = ("size", "rug size", "dimensions", "grösse", "größe", "tamaño")
-_LETTERED = re.compile(r"(?i)\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d")
-"""Pattern of a size with letters for the dimensions (`720mm L x 530mm W x 510mm H`); option values without letters are not read as sizes."""
+_LETTERED_SIZE = re.compile(r"(?i)\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d")
+"""Pattern of a size with units and letters (`720mm L x 530mm W`); other option values are not parsed as sizes."""
 _DIMENSIONS = ("length", "width", "depth", "height", "diameter")
 _CONFLICTING_FIELDS = (*PRICES, "quantity", "availability", "lead_time_days")
-_DISTINGUISHING = (
+_DISTINGUISHING_AXES = (
     ("Color", "colour", _COLOUR_AXES),
     ("Finish", "finish", _FINISH_AXES),
     ("Material", "materials", ("material", "materials", "fabric")),
 )
-"""Axes that are added if variants differ in a field but in no axis: name of the axis, field, and other names of the axis."""
+"""Axes to add if variants have the same axes but differ in a field: axis, field and other names of the axis."""
 
 
 # Products.
@@ -289,7 +289,7 @@ def _set_fields_from_axes(row: RowDraft, axes: Mapping[str, str], data: VariantD
         elif low in _SIZE_AXES and row.parsed_size is None and not row.rug:
             if row.determine_kind() == RUG:
                 _set_rug_size(row, value)
-            elif _LETTERED.search(value):
+            elif _LETTERED_SIZE.search(value):
                 row.parsed_size = parse_dimensions(value.rpartition("|")[2], None, row.determine_kind()).value
 
 
@@ -321,9 +321,10 @@ def _merge_dimensions(row: RowDraft) -> Mapping[str, Any]:
 
 
 def _merge_components(row: RowDraft) -> list[BundleComponent]:
-    """Return the components of a set in a row, which a column lists by code, with the sizes of pieces that a size text names.
+    """Return the components of a set in a row, from a column of codes and from the pieces that a size text names.
 
-    A named piece that matches no component or several components becomes another component.
+    Components with codes get the sizes of the pieces that match them. A piece that matches no component, or several,
+    becomes a further component. This does not apply if the title names a single item and no piece matches.
     """
     title = build_item_title(row.product, row.variant)
     pieces, detail = reconcile_piece_count(row.parsed_size.components if row.parsed_size else (), title)
@@ -369,7 +370,7 @@ def complete_variant(row: RowDraft) -> VariantData:
 
 
 def rename_option_axes(product: ProductDraft) -> None:
-    """Replace the names of axes such as `Option 1` by the option names of the product, which later rows can contain."""
+    """Rename axes such as `Option 1` to the option names of the product, which a later row can contain."""
     names = {f"Option {place + 1}": name for place, name in product.option_names.items()}
     for variant in product.variants.values() if names else ():
         axes = variant.data.get("axes")
@@ -382,7 +383,7 @@ def add_distinguishing_axes(product: ProductDraft) -> Sequence[VariantStatement]
     variants = list(product.variants.values())
     if len(variants) < 2 or _have_distinct_axes(variants):
         return ()
-    for axis, name, other_names in _DISTINGUISHING:
+    for axis, name, other_names in _DISTINGUISHING_AXES:
         stated_values = [variant.data.get(name) for variant in variants]
         values = [", ".join(value) if isinstance(value, list) else value for value in stated_values]
         if None in values or len(set(values)) < 2:
@@ -400,11 +401,13 @@ def add_distinguishing_axes(product: ProductDraft) -> Sequence[VariantStatement]
                 del variant.data["axes"]
     seen: dict[Any, VariantStatement] = {}
     return [
-        variant for variant in variants if seen.setdefault(_distinguishing_values(variant.data), variant) is not variant
+        variant
+        for variant in variants
+        if seen.setdefault(_collect_distinguishing_values(variant.data), variant) is not variant
     ]
 
 
-def _distinguishing_values(data: VariantData) -> tuple[Any, ...]:
+def _collect_distinguishing_values(data: VariantData) -> tuple[Any, ...]:
     """Return the values by which a buyer can distinguish variants: axes, title, dimensions and components."""
     parts = tuple((part.get("sku"), part.get("name"), part.get("quantity")) for part in data.get("components", ()))
     return (

@@ -196,15 +196,16 @@ _SIZE = re.compile(rf"(?i)(?<![\w/.,×-]){_NUMBER}(?:\s?[x×]\s?{_NUMBER}){{1,2}
 _DIGIT = re.compile(r"\d")
 _CROSS = re.compile(r"(?i)\d\s?[x×]\s?\d")
 _FINAL_LENGTH = re.compile(rf"(?i),\s?({_NUMBER})\s?(mm|cm)$")
-_ROUNDING = 60
-"""Maximum difference between equal lengths because of rounding, in hundredths of an inch."""
+_MIN_ROUNDING_TOLERANCE = 60
+"""Minimum rounding tolerance for equal lengths in hundredths of an inch; above 30 inches, 1/50 applies."""
 
 
 def merge_title_size(row: RowDraft, column_dimensions: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the dimensions from the columns of a row, combined with the size in the title.
 
-    The columns take precedence, unless they contain only some of the dimensions in the title. Dimensions with a presumed unit get the unit in the
-    title. In a product with several variants, the title of the variant is used and not that of the product.
+    The columns take precedence, unless they contain only some of the dimensions in the title. Dimensions with a
+    presumed unit get the unit in the title. In a product that can have several variants, only the title of the variant
+    is used.
 
     Args:
         row: The draft of the row.
@@ -333,7 +334,7 @@ def _is_second_number_depth(title: str, title_lengths: Mapping[str, int], column
 
 def _equals_any(length: int, other_lengths: Iterable[int]) -> bool:
     """Return whether a length equals one of the others apart from rounding; all are in hundredths of an inch."""
-    return any(abs(length - other) <= max(_ROUNDING, other // 50) for other in other_lengths)
+    return any(abs(length - other) <= max(_MIN_ROUNDING_TOLERANCE, other // 50) for other in other_lengths)
 
 
 # Labelled values in texts.
@@ -341,8 +342,8 @@ def _equals_any(length: int, other_lengths: Iterable[int]) -> bool:
 _FIELDS = invert_table(load_toml("pieces")["labels"])
 _LINE = re.compile(rf"(?im)^[-•* ]{{0,3}}({'|'.join(sorted(_FIELDS, key=len, reverse=True))})[ ]{{0,2}}:(.{{1,400}})$")
 _MAX_TEXT_CHARS = 65_536
-_MAX_PILE = 400
-"""Maximum height of a rug's pile in hundredths of an inch; a greater height is in another unit than the text states."""
+_MAX_PILE_HEIGHT = 400
+"""Maximum pile height of a rug in hundredths of an inch; a greater height is ignored."""
 _MAX_RULE_CHARS = 400
 _MAX_FEATURE_WORDS = 5
 """Maximum number of words in a feature that can state a construction (`100% Hand Tufted`)."""
@@ -374,7 +375,7 @@ def add_labelled_values(product: ProductDraft) -> None:
                 _add_labelled_value(variant.data, name, text, product, is_rug=is_rug)
 
 
-def _faultless_value(parsed: ParseResult[Any]) -> Any:
+def _get_faultless_value(parsed: ParseResult[Any]) -> Any:
     """Return the value of a parse result, or None if it has faults."""
     return None if parsed.faults else parsed.value
 
@@ -392,12 +393,12 @@ def _add_labelled_value(data: VariantData, field: str, text: str, product: Produ
     if field in data or _VAGUE.search(text):
         return
     if field == "materials" and (
-        materials := [each for each in _faultless_value(parse_materials(text)) or () if not names_regulation(each)]
+        materials := [each for each in _get_faultless_value(parse_materials(text)) or () if not names_regulation(each)]
     ):
         data["materials"] = materials
-    elif field == "colour" and (colour := _faultless_value(parse_line(text))):
+    elif field == "colour" and (colour := _get_faultless_value(parse_line(text))):
         data["colour"] = colour
-    elif field == "weight" and (weight := _faultless_value(parse_weight(text))):
+    elif field == "weight" and (weight := _get_faultless_value(parse_weight(text))):
         data["weight"] = weight
     elif field == "dimensions" and not is_rug:
         _add_size(data, text, product)
@@ -408,7 +409,7 @@ def _add_size(data: VariantData, text: str, product: ProductDraft) -> None:
     title = build_item_title(product, data)
     several = names_several_pieces(title)
     piece, kind = find_sized_piece(title, text, determine_size_kind(" > ".join(product.find_category_path()), title))
-    size: ParsedSize | None = _faultless_value(parse_dimensions(text, None, kind, TRADE_ORDER))
+    size: ParsedSize | None = _get_faultless_value(parse_dimensions(text, None, kind, TRADE_ORDER))
     if size is None or any("dimensions" in part for part in data.get("components", ())):
         return
     # Names of pieces start with a letter; others are fragments of the text before.
@@ -433,15 +434,15 @@ def _add_rug_facts(data: VariantData, value_by_field: Mapping[str, str], feature
         features: The features, which are searched for a construction if no label names one.
     """
     rug: Any = dict(data.get("rug", {}))
-    height = _faultless_value(parse_length(value_by_field.get("pile_height", "")))
-    if height and height["hundredths_in"] <= _MAX_PILE:
+    height = _get_faultless_value(parse_length(value_by_field.get("pile_height", "")))
+    if height and height["hundredths_in"] <= _MAX_PILE_HEIGHT:
         rug.setdefault("pile_height", height)
     candidates = (
         [value_by_field["construction"]]
         if "construction" in value_by_field
         else [f for f in features if len(f.split()) <= _MAX_FEATURE_WORDS]
     )
-    constructions = {value for text in candidates if (value := _faultless_value(parse_construction(text)))}
+    constructions = {value for text in candidates if (value := _get_faultless_value(parse_construction(text)))}
     if len(constructions) == 1:
         rug.setdefault("construction", constructions.pop())
     if rug:

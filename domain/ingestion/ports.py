@@ -203,14 +203,18 @@ class Connectors(Protocol):
         score_header: Callable[[Sequence[str]], int],
         report_problem: Callable[[Problem], None],
     ) -> Iterator[FeedTable]:
-        """Parse a stored file and yield its tables, in the calling thread. Raises ParseFailed, also while rows are iterated.
+        """Parse a stored file in the calling thread, and yield its tables.
 
         Args:
             name: The name of the connector.
             task: The task with settings and stream.
             snapshot: The path of the stored file.
-            score_header: Returns the number of cells of a row that are known headers, to find the header row.
+            score_header: Function that counts the cells of a row that are known headers. The row with the highest count
+                is the header row.
             report_problem: Function that is called with each problem after which parsing continues, such as cells without a header.
+
+        Raises:
+            ParseFailed: The connector cannot parse the file. Iterating over the rows of a table can also raise it.
         """
         ...
 
@@ -228,15 +232,15 @@ class ReadRequest:
 
     Attributes:
         snapshot: The path of the stored file.
-        folder: The folder for temporary files (buckets) with the rows.
+        folder: The folder for buckets, which are temporary files with the rows.
         connector: The name of the connector.
         settings: The settings for reading values.
         buckets: The number of buckets.
-        max_bytes: The maximum size of all buckets together.
+        max_bytes: The maximum total size of the rows in the buckets; larger feeds raise ParseFailed.
         is_pushed: Whether the file consists of pushed records.
         may_be_stock: Whether StockOnlySnapshot is raised for a file that contains only stock.
-        confirmed_mappings: Mappings that people confirmed, mappings of the same source first (see
-            domain.ingestion.mapping.learned.limit_columns).
+        confirmed_mappings: Mappings that people confirmed, those of the same source first. `limit_mappings` in
+            domain.ingestion.mapping.learned limits their number.
         is_complete: Whether pushed records are the complete catalogue; if not, they are merged with the stored catalogue.
         max_rows: The maximum number of rows to read, or None.
     """

@@ -129,12 +129,12 @@ def _check_number(value: Any) -> ParseResult[Decimal]:
 
 
 def _select_quoted_value(value: Any, field_name: str) -> str:
-    """Return the text to quote in a problem: the field `field_name` of an object with this field, or else the whole value."""
+    """Return the text to quote in a problem: the field `field_name` of an object with this field, or all of `value`."""
     return str(value[field_name] if isinstance(value, Mapping) and field_name in value else value)
 
 
 def _check_measure(value: Any, *, is_weight: bool) -> ParseResult[Any]:
-    """Check a length or weight: `{value, unit}`, or an object in the format of API responses, which contains it as `given`.
+    """Check a length or weight: `{value, unit}`, or an object of an API response with `{value, unit}` in `given`.
 
     The result can have the faults unreadable, unknown_unit and out_of_range.
 
@@ -362,9 +362,9 @@ _VARIANT: Final[Schema] = {
 
 
 def _remove_null_fields(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of a list without the fields that are null or an empty object, at every level.
+    """Return an object without the fields that are null or an empty object, also in nested objects.
 
-    A list replaces the stored list, so a null in it has no stored value to remove.
+    The object is an entry of a list. A list replaces the whole stored list, so null in an entry removes nothing stored.
     """
     whole = {name: _remove_null_fields(value) if isinstance(value, dict) else value for name, value in entry.items()}
     return {name: value for name, value in whole.items() if value is not None and value != {}}
@@ -523,9 +523,10 @@ class _RecordReader:
         return list(found.values())
 
     def read_discontinued(self, product: Mapping[str, Any]) -> bool | None:
-        """Return whether a product of a record is discontinued, by its fields `discontinued` and `status`.
+        """Return whether a product of a record is discontinued, by the field `discontinued`, or else by `status`.
 
-        If the record has neither field, the result is None. If one field is null and the other missing or null, the result is False.
+        The result is None if the record has neither field, or if `discontinued` is invalid. If the record has only null
+        in these fields, the result is False.
         """
         if product.get("discontinued") is not None:
             is_discontinued: bool | None = self._unwrap("product.discontinued", _check_flag(product["discontinued"]))

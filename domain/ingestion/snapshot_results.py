@@ -62,8 +62,9 @@ class SpoolResult:
 
     Attributes:
         row_count: The number of rows.
-        bucket_sizes: The number of rows in each bucket; a long row counts several times.
-        slots: The slots of the keys: hashes by which keys are divided into chunks (domain.runs.chunks).
+        bucket_sizes: The number of rows in each bucket. A row counts once more for every SHEET_ROW_BYTES bytes.
+        slots: The slots of the keys in ascending order. A slot is a hash of a key that determines the chunk of the key
+            (domain.runs.chunks).
         locations: The locations of offers if headers name all of them; None if cells of the rows name locations.
         problems: The first problems.
         problem_count: The number of all problems, listed or not.
@@ -83,12 +84,12 @@ class SpoolResult:
 
 @dataclass(frozen=True, slots=True)
 class BucketKeys:
-    """Keys of the rows in some buckets.
+    """Keys of the rows in some buckets. All sequences have one entry for each key, in the same order.
 
     Attributes:
-        fingerprints: The fingerprint of the rows of each key.
-        lines: The first line of each key.
-        row_counts: The number of rows of each key.
+        fingerprints: The keys, each with its slot and the fingerprint of its rows.
+        lines: The line number of the first row of each key.
+        row_counts: The number of rows of each key. A row counts once more for every SHEET_ROW_BYTES bytes.
     """
 
     fingerprints: Sequence[RowFingerprint]

@@ -197,13 +197,15 @@ def is_confirmed(field_path: str, statistics: ValueStatistics) -> bool:
 def filter_meanings(
     meanings: tuple[HeaderMeaning, ...], statistics: ValueStatistics | None
 ) -> tuple[HeaderMeaning, ...]:
-    """Remove meanings that the values of a column contradict and change others, and return the result, best first.
+    """Return the possible meanings of a column after a comparison with the values of the column, best first.
 
-    If the header has no meaning and the values are GTINs, that meaning is returned.
+    Contradicted meanings are removed, and other meanings can be adjusted. If the values contradict all meanings, the
+    result is one meaning with the field CONTRADICTED. If the header has no meaning and the values are GTINs, the result
+    is the meaning `gtin`.
 
     Args:
         meanings: The possible meanings of the header, best first.
-        statistics: The statistics of the values, or None without values.
+        statistics: The statistics of the values, or None for a column without values.
     """
     if statistics is None:
         if meanings and meanings[0].field == "category_path" and meanings[0].score < _CLEAR_CATEGORY_SCORE:
@@ -238,7 +240,7 @@ def estimate_confidence(
         header: The header.
         chosen: The chosen meaning.
         meanings: All possible meanings of the column.
-        statistics: The statistics of the values, or None without values.
+        statistics: The statistics of the values, or None for a column without values.
     """
     confidence = (
         _GUESS_CONFIDENCE if chosen.is_guess else _PHRASE_CONFIDENCE if chosen.is_phrase else _READING_CONFIDENCE

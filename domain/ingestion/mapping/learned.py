@@ -75,7 +75,10 @@ def compute_header_digest(headers: Sequence[str]) -> str:
 def limit_mappings(
     mappings: Iterable[ConfirmedMapping], max_columns: int = MAX_CONFIRMED_COLUMNS
 ) -> tuple[ConfirmedMapping, ...]:
-    """Return as many of the first mappings as have at most `max_columns` columns together."""
+    """Return the first mappings that have at most `max_columns` columns together.
+
+    The mapping that exceeds the limit and all later mappings are omitted.
+    """
     selected = []
     for mapping in mappings:
         max_columns -= len(mapping.headers)
@@ -191,7 +194,8 @@ def _apply_decisions(
     Args:
         proposed: The proposed mapping.
         decision_by_position: The decisions by position.
-        overrides_proposals: Whether a decided field is used even if it is proposed for another column, which then has no field.
+        overrides_proposals: Whether a decided field is used even if the field is proposed for another column. The other
+            column then has no field.
     """
     entries = combine_entries(proposed.columns, proposed.unmapped)
     undecided = {column_target(column) for column in proposed.columns if column.position not in decision_by_position}

@@ -33,9 +33,9 @@ _PREFIX_PENALTY = 10
 _FIELDS_AFTER_RARE_PREFIX = frozenset(
     "quantity title description brand collection category_path media gtin mpn lead_time_days availability".split()
 )
-"""Fields that a header may mean without its unknown first word, even if few other headers begin with the word.
+"""Fields that are accepted for a header without its unknown first word, even if few headers begin with this word.
 
-Other fields are refused in this case: `Bunk Width` is not the width of the item.
+For other fields, many headers must begin with the word: `Bunk Width` is not the width of the item.
 """
 _SHOPIFY = frozenset(("handle", "title", "option1 value", "variant price"))
 _CLEAR_SKU_SCORE = 90
@@ -122,8 +122,8 @@ class MappingDraft:
 def find_meanings_of_headers(headers: Sequence[str]) -> list[tuple[HeaderMeaning, ...]]:
     """Return the possible meanings of each header, best first.
 
-    If a header is unknown and its first word is also the first word of other headers, such as the name of a vendor, the header is
-    interpreted without this word.
+    An unknown header is interpreted without its first word if other headers have the same first word, such as the name
+    of a vendor.
     """
     words = [(normalise_header(header).plain_texts or ("",))[0].split() for header in headers]
     firsts = Counter(texts[0] for texts in words if len(texts) > 1)
@@ -185,7 +185,7 @@ def correct_by_neighbours(draft: MappingDraft) -> None:
 
 
 def _renumber_from_zero(draft: MappingDraft) -> None:
-    """Decrease the numbers in fields by 1 if the headers count from 1 (`width.1`) instead of from 0 (`boxes.0.width`)."""
+    """Decrease the numbers in fields by 1 (`cartons.0.width`) if the headers count from 1 (`carton width.1`)."""
     numbers = [_NUMBER.search(draft.find_best_meaning(position).field) for position in range(len(draft.headers))]
     families = {found.string.partition(".")[0] for found in numbers if found and found[1] == "0"}
     for position, found in enumerate(numbers):
@@ -265,9 +265,9 @@ def _map_single_letters(draft: MappingDraft) -> None:
 
 
 def _map_package_dimensions(draft: MappingDraft) -> None:
-    """Change the meaning of dimensions next to a column about a carton to the dimensions of the carton.
+    """Change the meaning of columns with dimensions or weights after a column about a carton to measures of the carton.
 
-    The dimensions must be between two such columns, or follow one while most of the same dimensions also occur elsewhere.
+    Another column about a carton must follow them, or more than half of their fields must also occur in other columns.
     """
     width, start = len(draft.headers), 0
     while start < width:
@@ -306,7 +306,10 @@ def _find_carton_number(draft: MappingDraft, position: int) -> str | None:
 
 
 def _map_rug_columns(draft: MappingDraft) -> None:
-    """Exclude the shape of rugs unless other columns are about rugs; if they are, set the meaning of sizes to rug sizes."""
+    """Set the meaning of columns with rug sizes to `rug.size_text`; without rugs, clear meanings with `rug.shape`.
+
+    A column has rug sizes if its header contains `size` and most of its values have the form of a rug size (`5' x 8'`).
+    """
     positions = range(len(draft.headers))
     fields = {draft.find_confident_field(position) for position in positions} - {"rug.shape", "rug.indoor_outdoor"}
     among_rugs = any(name.startswith("rug.") for name in fields)

@@ -73,7 +73,8 @@ def _prefer_price_code(draft: MappingDraft) -> None:
 def _ensure_field(draft: MappingDraft, field: str, excluded_fields: Sequence[str]) -> None:
     """Ensure that a field is the best meaning of some column, if it is a possible meaning of any.
 
-    If the field is the best meaning of no column, it becomes that of the column in which it has the highest score.
+    If the field is the best meaning of no column, the field becomes the best meaning of the column in which its score
+    is highest.
 
     Args:
         draft: The draft of the mapping, which is changed.

@@ -1,1 +1,1 @@
-"""Parsers of cells: lengths, money, dates, words and others."""
+"""Parsers of cells with sizes, weights, money, dates, stock, picture URLs and text."""

@@ -81,7 +81,7 @@ _UNSTORED_FACTS = {
         r"(?i)(?P<text>(?<![\w.,])\d[\d.,]{0,12}\s?(?:cbm|m3|m³|cu\.?\s?(?:ft|m|in)|cuft|cf|ft3|ft³|lit(?:er|re)s?|l)(?![^\W_])\.?)"
     ),
 }
-"""Facts about a box that are reported and not stored."""
+"""Patterns of facts about a box that are reported and not stored, by the description of the fact."""
 _EACH = re.compile(rf"(?i)(?<![^\W\d_])(?:{_EACH_WORD}|(?:per|pro|par|por|je|a)\s(?:{_BOX}))(?![^\W\d_])\.?")
 _ALL = re.compile(rf"(?i)(?<![^\W\d_])(?:{load_regex_alternatives('boxes', 'all')})(?![^\W\d_])")
 _COUNTS = (
@@ -243,15 +243,18 @@ class _BoxDraft:
         self.carton.update({side: sides[side] for side in _BOX_DIMENSIONS if side in sides})  # type: ignore[typeddict-item]
 
 
-def _replace_diameter(sides: dict[str, Any]) -> None:
-    """Replace a diameter by two equal dimensions, in place: width and depth if there is a height (a drum), else width and height (a roll)."""
-    if diameter := sides.pop("diameter", None):
-        for side in ("width", "depth") if "height" in sides else ("width", "height"):
-            sides.setdefault(side, diameter)
+def _replace_diameter(measure_by_field: dict[str, Any]) -> None:
+    """Replace a diameter by two equal dimensions, in place.
+
+    They are width and depth if there is a height (a drum), else width and height (a roll).
+    """
+    if diameter := measure_by_field.pop("diameter", None):
+        for dimension in ("width", "depth") if "height" in measure_by_field else ("width", "height"):
+            measure_by_field.setdefault(dimension, diameter)
 
 
-def _find_mark_starts(marks: list[re.Match[str]], normalised: str) -> list[int]:
-    """Return the positions where marks of boxes (`Box 2`, `2 cartons`) begin, and the length of the text.
+def _find_boundaries(marks: list[re.Match[str]], normalised: str) -> list[int]:
+    """Return the position where each mark of a box (`Box 2`, `2 cartons`) begins, and last the length of the text.
 
     A number before a numbered mark (`25 kg x 3 Box 2`) is not a part of the mark.
 
@@ -276,10 +279,10 @@ def _split_by_marks(normalised: str) -> Iterator[tuple[re.Match[str] | None, str
     # In `30x20x10 in, 2 boxes` a count without a following figure belongs to the text before it.
     marks = [
         mark
-        for mark, end in zip(marks, _find_mark_starts(marks, normalised)[1:], strict=True)
+        for mark, end in zip(marks, _find_boundaries(marks, normalised)[1:], strict=True)
         if not mark["count"] or mark["number"] or _DIGIT.search(normalised[mark.end() : end])
     ]
-    starts = _find_mark_starts(marks, normalised)
+    starts = _find_boundaries(marks, normalised)
     if _DIGIT.search(normalised[: starts[0]]):
         yield None, normalised[: starts[0]]
     for mark, end in zip(marks, starts[1:], strict=True):

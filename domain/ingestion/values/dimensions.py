@@ -127,7 +127,10 @@ _WITH = re.compile(r"(?i)(?<![^\W_])w/(?=\s|[^\W\d_]{3})")
 _SLASH = re.compile(r"(?<=[a-zA-Z\"'])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])")
 _JOINS = re.compile(r"(?<=[\d\"'\sa-zA-Z])[xX*](?=[\s\dWDHLBTwdhlbt])")
 _MAX_SLASHES = 8
-"""Maximum number of slashes that are examined, because each is compared with the complete text."""
+"""Maximum number of slashes that are examined as separators of two notations; further slashes are not.
+
+Each examination takes time in proportion to the length of the text.
+"""
 _REPEATED = frozenset((WORDS, "(", "/", "="))
 
 _DIMENSION_WORD = r"[wdhlbtpшгвд]|br|dia|[^\W\d_]{4,12}"
@@ -410,9 +413,10 @@ class TokenisedText:
     def replace_bracket(self, match: re.Match[str]) -> str:
         """Interpret a text in brackets, and return the replacement.
 
-        An order of dimensions and the name of a dimension lose the brackets. A count is put between two COUNT characters. A unit becomes
-        `default_unit` and is removed; other texts without a number are removed as well. Counts of things, table leaves and other states
-        of the item move to `other_texts`. Everything else, such as a size, stays unchanged.
+        An order of dimensions and the name of a dimension lose the brackets. A bare count (`4 pcs`, `set of 4`) is put
+        between two COUNT characters, except directly after a number. A unit becomes `default_unit` and is removed;
+        other texts without a number are removed as well. Counts of pieces per box, table leaves and other states of the
+        item move to `other_texts`. Everything else, such as a size, stays unchanged.
         """
         inside = match[1].strip(" .:")
         if ORDER in inside:
@@ -434,7 +438,7 @@ class TokenisedText:
         return match[0]
 
     def remove_repetitions(self) -> list[SizeToken]:
-        """Return the tokens without measures that repeat the previous one in another unit (`30"W (76 cm)`).
+        """Return the tokens, except measures that repeat the previous measure in another unit (`30"W (76 cm)`).
 
         A measure that begins a sequence of dimensions is not a repetition.
         """
@@ -485,7 +489,7 @@ def tokenise_size(normalised: str, unit: str | None = None) -> TokenisedText:
 _SEQUENCE_DELIMITERS = frozenset(";|\n()")
 _CLAUSE_DELIMITERS = frozenset(";|\n")
 _COLONS = (":", "=")
-_AND = frozenset("et und and y og och ja oraz и".split())
+_CONJUNCTIONS = frozenset("et und and y og och ja oraz и".split())
 """Words for "and" before the label of the next number: `49 x 43 cm et hauteur 75 cm`."""
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
@@ -545,7 +549,7 @@ class _NamedMeasures:
         order: The order of dimensions in the text for this name, as letters such as `wdh`.
         start: The position of the name in the text.
         sequences: Sequences of dimensions (`80 x 60 x 40`).
-        extras: Measures of the seat and of other things.
+        extras: Measures of the seat and arms, clearances, and measures that are not dimensions of the item.
         maxima: Maxima (`Max. height`).
         measures_with_nouns: Dimensions whose label contains a noun (`Table width`).
         dimensions_so_far: The dimension of each measure so far; None for a measure without a dimension.
@@ -646,7 +650,7 @@ def _divide_words(words: str, letters_follow_numbers: bool) -> tuple[str, str]:
     """
     head = _FIRST_WORD.match(words)
     rest = words[head.end() :].strip() if head else ""
-    if head and rest and head[0].lower() in _AND:
+    if head and rest and head[0].lower() in _CONJUNCTIONS:
         return "", rest
     label, rest = parse_label(words), rest.strip(" .-_")
     if not letters_follow_numbers:
@@ -815,7 +819,7 @@ def _divide_label_and_name(
 
 
 def _apply_words_after(labelled: _LabelledMeasure, text: str) -> None:
-    """Apply the words after a measure to the measure: they can contain its dimension, its unit, or the thing that has the size."""
+    """Set the unit and the label of a measure from the words after the measure, unless it already has them."""
     words = split_into_plain_words(text)
     if labelled.measure.unit is None and (unit := next(filter(None, map(parse_length_unit, words)), None)):
         labelled.measure = labelled.measure._replace(unit=unit)
@@ -1028,7 +1032,11 @@ def _are_same_size(
 
 
 def _find_shared_unit(groups: _MeasureGroups, column_unit: str | None) -> str | None:
-    """Return the unit for numbers without one: the only unit in the text, unless it belongs to a repetition of the size; or None."""
+    """Return the unit for numbers without one, or None if the text does not determine the unit.
+
+    If the text has two sequences, the first without units, and a unit makes both the same size, this unit is returned.
+    Otherwise the only unit in the text is returned.
+    """
     sequences = [items for group in groups.groups for items in group.sequences]
     if len(sequences) == 2 and not any(item.measure.unit for item in sequences[0]):
         first, second = sequences
@@ -1155,7 +1163,7 @@ class _SizeBuilder:
             self.add_fault(ProblemKind.CONFLICT, "states the width separately for left and right")
         return target
 
-    def _add_sequences(self, group: _NamedMeasures, length_by_side: dict[str, Length]) -> None:
+    def _add_sequences(self, group: _NamedMeasures, length_by_dimension: dict[str, Length]) -> None:
         """Add the dimensions of the sequences after one name. A later sequence can repeat the first, add dimensions or be a conflict."""
         kind = determine_piece_kind(group.name, self.kind) if group.role in ("piece", "part") else self.kind
         of_part, sequences = contains_part_word(group.name), group.sequences
@@ -1170,15 +1178,15 @@ class _SizeBuilder:
                 self.add_fault(ProblemKind.UNREADABLE, f"does not state what {items[0].measure.value} measures")
         for at, items in enumerate(sequences):
             if at == 0:
-                length_by_side.update(self._assign_sequence(items, kind, group.order))
+                length_by_dimension.update(self._assign_sequence(items, kind, group.order))
             elif _are_same_size(sequences[0], items, self.default_unit, self.default_unit):
                 self.add_extras([item for item in items if item.measure.upper_bound is not None])
             elif all(item.dimension is None for item in items):
                 self._report_several_sizes()
             else:
-                self._add_dimensions(length_by_side, self._assign_sequence(items, kind, group.order))
+                self._add_dimensions(length_by_dimension, self._assign_sequence(items, kind, group.order))
 
-    def _add_extras(self, group: _NamedMeasures, length_by_side: dict[str, Length]) -> None:
+    def _add_extras(self, group: _NamedMeasures, length_by_dimension: dict[str, Length]) -> None:
         """Add seat measures and clearances after one name to the dimensions, and other measures to `extras`."""
         unit = next(
             (item.measure.unit for item in group.list_sequence_measures() if item.measure.unit), self.default_unit
@@ -1188,23 +1196,23 @@ class _SizeBuilder:
                 self.add_extras([item])
                 continue
             length = self._convert_to_length(item, item.measure.unit or unit)
-            if length is not None and length_by_side.setdefault(item.dimension, length) != length:
+            if length is not None and length_by_dimension.setdefault(item.dimension, length) != length:
                 side = item.dimension.replace("_", " ")
                 self.add_fault(ProblemKind.CONFLICT, f"states more than one {side}; the first is kept")
 
-    def _add_dimensions(self, length_by_side: dict[str, Length], further_lengths: dict[str, Length]) -> None:
+    def _add_dimensions(self, length_by_dimension: dict[str, Length], further_lengths: dict[str, Length]) -> None:
         """Add the dimensions of a further sequence; a different length for the same dimension is a conflict."""
         apart = any(
-            abs(length_by_side[side]["hundredths_in"] - value["hundredths_in"]) > _ROUNDING_TOLERANCE
+            abs(length_by_dimension[side]["hundredths_in"] - value["hundredths_in"]) > _ROUNDING_TOLERANCE
             for side, value in further_lengths.items()
-            if side in length_by_side
+            if side in length_by_dimension
         )
-        named = length_by_side.keys() | further_lengths.keys()
+        named = length_by_dimension.keys() | further_lengths.keys()
         if apart or ("diameter" in named and named & {"width", "depth"}):
             self._report_several_sizes()
         else:
             for side, value in further_lengths.items():
-                length_by_side.setdefault(side, value)
+                length_by_dimension.setdefault(side, value)
 
     def _build_component(self, group: _NamedMeasures, dimensions: Any) -> BundleComponent:
         """Build the component for a named piece of a set, with the count next to the name (`CHAIR (4)`, `4 x CHAIR`)."""
@@ -1269,7 +1277,8 @@ def _is_width_of_one_end(labelled: _LabelledMeasure) -> bool:
 def _assign_dimensions_with_nouns(groups: list[_NamedMeasures]) -> list[_NamedMeasures]:
     """Assign dimensions whose label contains a noun (`Table width`) to the item or to named pieces of a set.
 
-    If all nouns name the same thing, the dimensions belong to the item; if not, to pieces.
+    If all labels have the same noun, the dimensions belong to the item. If not, each noun becomes a piece. Next to
+    dimensions without nouns, they become extras, unless one noun applies to all (`Sofa width: 84, depth: 38`).
 
     Returns:
         The measures by name, including the new pieces.

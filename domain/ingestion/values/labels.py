@@ -3,10 +3,11 @@
     label     := modifier* dimension modifier*          ("Overall height", "hauteur d'assise", "Sitzhöhe", "heigth")
     modifier  := neutral | bound | seat | arm | free | part | noun
 
-With neutral modifiers, the label means a dimension of the item. Words for a bound (`min`, `max`) mark a minimum or a maximum. With words for seat, arm
-and clearance, the label means another measure. A word for a part (drawer, mattress, cable) or another quantity (load, volume)
-means that the number is not a dimension of the item. Any other noun names the thing that has the dimension. Words for dimensions with five
-letters or more are recognised with one letter wrong, missing, added or swapped. The words are in `data/labels.toml`.
+With neutral modifiers, the label means a dimension of the item. Words for a bound (`min`, `max`) mark a minimum or a
+maximum. With words for seat, arm and clearance, the label means another measure. A word for a part (drawer, mattress,
+cable) or another quantity (load, volume) means that the number is not a dimension of the item. Any other noun names the
+item or piece that has the dimension. Words for dimensions with five letters or more are recognised with one letter
+wrong, missing, added or swapped. The words are in `data/labels.toml`.
 """
 
 import re
@@ -86,10 +87,11 @@ class NumberLabel:
     """Meaning of the words next to a number in a size.
 
     Attributes:
-        role: `dimension` (a dimension of the item, or a measure of its seat), `max` (the maximum of a dimension), `other` (a dimension of
-            a part, or not a size), `noun` (a dimension of the thing in `noun`), or an empty string if the words name no dimension.
+        role: `dimension` (a dimension of the item, or a measure of its seat), `max` (the maximum of a dimension),
+            `other` (a dimension of a part, or not a size), `noun` (a dimension of the item or piece that `noun` names),
+            or an empty string if the words name no dimension.
         dimension: The dimension, such as `width` or `seat_height`, or None.
-        noun: The name of the thing that has the dimension, for the role `noun`.
+        noun: The name of the item or piece that has the dimension; empty for other roles than `noun`.
     """
 
     role: str = ""
@@ -169,14 +171,14 @@ def _parse_attribute_name(words: list[str]) -> NumberLabel | None:
     return _OTHER if match[2] in ("from", "weight") else NumberLabel("dimension", match[2])
 
 
-def _build_seat_or_arm_label(seat_or_arm: str, side: str) -> NumberLabel:
+def _build_seat_or_arm_label(seat_or_arm: str, dimension: str) -> NumberLabel:
     """Build the label for a dimension of the seat or the arm; if the catalogue has no such field, the role is `other`.
 
     Args:
         seat_or_arm: `seat` or `arm`.
-        side: The dimension, such as `height`.
+        dimension: The dimension, such as `height`.
     """
-    name = f"{seat_or_arm}_{side}"
+    name = f"{seat_or_arm}_{dimension}"
     return NumberLabel("dimension", name) if name in _DIMENSION_BY_ABBREVIATION.values() else _OTHER
 
 
@@ -185,33 +187,35 @@ def _build_clearance_label(other_words: set[str]) -> NumberLabel:
     return _OTHER if other_words & {"wall", "knee", "recline"} else NumberLabel("dimension", "clearance")
 
 
-def _build_dimension_label(side: str, other_words: list[str]) -> NumberLabel:
+def _build_dimension_label(dimension: str, other_words: list[str]) -> NumberLabel:
     """Build the label for a dimension, depending on the other words next to the number.
 
     Args:
-        side: The dimension that a word names.
+        dimension: The dimension that a word names.
         other_words: The other words.
     """
     kinds = set(other_words)
     if kinds & _NO_SIZE:
         return _OTHER
-    if kinds & _CLEARANCE_WORDS or (kinds & _UNDER and side == "height" and not kinds & _PARTS - _UNDER - {"free"}):
+    if kinds & _CLEARANCE_WORDS or (
+        kinds & _UNDER and dimension == "height" and not kinds & _PARTS - _UNDER - {"free"}
+    ):
         return _build_clearance_label(kinds)
     # A single letter next to a word is a mark in a drawing: `A Overall height`.
     idle = NEUTRAL_WORDS | _FUNCTION_WORDS | _LOWER | _UPPER
     significant = [word for word in other_words if word not in idle and len(word) > 1]
-    if kinds & SEAT_WORDS or (kinds & ARM_WORDS and side == "height"):
+    if kinds & SEAT_WORDS or (kinds & ARM_WORDS and dimension == "height"):
         kind, own_words = ("seat", SEAT_WORDS) if kinds & SEAT_WORDS else ("arm", ARM_WORDS | {"rest"})
         unexpected_words = set(significant) - own_words - {"height", "adjustable"}
-        return _OTHER if unexpected_words or kinds & _UPPER else _build_seat_or_arm_label(kind, side)
+        return _OTHER if unexpected_words or kinds & _UPPER else _build_seat_or_arm_label(kind, dimension)
     if {"back", "front"} <= kinds:
         significant = [word for word in significant if word != "back"]
     including = kinds & {"including", "incl", "inc"}
     if any(map(_PACKAGING.match, significant)) or (not including and not (_PARTS | ARM_WORDS).isdisjoint(significant)):
         return _OTHER
     if significant and not including:
-        return NumberLabel("noun", side, " ".join(significant))
-    return NumberLabel("max" if kinds & _UPPER else "dimension", side)
+        return NumberLabel("noun", dimension, " ".join(significant))
+    return NumberLabel("max" if kinds & _UPPER else "dimension", dimension)
 
 
 @lru_cache(maxsize=16384)
@@ -259,7 +263,7 @@ def _remove_size_ending(word: str) -> str:
 
 
 def find_seat_or_arm(name: str) -> str:
-    """Return `seat` or `arm` if all words of a name mean that (`Misure seduta`, `Sitzmaße`, `Armrest`), else an empty string."""
+    """Return `seat` or `arm` if a name means only this part (`Sitzmaße`, `Armrest`), else an empty string."""
     significant = set(map(_remove_size_ending, split_into_plain_words(name))) - NEUTRAL_WORDS - _FUNCTION_WORDS
     if significant and significant <= SEAT_WORDS:
         return "seat"
@@ -346,7 +350,7 @@ _DIMENSION_BY_ORDER_LETTER = {**DIMENSION_BY_LETTER, "o": "diameter"}
 
 
 def find_dimension_of_label(label: str) -> str | None:
-    """Return the dimension (or `length`) of the item that a label names; None for dimensions of parts and other things."""
+    """Return the dimension (or `length`) of the item that a label names, or None if it names no such dimension."""
     found = parse_label(label)
     return found.dimension if found.role in ("dimension", "max") else None
 
@@ -389,13 +393,17 @@ LabelledLength = tuple[Length, str | None]
 
 
 def _assign_by_letters(items: Sequence[LabelledLength], kind: str) -> tuple[dict[str, Length], list[Length]]:
-    """Assign lengths to the dimensions that their letters name; return the lengths by dimension, and the lengths whose dimension is repeated.
+    """Assign lengths to the dimensions that their letters name.
 
-    L is the width; on a bed or rug with a width but no depth it is the depth; next to width and depth it is the height.
+    L is the width, and W is then the depth if there is no D. On a bed or rug, L next to W without D is the depth. L
+    next to W and D is the height, or is omitted if there is an H.
 
     Args:
         items: The lengths, each with the named dimension or None.
         kind: The kind of the item (`determine_size_kind`).
+
+    Returns:
+        The lengths by dimension, and the lengths whose dimension is repeated.
     """
     sides = {side for _, side in items}
     is_length_depth = kind in (BED, RUG) and "width" in sides
@@ -404,15 +412,15 @@ def _assign_by_letters(items: Sequence[LabelledLength], kind: str) -> tuple[dict
     side_of_length = "depth" if is_length_depth and "depth" not in sides else "width"
     if {"width", "depth"} <= sides:
         side_of_length = "" if "height" in sides else "height"
-    length_by_side: dict[str, Length] = {}
+    length_by_dimension: dict[str, Length] = {}
     repeated: list[Length] = []
     for length, side in items:
         target = side_of_length if side == "length" else "depth" if side == "width" and is_length_first else side
-        if target in length_by_side:
+        if target in length_by_dimension:
             repeated.append(length)
         elif target:
-            length_by_side[target] = length  # W, D and H take precedence; a length in addition to them is reported
-    return length_by_side, repeated
+            length_by_dimension[target] = length  # W, D and H take precedence; a length in addition to them is reported
+    return length_by_dimension, repeated
 
 
 def _assign_by_position(
@@ -458,27 +466,27 @@ def assign_dimensions(
     """
     if all(side is None for _, side in lengths):
         return _assign_by_position(lengths, text, kind, order, is_usual=is_usual_notation)
-    length_by_side, repeated = _assign_by_letters(lengths, kind)
+    length_by_dimension, repeated = _assign_by_letters(lengths, kind)
     unassigned = repeated + [length for length, side in lengths if side is None]
-    replaced_by_diameter = ("width", "depth") if "diameter" in length_by_side else ()
-    free = [side for side in _USUAL_ORDER if side not in length_by_side and side not in replaced_by_diameter]
+    replaced_by_diameter = ("width", "depth") if "diameter" in length_by_dimension else ()
+    free = [side for side in _USUAL_ORDER if side not in length_by_dimension and side not in replaced_by_diameter]
     named = [at for at, (_, side) in enumerate(lengths) if side is not None]
     faults: list[ParseFault] = []
     if {"length", "width", "depth"} <= {side for _, side in lengths}:
         faults.append(build_conflict_fault(text, "states a length in addition to width and depth"))
     if repeated:
         faults.append(build_conflict_fault(text, "states the same dimension twice"))
-    if not repeated and len(lengths) == 3 and len(named) == 1 and list(length_by_side) == [_USUAL_ORDER[named[0]]]:
+    if not repeated and len(lengths) == 3 and len(named) == 1 and list(length_by_dimension) == [_USUAL_ORDER[named[0]]]:
         # `265 x 158 x H 84`: the other dimensions are in the order of the trade around the named dimension.
-        length_by_side.update(zip(free, unassigned, strict=True))
+        length_by_dimension.update(zip(free, unassigned, strict=True))
         if named[0] != 2:
             faults.append(build_conflict_fault(text, f"names only one dimension; read as {' x '.join(_USUAL_ORDER)}"))
     elif len(free) == len(unassigned) == 1:
-        length_by_side[free[0]] = unassigned[0]
-    elif len(lengths) == 2 and named == [1] and set(length_by_side) == {"height"}:
-        length_by_side["width"] = unassigned[0]
+        length_by_dimension[free[0]] = unassigned[0]
+    elif len(lengths) == 2 and named == [1] and set(length_by_dimension) == {"height"}:
+        length_by_dimension["width"] = unassigned[0]
         faults.append(build_conflict_fault(text, "names only one dimension; read as width x height"))
     elif unassigned and not repeated:
         faults.append(build_conflict_fault(text, "contains a number without a dimension (width, depth or height)"))
-    sides: Any = length_by_side
+    sides: Any = length_by_dimension
     return ParseResult(sides, tuple(faults))

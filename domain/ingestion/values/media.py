@@ -18,8 +18,10 @@ _BLANKS = re.compile(r"[ \t]+")
 _EDGES = " ,;\"'[]" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 _SIMPLE_URL = re.compile(r"(?a)https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}")
 _MAX_URL = 2048
-_NO_PICTURE = re.compile(r"(?i)(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/")
-"""Extensions and hosts of documents (group 1) and of videos."""
+_NON_PICTURE_URL = re.compile(
+    r"(?i)(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/"
+)
+"""Pattern of URLs of PDF documents (group 1) and of videos, by extension or host."""
 ROLES = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
 _MAX_CACHED_CHARS = 300
 _URL_FIELDS = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
@@ -118,7 +120,7 @@ def _parse_url_list(text: str, base_url: str | None) -> ParseResult[tuple[str, .
 
 def determine_picture_role(url: str, is_first: bool) -> str:
     """Return the role of a picture: `video` or `document` by the extension, else `hero` for the first picture or `alternate`."""
-    other = _NO_PICTURE.search(url)
+    other = _NON_PICTURE_URL.search(url)
     if other is not None:
         return "document" if other[1] else "video"
     return "hero" if is_first else "alternate"
@@ -137,10 +139,10 @@ def convert_json_to_url_text(cell: list[Any] | dict[str, Any]) -> str:
 
 
 def build_media(pictures: list[dict[str, Any]], main_picture_url: str | None) -> list[Media]:
-    """Sort pictures and give each of them a role and a position.
+    """Sort pictures by `order` with the main picture first, and give each of them a role and a position from 1.
 
     Args:
-        pictures: The pictures with `url`, and possibly `alt` and `order`.
+        pictures: The pictures with `url`, and possibly `alt` (the alternative text) and `order` (a number).
         main_picture_url: The URL of the main picture, or None if it is the first one.
     """
     if any("order" in item for item in pictures):

@@ -47,8 +47,8 @@ _GROUPED = {",": re.compile(r"\d{1,3}(?:,\d{3})+"), ".": re.compile(r"\d{1,3}(?:
 _INDIAN_GROUPS = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}")
 _ZERO = re.compile(r"0+(?:[.,]0+)?")
 _MAX_DIGITS = 15
-_WITH_WORDS = re.compile(r"[^\W\d_]|[/+]|[.,]\s?-|[€$£]\s?\d\d\s*$")
-"""Pattern of cells that contain words in addition to a number and a sign."""
+_COMPLEX_PRICE = re.compile(r"[^\W\d_]|[/+]|[.,]\s?-|[€$£]\s?\d\d\s*$")
+"""Pattern of a price with letters, `/`, `+`, `.-` or two final digits after a sign (`12€50`)."""
 
 
 class ParsedPrice(NamedTuple):
@@ -121,7 +121,7 @@ def _find_currency(words: list[str], source_currency: str | None) -> tuple[str |
     An ambiguous sign such as `$` means the currency whose code is next to it, or else the currency of the source.
 
     Args:
-        words: The words, of which each should name the currency.
+        words: The words around the number, in lower case.
         source_currency: The currency of the source, or None.
 
     Returns:
@@ -219,7 +219,7 @@ def parse_money(
     """
     if _ZERO.fullmatch(cleaned):
         return NO_VALUE
-    if not _WITH_WORDS.search(cleaned):
+    if not _COMPLEX_PRICE.search(cleaned):
         return _parse_amount(text, cleaned, currency, decimal)
     if _MEASURED.search(cleaned):
         return build_unreadable_result(text, "is a price per unit of measure or per period, not for the item")

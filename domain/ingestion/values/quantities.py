@@ -62,8 +62,8 @@ _ASCII_REPLACEMENTS = str.maketrans(
 _BRACKETS = str.maketrans("[]{}`\xa0", "()()' ")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]")
 _DOUBLE = re.compile(r"(?:''|\")(?:\s?(?:''|\"))*+")
-_ESCAPED = re.compile(r"_x00[0-9a-fA-F]{2}_")
-"""Control characters as spreadsheet files encode them."""
+_ESCAPED_CONTROL = re.compile(r"_x00[0-9a-fA-F]{2}_")
+"""Pattern of control characters as spreadsheet files encode them, such as `_x000D_`."""
 _DIAMETER_SIGN = re.compile(r"(?<![^\W\d_])[Øø](?![^\W\d_xX])|(?<=[\d\"'mM])[Øø](?![^\W\d_xX])")
 """Pattern of Ø as the diameter sign, not as a letter of a word such as `Højde`."""
 _CYRILLIC_JOIN = re.compile(
@@ -106,7 +106,7 @@ def normalise_typography(text: str) -> str:
         normalised = _DIAMETER_SIGN.sub(" dia ", normalised) if "ø" in normalised or "Ø" in normalised else normalised
         normalised = _CYRILLIC_JOIN.sub("x", normalised) if "х" in normalised or "Х" in normalised else normalised
     if "_x" in normalised:
-        normalised = _ESCAPED.sub("", normalised)
+        normalised = _ESCAPED_CONTROL.sub("", normalised)
     return _DOUBLE.sub('"', _CONTROL.sub("", normalised.translate(_BRACKETS)))
 
 
@@ -181,8 +181,8 @@ MAX_HUNDREDTHS = 10_000_000
 MAX_WEIGHT = 1_000_000_000
 _LENGTHS = invert_table(load_toml("units")["length"])
 _WEIGHTS = invert_table(load_toml("units")["weight"])
-_MAX_PLAUSIBLE = 100_000
-"""Maximum of a plausible interpretation of an ambiguous number: 1,000 inches or pounds, in hundredths."""
+_MAX_PLAUSIBLE_HUNDREDTHS = 100_000
+"""Maximum of a plausible interpretation of an ambiguous number, in hundredths of an inch or a pound."""
 
 
 def parse_length_unit(word: str) -> str | None:
@@ -218,8 +218,8 @@ def _choose_interpretation(value: Decimal, other: Decimal | None, unit: str, dec
     """Choose between two interpretations of a number such as `1,250` by its unit; None if both are plausible.
 
     Args:
-        value: The number if the comma separates thousands or the dot decimals.
-        other: The number if the mark has the other meaning, or None.
+        value: The number if a comma separates thousands and a dot is the decimal mark.
+        other: The number if the comma or dot has the opposite meaning, or None if the number is unambiguous.
         unit: The unit.
         decimal: The decimal mark of the source: `dot`, `comma` or `auto`.
     """
@@ -228,7 +228,9 @@ def _choose_interpretation(value: Decimal, other: Decimal | None, unit: str, dec
     if decimal != "auto":
         return value if decimal == "dot" else other
     smaller, greater = min(value, other), max(value, other)
-    if unit in ("m", "kg") or (unit not in ("lb", "oz") and round_to_hundredths(greater, unit) > _MAX_PLAUSIBLE):
+    if unit in ("m", "kg") or (
+        unit not in ("lb", "oz") and round_to_hundredths(greater, unit) > _MAX_PLAUSIBLE_HUNDREDTHS
+    ):
         return smaller
     if unit == "mm":
         # Thousandths of a millimetre are implausible.
@@ -367,8 +369,8 @@ def parse_measure_at(
 ) -> ParsedMeasure | None:
     """Parse the length or range of lengths that starts at a position of a normalised text, or return None.
 
-    The value of a range (`27-37"`), or of the lengths of a closed and an extended item (`155/215`), is the first length. If the second
-    length of a range is smaller, the two are alternatives.
+    If the text is a range (`27-37"`) or states two lengths, closed and extended (`155/215`), the value is the first
+    length. If the second length of a range is not greater than the first, both are alternatives (`has_alternatives`).
 
     Args:
         text: The normalised text.

@@ -44,7 +44,7 @@ SHAPES, CONSTRUCTIONS = (
     for what in ("shapes", "constructions")
 )
 _NOMINALS = {(w, d): nominal for nominal, pairs in load_toml("rugs")["nominals"].items() for w, d in pairs}
-_RUNNER_WIDTH = 4200
+_MAX_RUNNER_WIDTH = 4200
 """Maximum width of a runner in hundredths of an inch."""
 _MIN_LONGEST_SIDE = 1500
 """Minimum of the longest side of a rug in hundredths of an inch: 15 inches."""
@@ -61,7 +61,7 @@ def _create_words_parser(patterns: Patterns, noun: str) -> Callable[[str], Parse
 
     Args:
         patterns: The patterns by name.
-        noun: The noun for the values, for faults.
+        noun: The word for the values in the message of the fault, such as `shape`.
     """
 
     @cell_parser()
@@ -112,7 +112,7 @@ def _build_size(first: Length, second: Length, shape: str | None) -> ParseResult
     shorter, longer = sorted((first["hundredths_in"], second["hundredths_in"]))
     if shape == "round" and shorter == longer:
         return ParseResult(RugSize("round", {"diameter": first}))
-    is_runner = shorter <= _RUNNER_WIDTH and 2 * longer >= 5 * shorter
+    is_runner = shorter <= _MAX_RUNNER_WIDTH and 2 * longer >= 5 * shorter
     found = shape or ("square" if shorter == longer else "runner" if is_runner else "rectangle")
     has_nominal = shorter % 100 == 0 == longer % 100 and found in ("rectangle", "runner")
     nominal = _NOMINALS.get((shorter // 100, longer // 100)) if has_nominal else None
@@ -140,10 +140,11 @@ _MAX_UNITLESS_FEET = 15
 _MIN_UNITLESS_INCHES = 20
 _MAX_RUNNER_FEET = 4
 _MIN_LARGE_RUG_FEET = 12
-"""Minimum length of the shorter side if the longer one is 15 to 20: then both are in feet.
+"""Minimum of the smaller of two unitless numbers at which both are in feet, if the greater number is 16 to 20.
 
-    They are also in feet if the shorter side is at most `_MAX_RUNNER_FEET`; between the two limits the unit is ambiguous.
-    """
+Both are also in feet if the smaller number is at most `_MAX_RUNNER_FEET`. Otherwise, or if both are above 15, the unit
+is ambiguous.
+"""
 _METRIC_LIKELY = 144
 _ROUND_LIKELY = 100
 _ROUNDING_TOLERANCE = 150

@@ -90,7 +90,7 @@ def build_unreadable_result(text: str, reason: str) -> ParseResult[Any]:
 
 
 def build_placeholder_result(text: str) -> ParseResult[Any]:
-    """Return the result for a placeholder in a column of measures: no value, and for `?`, `.` or `-` a fault."""
+    """Return the result for a size cell without a value: a fault for `?`, `.` or `-`, else NO_VALUE."""
     return (
         build_unreadable_result(text, "is a placeholder instead of a measure")
         if text.strip() and not text.strip(" ?.-–—")
