@@ -19,7 +19,7 @@ T = TypeVar("T")
 NICENESS = 5
 """Niceness of the hashing thread (nice(2), on Linux per thread), so that threads that serve requests have priority."""
 MAX_WAIT_SECONDS = 5.0
-"""Maximum seconds that a call waits in the queue."""
+"""Maximum seconds that a call waits for the hashing thread; a call that waited longer raises Overloaded."""
 _DUMMY = "the password of nobody"
 """Password whose hash is verified for unknown accounts."""
 
@@ -47,7 +47,7 @@ class Argon2Passwords:
     Args:
         cost: The cost of new hashes.
         max_waiting_calls: Maximum calls that wait for the thread; further calls raise Overloaded.
-        max_wait_seconds: Maximum seconds that a call waits.
+        max_wait_seconds: Maximum seconds that a call waits for the thread; a call that waited longer raises Overloaded.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Argon2Passwords:
         )
         self._thread = ThreadPoolExecutor(1, "passwords", initializer=_lower_priority)
         self._max_pending, self._pending, self._lock = max_waiting_calls, 0, threading.Lock()
-        self._patience = max_wait_seconds
+        self._max_wait_seconds = max_wait_seconds
         self._dummy_hash: str | None = None
 
     async def hash(self, password: str) -> str:
@@ -78,7 +78,7 @@ class Argon2Passwords:
         """Run a function in the hashing thread and return its result. Raises Overloaded."""
         if self._pending > self._max_pending:
             raise _build_overloaded()
-        deadline = monotonic() + self._patience
+        deadline = monotonic() + self._max_wait_seconds
 
         def run_in_time() -> T:
             if monotonic() > deadline:

@@ -71,12 +71,12 @@ def _split_server(server: str) -> tuple[str, int]:
     return host, int(port or 53)
 
 
-def _convert_record(answer: Any, kind: RecordKind) -> DnsRecord:
-    """Convert a record of dnspython."""
+def _convert_record(record: Any, kind: RecordKind) -> DnsRecord:
+    """Convert a record of dnspython to a DnsRecord."""
     if kind == "TXT":
-        return DnsRecord(b"".join(answer.strings))
+        return DnsRecord(b"".join(record.strings))
     if kind == "MX":
-        return DnsRecord(answer.exchange.to_text(omit_final_dot=True).encode(), answer.preference)
+        return DnsRecord(record.exchange.to_text(omit_final_dot=True).encode(), record.preference)
     if kind == "PTR":
-        return DnsRecord(answer.target.to_text(omit_final_dot=True).encode())
-    return DnsRecord(answer.address.encode())
+        return DnsRecord(record.target.to_text(omit_final_dot=True).encode())
+    return DnsRecord(record.address.encode())

@@ -11,7 +11,7 @@ from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 from domain.media.ports import ImageRefused
 
 MAX_EDGE = 2048
-"""Longest side of a stored image in pixels."""
+"""Maximum length in pixels of the longer side of a stored image; a larger image is scaled down."""
 MAX_PIXELS = 64_000_000
 """Maximum pixels of a decoded image."""
 RENDITION_EDGES = (960, 320)
@@ -34,7 +34,7 @@ def convert_to_webp(source: Path, target: Path) -> list[tuple[str, int, int]]:
     """Convert the first frame of the image file `source` to WebP at `target`, with renditions in the same folder.
 
     Returns:
-        File name, width and height in pixels of each written file, the largest first.
+        File name without folder, width and height in pixels of each written file: the image, then its renditions.
 
     Raises:
         ImageRefused: The file is not a readable image, or is too large.
@@ -60,7 +60,7 @@ def convert_to_webp(source: Path, target: Path) -> list[tuple[str, int, int]]:
 
 
 def _save_as_webp(image: Image.Image, target: Path) -> tuple[str, int, int]:
-    """Write the image as WebP; return file name, width and height."""
+    """Write the image as WebP; return the file name without folder, and width and height in pixels."""
     image.save(target, "WEBP", quality=WEBP_QUALITY, method=_ENCODER_EFFORT, exif=b"", icc_profile=b"", xmp=b"")
     return target.name, *image.size
 
@@ -79,7 +79,7 @@ def _normalise(image: Image.Image) -> Image.Image:
     profile = image.info.get("icc_profile")
     upright = ImageOps.exif_transpose(image)
     if upright.mode in _HIGH_DEPTH_MODES:
-        upright = _to_8_bits(upright)
+        upright = _convert_to_8_bits(upright)
     if upright.mode in ("P", "PA", "1", "La", "RGBa", "LA"):
         has_alpha = "transparency" in upright.info or upright.mode in ("PA", "La", "RGBa", "LA")
         upright = upright.convert("RGBA" if has_alpha else "RGB")
@@ -89,8 +89,8 @@ def _normalise(image: Image.Image) -> Image.Image:
     return _to_srgb(upright, profile)
 
 
-def _to_8_bits(image: Image.Image) -> Image.Image:
-    """Convert a 16-bit greyscale image to 8 bits by scaling the values, not by clipping them."""
+def _convert_to_8_bits(image: Image.Image) -> Image.Image:
+    """Convert a greyscale image to 8 bits per pixel; 16-bit integers are scaled, floating-point numbers are not."""
     if image.mode == "F":
         return image.convert("L")
     return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")

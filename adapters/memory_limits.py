@@ -7,7 +7,7 @@ from domain.kernel.buckets import TokenBucket, create_full_bucket
 from ports.limits import RateLimitBucket, TakeResult
 
 MAX_BUCKETS = 10_000
-"""Number of token buckets above which full buckets are deleted, since a full bucket equals a new one."""
+"""Number of token buckets at which full buckets are deleted, because a full bucket equals a new one."""
 
 
 class MemoryLimits:

@@ -14,7 +14,7 @@ from domain.kernel.ids import find_noun
 FEED_TYPES = tuple(sorted(set(TYPES) - set(OFF_THE_FEED)))
 NOW = "now"
 RECONNECT_MILLISECONDS = (1_000, 4_000)
-"""Range of a client's reconnection delay; it is random, so that clients do not reconnect all at once."""
+"""Minimum and maximum of a client's random reconnection delay, which prevents all clients from reconnecting at once."""
 HEARTBEAT = b": \n"
 """Comment line of the stream. No empty line follows, because some clients would dispatch it as an event."""
 

@@ -28,7 +28,7 @@ FOREIGN_CURSOR_DETAIL = (
     "change), or omit it to start with the first page."
 )
 _CACHE_SIZE = 4096
-"""Maximum number of cached cursors, which all streams of a tenant share."""
+"""Maximum number of cached feed cursors, so that streams of one tenant do not sign the same cursor again."""
 
 
 def build_cursor_context(
@@ -84,7 +84,7 @@ class CursorSigner:
     def parse_page_request(self, context: bytes, query: Mapping[str, Any]) -> PageRequest:
         """Return the page that the query of a list requests.
 
-        Raises InvalidRequest for an invalid cursor, or for cursors of both directions.
+        Raises InvalidRequest for an invalid cursor, or if the query has both `starting_after` and `ending_before`.
         """
         after, before = query.get("starting_after"), query.get("ending_before")
         limit = query.get("limit", 20)
@@ -101,7 +101,7 @@ class CursorSigner:
         return PageRequest(limit, key, backwards=before is not None)
 
     def describe_invalid_cursor(self, cursor: str) -> str:
-        """Return the error detail for an invalid cursor: what the text is instead, and what to send."""
+        """Return the error detail for an invalid cursor: an ID, a text with the format of a cursor, or another text."""
         if (looks_like := find_noun(cursor)) is not None:
             return f"This is the ID of {looks_like}, not a cursor. Send the next_cursor of the previous page."
         return FOREIGN_CURSOR_DETAIL if self._has_cursor_format(cursor) else INVALID_CURSOR_DETAIL

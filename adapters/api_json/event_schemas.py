@@ -85,7 +85,7 @@ _OFFER: Final[Mapping[str, Schema]] = {
 _FACETS = array(
     with_title("facet", enum("price", "stock", "availability")), description="The parts of the offer that changed."
 )
-_OBJECTS: Final[Mapping[str, Schema]] = {
+_OBJECT_SCHEMAS: Final[Mapping[str, Schema]] = {
     "product": PRODUCT,
     "variant": VARIANT
     | {
@@ -95,7 +95,7 @@ _OBJECTS: Final[Mapping[str, Schema]] = {
     },
     "offer": OFFER_LINE,
 }
-"""Schemas of the member `object` in the data of fat payloads, by the type of the subject."""
+"""Schemas of the member `object` in fat payloads, by the type of the subject."""
 _NO_PROPERTIES: Final[Mapping[str, Schema]] = {}
 _MERGE: Final[Mapping[str, Schema]] = {"merge": id_schema("mrg")}
 _PREVIOUS: Final[Mapping[str, Schema]] = {
@@ -106,19 +106,25 @@ _PREVIOUS: Final[Mapping[str, Schema]] = {
 
 
 def _build_object_data_schema(
-    noun: str, ids: Mapping[str, Schema], extra_members: Mapping[str, Schema] = _NO_PROPERTIES, *, changes: bool = True
+    subject_type: str,
+    ids: Mapping[str, Schema],
+    extra_members: Mapping[str, Schema] = _NO_PROPERTIES,
+    *,
+    has_changed_fields: bool = True,
 ) -> Schema:
     """Return the schema of the data of an event about a product, variant or offer.
 
     Args:
-        noun: Type of the object.
-        ids: Members with the IDs of the object and of its parents.
+        subject_type: Type of the subject: `product`, `variant` or `offer`.
+        ids: Members with the IDs of the subject and of its parents.
         extra_members: Further members.
-        changes: Whether the data lists changed fields.
+        has_changed_fields: Whether the data lists changed fields.
     """
     optional = ("previous_version", "fields", "fields_omitted", "object")
-    object_schema = _OBJECTS[noun] | {"description": f"The {noun} at `version`, in fat payloads only."}
-    fields = _CHANGES if changes else {}
+    object_schema = _OBJECT_SCHEMAS[subject_type] | {
+        "description": f"The {subject_type} at `version`, in fat payloads only."
+    }
+    fields = _CHANGES if has_changed_fields else {}
     return response_object(None, {**ids, **_VERSIONS, **extra_members, **fields, "object": object_schema}, optional)
 
 
@@ -164,7 +170,7 @@ def _build_export_data_schema() -> Schema:
 
 
 def _build_data_schemas() -> dict[str, Schema]:
-    """Return the data schema of each event type, by type; types that are neither sent nor documented are omitted."""
+    """Return the data schema of each event type, by type; types that are not sent and have no sample are omitted."""
     return {
         "offer.changed": _build_object_data_schema("offer", _OFFER, {"facets": _FACETS}),
         "offer.created": _build_object_data_schema("offer", _OFFER),
@@ -172,7 +178,7 @@ def _build_data_schemas() -> dict[str, Schema]:
         "product.updated": _build_object_data_schema("product", _PRODUCT),
         "product.discontinued": _build_object_data_schema("product", _PRODUCT),
         "product.merged": _build_object_data_schema(
-            "product", _PRODUCT, {"merged_into": id_schema("prod"), **_MERGE}, changes=False
+            "product", _PRODUCT, {"merged_into": id_schema("prod"), **_MERGE}, has_changed_fields=False
         ),
         "product.unmerged": _build_object_data_schema(
             "product",
@@ -180,11 +186,11 @@ def _build_data_schemas() -> dict[str, Schema]:
             {"unmerged_from": id_schema("prod", "The product that was shown in place of this one."), **_MERGE},
         ),
         "product.published": _build_object_data_schema("product", _PRODUCT),
-        "product.withdrawn": _build_object_data_schema("product", _PRODUCT, changes=False),
+        "product.withdrawn": _build_object_data_schema("product", _PRODUCT, has_changed_fields=False),
         "variant.created": _build_object_data_schema("variant", _VARIANT),
         "variant.updated": _build_object_data_schema("variant", _VARIANT),
         "variant.merged": _build_object_data_schema(
-            "variant", _VARIANT, {"merged_into": id_schema("var"), **_PREVIOUS, **_MERGE}, changes=False
+            "variant", _VARIANT, {"merged_into": id_schema("var"), **_PREVIOUS, **_MERGE}, has_changed_fields=False
         ),
         "variant.unmerged": _build_object_data_schema(
             "variant",

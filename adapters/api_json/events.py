@@ -81,12 +81,12 @@ def render_envelope(event: Event, tenant: Tenant, time: datetime) -> dict[str, A
 
 
 def encode_event(event: Event, tenant: Tenant, time: datetime) -> bytes:
-    """Encode an event. The largest values of an event above EVENT_BYTES are omitted."""
+    """Encode an event; if it has more than EVENT_BYTES bytes, shorten its list of changed fields."""
     return encode_bounded_envelope(render_envelope(event, tenant, time))
 
 
 def encode_bounded_envelope(envelope: Mapping[str, Any]) -> bytes:
-    """Encode an envelope; if it has more than EVENT_BYTES, omit its largest values."""
+    """Encode an envelope; if it has more than EVENT_BYTES bytes, shorten its list of changed fields."""
     body = _encode(envelope)
     if len(body) <= EVENT_BYTES or "fields" not in envelope["data"]:
         return body
@@ -96,9 +96,10 @@ def encode_bounded_envelope(envelope: Mapping[str, Any]) -> bytes:
 
 
 def shorten_envelope(envelope: dict[str, Any], max_bytes: int) -> None:
-    """Shorten an envelope in place to at most `max_bytes` bytes.
+    """Shorten the list of changed fields in place, so that the encoded envelope has at most `max_bytes` bytes.
 
-    The largest values are omitted first. If that is not enough, fields are removed from the end of the list.
+    The largest old and new values are omitted first. If that is not enough, the last fields are removed, and
+    `fields_omitted` states their number.
     """
     fields, excess = envelope["data"]["fields"], len(_encode(envelope)) + _MAX_FIELDS_OMITTED_BYTES - max_bytes
     sizes = [(len(_encode([field.get("old"), field.get("new")])), index) for index, field in enumerate(fields)]

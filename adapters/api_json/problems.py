@@ -39,9 +39,9 @@ PROBLEM = schema.response_object(
 
 
 def render_problem(doc_url: str, title: str, status: int, code: str, detail: str, request_id: str) -> dict[str, Any]:
-    """Render the members that every problem has, in their order.
+    """Render the members that every problem response has, in their order.
 
-    `doc_url` is the URL of the documentation of the error code.
+    `doc_url` is the URL of the error code's documentation. It is also the value of `type`.
     """
     return {
         "type": doc_url,

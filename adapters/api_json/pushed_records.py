@@ -16,12 +16,12 @@ MAX_RECORDS = 1000
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
-def _make_nullable(schema: Schema, *kinds: str) -> Schema:
-    """Return the schema extended by null, which removes the value, and by further JSON types."""
+def _make_nullable(schema: Schema, *extra_types: str) -> Schema:
+    """Return the schema with additional JSON types: `extra_types`, and null, which removes the value."""
     declared = schema["type"]
     types = [declared] if isinstance(declared, str) else declared
     title = {"title": f"{schema['title']}_or_null"} if "title" in schema and "properties" not in schema else {}
-    return schema | title | {"type": list(dict.fromkeys([*types, *kinds, "null"]))}
+    return schema | title | {"type": list(dict.fromkeys([*types, *extra_types, "null"]))}
 
 
 def _object_schema(name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
@@ -44,11 +44,11 @@ MEASURE_MEMBERS = {"value": AMOUNT, "unit": text("in", max_length=40)}
 
 
 def _measure_schema(name: str, key: str, example: Mapping[str, Any], description: str) -> Schema:
-    """Return the schema of a measure, in the format of requests or in that of responses.
+    """Return the schema of a measure, which accepts the format of requests, the format of responses, text and null.
 
     Args:
         name: Title of the schema.
-        key: Member with the value in responses, such as `hundredths_in`.
+        key: Name of the member with the value in responses, such as `hundredths_in`.
         example: Example in the format of requests.
         description: Start of the description.
     """

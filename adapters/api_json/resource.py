@@ -124,15 +124,15 @@ class JsonResource(Generic[R]):
 
     @classmethod
     def from_dataclass(
-        cls, kind: type[R], name: str, extra_fields: Mapping[str, "Field | Schema"] = _NOTHING, **more: Any
+        cls, dataclass_type: type[R], name: str, extra_fields: Mapping[str, "Field | Schema"] = _NOTHING, **options: Any
     ) -> "JsonResource[R]":
-        """Create a resource whose properties are declared by the fields of the dataclass `kind`.
+        """Create a resource whose properties are declared by the fields of a dataclass.
 
-        `extra_fields` are additional properties; `more` are further arguments of the constructor.
+        `extra_fields` are additional properties; `options` are further arguments of the constructor.
         """
-        declared: Any = kind
-        resource = cls(name, {**fields_of(declared), **extra_fields}, **more)
-        resource.kind = kind
+        declared: Any = dataclass_type
+        resource = cls(name, {**fields_of(declared), **extra_fields}, **options)
+        resource.kind = dataclass_type
         return resource
 
     def _build_command(self, name: str, fields: Iterable[str]) -> Any:

@@ -111,7 +111,7 @@ RUN_PREVIEW_PROPERTIES = {
         description="The counts that the run would have.",
     )
 }
-"""Additional property of the preview of a push or a file, besides changes, events and warnings."""
+"""Property `outcome` that previews of a push or an upload have in addition to those of all previews."""
 START_RUN_BODY = Body(
     strict_object(
         {

@@ -97,7 +97,7 @@ SOURCE_TEST = JsonResource[SourceTest](
                 max_items=MAX_RECORDS,
                 description="The first records. Their keys are the feed's column names.",
             ),
-            lambda test, _: [_shorten(entry) for entry in test.sample],
+            lambda test, _: [_render_sample_value(entry) for entry in test.sample],
         ),
         "mapping": optional(
             computed(
@@ -132,12 +132,12 @@ SOURCE_TEST = JsonResource[SourceTest](
 )
 
 
-def _shorten(value: Any) -> Any:
-    """Return the value with long strings shortened and decimals converted to JSON numbers, also in nested values."""
+def _render_sample_value(value: Any) -> Any:
+    """Return the value with strings of at most _MAX_CELL_LENGTH characters and decimals as JSON numbers."""
     if isinstance(value, str):
         return value if len(value) <= _MAX_CELL_LENGTH else value[: _MAX_CELL_LENGTH - 1] + "…"
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, Mapping):
-        return {str(name): _shorten(part) for name, part in value.items()}
-    return [_shorten(part) for part in value] if isinstance(value, list) else value
+        return {str(name): _render_sample_value(part) for name, part in value.items()}
+    return [_render_sample_value(part) for part in value] if isinstance(value, list) else value

@@ -71,7 +71,7 @@ def _render_series(days: Mapping[str, Sequence[DayUsage]]) -> list[dict[str, Any
 
 
 def parse_day(text: str | None) -> date | None:
-    """Parse a calendar date that conforms to the schema; return None if there is none."""
+    """Parse a valid date such as `2026-11-27`; return None if the text is empty or None."""
     return date.fromisoformat(text) if text else None
 
 

@@ -47,7 +47,7 @@ _raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _enum_with_example(example: StrEnum) -> Schema:
-    """Return the schema of the enum of which `example` is a value, with this value as the schema's example."""
+    """Return the schema of the enum class of `example`, with `example` as the schema's example."""
     return enum(example, *(value for value in type(example) if value != example))
 
 
@@ -152,7 +152,7 @@ FORECAST = {
         description="Estimate from the organisation's events of the last `days` days.",
     )
 }
-"""Additional property of a preview, besides changes, events and jobs."""
+"""Property `forecast` that previews of a webhook endpoint have in addition to those of all previews."""
 RECOVER_BODY = Body(
     strict_object(
         {
@@ -213,7 +213,7 @@ TEST_EVENT = response_object(
         "event": EVENT,
     },
 )
-"""Response of POST /v1/test/events."""
+"""Schema of the response of POST /v1/test/events."""
 
 
 def render_endpoint(endpoint: Endpoint, livemode: bool, now: datetime) -> Mapping[str, Any]:
@@ -242,7 +242,7 @@ class JsonPayloadRendering:
         )
 
     def encode_combined_envelope(self, envelope: Mapping[str, Any]) -> bytes:
-        """Encode the envelope of a webhook event that combines several events; the size limit of a single event applies."""
+        """Encode the envelope of an event that combines several events; shorten it above EVENT_BYTES bytes."""
         return events.encode_bounded_envelope(envelope)
 
     def add_object(self, body: bytes, object: bytes | None) -> bytes:

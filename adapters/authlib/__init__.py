@@ -1,1 +1,1 @@
-"""OAuth protocol rules by Authlib, on plain values (ADR 53)."""
+"""OAuth protocol rules by Authlib, without access to the database: rows are arguments, changes are results (ADR 53)."""

@@ -41,7 +41,7 @@ class DeviceFlowEndpoint(DeviceAuthorizationEndpoint):  # type: ignore[misc]  # 
 
 
 class Revocation(RevocationEndpoint):  # type: ignore[misc]  # Authlib has no types
-    """Revocation endpoint (RFC 7009); unknown tokens and those of other apps are ignored."""
+    """Revocation endpoint (RFC 7009); unknown tokens and tokens of other apps are ignored."""
 
     CLIENT_AUTH_METHODS: Final = SUPPORTED_CLIENT_AUTH
 

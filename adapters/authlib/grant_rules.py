@@ -139,7 +139,10 @@ class AuthlibGrantRules:
         return metadata.build_server_metadata(self._issuer)
 
     def _create_server(self, call: OAuthRequest, referenced_rows: ReferencedRows) -> tuple[AuthlibServer, FormRequest]:
-        """Create the server and the Authlib request for one request. Raises OAuthError for invalid parameters."""
+        """Return Authlib's server and request objects for an OAuth request and the stored rows that it names.
+
+        Raises OAuthError for a repeated parameter, or for characters that are not permitted.
+        """
         if repeated := call.repeated_parameter:
             name = repeated if repeated.isascii() and repeated.isidentifier() else "A parameter"
             raise OAuthError("invalid_request", f"{name} is sent more than once.")

@@ -59,7 +59,7 @@ def build_server_metadata(issuer: str) -> dict[str, Any]:
     return dict(document)
 
 
-class _Registration(ClientRegistrationEndpoint):  # type: ignore[misc]  # Authlib has no types
+class _ClientMetadataParser(ClientRegistrationEndpoint):  # type: ignore[misc]  # Authlib has no types
     """Parser of client metadata (RFC 7591), restricted to what the server supports."""
 
     def get_server_metadata(self) -> dict[str, Any]:
@@ -84,11 +84,11 @@ def parse_client_metadata(document: Mapping[str, Any], *, public: bool) -> Clien
     data = {
         name: document[name] for name in (*_TEXT_MEMBERS, *_LIST_MEMBERS) if document.get(name) is not None
     }  # the rest is ignored (§2)
-    _check_types(data)
+    _check_values(data)
     if public:
         data.setdefault("token_endpoint_auth_method", "none")
     _check_client_uri(data)
-    endpoint = _Registration(None, [ClientMetadataClaims])
+    endpoint = _ClientMetadataParser(None, [ClientMetadataClaims])
     try:
         claims = endpoint.extract_client_metadata(MetadataRequest(data))
     except (OAuth2Error, ValueError) as error:
@@ -116,8 +116,8 @@ def parse_client_metadata(document: Mapping[str, Any], *, public: bool) -> Clien
     )
 
 
-def _check_types(data: Mapping[str, Any]) -> None:
-    """Raise OAuthError for a value of the wrong type, a text that is too long, or a character that cannot be stored."""
+def _check_values(data: Mapping[str, Any]) -> None:
+    """Raise OAuthError for a wrong type, a text of over 2000 characters, or a character that cannot be stored."""
     for name in (*_TEXT_MEMBERS, *_LIST_MEMBERS):
         texts = data.get(name) or ""
         if any(
@@ -145,7 +145,14 @@ def _check_client_uri(data: Mapping[str, Any]) -> None:
 
 
 def _validate_redirect_uris(claims: Mapping[str, Any], *, confidential: bool) -> tuple[str, ...]:
-    """Return the distinct redirect URIs of an app, which has a secret if `confidential` is true. Raises OAuthError."""
+    """Return the distinct redirect URIs of an app.
+
+    Raises OAuthError if a URI is not permitted, there are more than MAX_REDIRECT_URIS, or a required URI is missing.
+
+    Args:
+        claims: Metadata of the app.
+        confidential: Whether the app has a secret.
+    """
     uris = claims.get("redirect_uris") or []
     grants = claims.get("grant_types") or [AUTHORIZATION_CODE]
     if (not uris and AUTHORIZATION_CODE in grants) or len(uris) > redirects.MAX_REDIRECT_URIS:

@@ -30,7 +30,7 @@ class OAuthClient(ClientMixin):  # type: ignore[misc]  # Authlib has no types
         return self.app.client_id
 
     def get_default_redirect_uri(self) -> str | None:
-        """Return the redirect URI of a request without one: the app's only URI, unless that is a loopback URI, whose port varies."""
+        """Return the redirect URI of a request that names none: the app's only URI if it is an https URL."""
         uris = self.app.redirect_uris
         return uris[0] if len(uris) == 1 and redirects.is_received_by_app_only(uris[0]) else None
 
@@ -60,7 +60,7 @@ class OAuthClient(ClientMixin):  # type: ignore[misc]  # Authlib has no types
 
 
 class IssuedCode:
-    """Authorization code with its PKCE challenge, as a code in Authlib."""
+    """Authorization code with its PKCE challenge, in the interface that Authlib requires."""
 
     code_challenge_method: Final = "S256"
 

@@ -11,7 +11,7 @@ _PLACEHOLDER_URL = "https://server.invalid/"
 
 
 class _Payload(OAuth2Payload):  # type: ignore[misc]  # Authlib has no types
-    """Parameters of a request."""
+    """Parameters of an OAuth request in the interface that Authlib requires."""
 
     def __init__(self, call: OAuthRequest) -> None:
         self._data = {name: value for name, value in reversed(call.parameters) if value}
@@ -21,10 +21,12 @@ class _Payload(OAuth2Payload):  # type: ignore[misc]  # Authlib has no types
 
     @property
     def data(self) -> dict[str, str]:
+        """First non-empty value of each parameter."""
         return self._data
 
     @property
     def datalist(self) -> defaultdict[str, list[str]]:
+        """All values of each parameter, including empty ones."""
         return self._lists
 
 
@@ -38,16 +40,16 @@ class FormRequest(OAuth2Request):  # type: ignore[misc]  # Authlib has no types
 
     @property
     def args(self) -> dict[str, str]:
-        """Parameters of the query or form."""
+        """Parameters of the query or form, the same as `form`."""
         return self.payload.data
 
     @property
     def form(self) -> dict[str, str]:
-        """Parameters of the query or form."""
+        """Parameters of the query or form, the same as `args`."""
         return self.payload.data
 
 
-class _Metadata:
+class _MetadataPayload:
     """Payload of a registration request."""
 
     def __init__(self, data: dict[str, object]) -> None:
@@ -59,4 +61,4 @@ class MetadataRequest(JsonRequest):  # type: ignore[misc]  # Authlib has no type
 
     def __init__(self, data: dict[str, object]) -> None:
         super().__init__("POST", _PLACEHOLDER_URL)
-        self.payload = _Metadata(data)
+        self.payload = _MetadataPayload(data)

@@ -82,7 +82,8 @@ class AuthlibServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has n
         rows: The rows to which the request refers.
         issuer: The issuer URL.
         hash_token: Hashes secrets for comparison with the stored hashes.
-        results: Values for the caller to store or act on: `code`, `token`, `device`, `revoked`.
+        results: Values for the caller by name: authorization code (`code`), issued tokens (`token`), codes of a device
+            (`device`) and token to revoke (`revoked`).
         error: The error for the caller to raise, or None.
     """
 

@@ -19,10 +19,12 @@ class GzipCompressor:
 
     @property
     def size(self) -> int:
+        """Number of compressed bytes returned so far."""
         return self._bytes
 
     @property
     def sha256(self) -> str:
+        """Hexadecimal SHA-256 of the compressed bytes returned so far."""
         return self._hash.hexdigest()
 
     def compress(self, data: bytes) -> bytes:

@@ -31,9 +31,13 @@ class LinkPermissions:
 
 
 class LinkSigner:
-    """Signer and verifier of links to `base_url`/objects/….
+    """Signer and verifier of links to objects.
 
-    The current key signs. Links that were signed with a former key remain valid as long as that key.
+    The current key signs. A link that was signed with a former key is valid only until that key expires.
+
+    Args:
+        base_url: The service's URL, to which /objects/ and the key of the object are appended.
+        keys: The current and former keys for signatures.
     """
 
     def __init__(self, base_url: str, keys: SigningKeys) -> None:
@@ -72,7 +76,7 @@ class LinkSigner:
         names = _SIGNED_PARAMETERS.get(method)
         if names is None or set(query) != {*names, "signature"}:
             raise PermissionDenied("This link is not valid. Use target.url exactly as the API returned it.")
-        if not self._is_signed(method, key, query, now):
+        if not self._has_valid_signature(method, key, query, now):
             raise PermissionDenied("This link is not valid. Use target.url exactly as the API returned it.")
         if now >= datetime.fromtimestamp(int(query["expires"]), UTC) + MAX_CLOCK_SKEW:
             raise PermissionDenied("This link has expired. Request a new one from the API.")
@@ -80,8 +84,8 @@ class LinkSigner:
             return LinkPermissions(content_type=query["type"], max_bytes=int(query["limit"]))
         return LinkPermissions(filename=query["filename"])
 
-    def _is_signed(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> bool:
-        """Return whether the signature in the query is valid with the current or a former key."""
+    def _has_valid_signature(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> bool:
+        """Return whether the query is signed with the current key, or with a former key that is valid at `now`."""
         signature = query["signature"].encode("utf-8", "surrogatepass")
         keys = (self._keys.current, *(former.key for former in select_valid_keys(self._keys.former, now)))
         return any(

@@ -38,8 +38,8 @@ class FileObjects:
 
     Args:
         root: The folder.
-        base_url: The service's URL; signed links lead to `base_url`/objects/….
-        keys: The keys that sign links.
+        base_url: The service's URL; a signed link consists of this URL, /objects/ and the key of the object.
+        keys: The current and former keys for the signatures of links.
     """
 
     def __init__(self, root: Path, base_url: str, keys: SigningKeys) -> None:
@@ -157,7 +157,7 @@ class FileObjects:
             temporary_path.unlink(missing_ok=True)
 
     def _copy_file(self, path: Path, source: Path) -> None:
-        """Copy the file `source` to the object's file `path`."""
+        """Store a copy of the file `source` atomically as the object's file `path`."""
         with source.open("rb") as original, self._open_temporary() as (file, temporary_path):
             shutil.copyfileobj(original, file, CHUNK_BYTES)
             _store_durably(file, temporary_path, path)
@@ -205,13 +205,13 @@ async def _run_in_thread(function: Callable[..., object], *args: object) -> None
 
 
 def _iterate_files(folder: Path) -> Iterator[Path]:
-    """Yield the files directly in the folder."""
+    """Yield the files in the folder, without subfolders; none if the folder does not exist."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         yield from (Path(entry.path) for entry in entries if not entry.is_dir(follow_symlinks=False))
 
 
 def _iterate_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders directly in the folder."""
+    """Yield the direct subfolders of the folder; none if the folder does not exist."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         yield from (Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
 

@@ -13,7 +13,7 @@ from typing import IO
 
 _PREFIX = "joinery-work-"
 _LOCK = "lock"
-_MIN_ORPHAN_AGE = 60.0
+_MIN_ORPHAN_AGE_SECONDS = 60.0
 """Age in seconds up to which a folder without a lock file may belong to a process that is starting."""
 _LOG = logging.getLogger("joinery.files")
 
@@ -77,7 +77,11 @@ class FileWorkspaces:
 
 
 def _is_orphaned(folder: Path) -> bool:
-    """Return whether the process that created the folder has ended: its lock file is unlocked, or missing for a minute."""
+    """Return whether the process that created the folder has ended.
+
+    The process has ended if its lock file is not locked, or if the lock file is missing and the folder has not changed
+    for _MIN_ORPHAN_AGE_SECONDS. Folders of other users are never orphaned.
+    """
     try:
         found = folder.stat()
         if found.st_uid != os.geteuid():
@@ -89,7 +93,7 @@ def _is_orphaned(folder: Path) -> bool:
         return False
     except FileNotFoundError:
         with suppress(FileNotFoundError):
-            return time.time() - folder.stat().st_mtime > _MIN_ORPHAN_AGE  # noqa: TID251  files have the machine's times
+            return time.time() - folder.stat().st_mtime > _MIN_ORPHAN_AGE_SECONDS  # noqa: TID251  files have the machine's times
         return False
     except OSError:
         return False

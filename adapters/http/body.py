@@ -19,7 +19,7 @@ _RATIO_FROM = 8 * 1024 * 1024
 class BodyDecompressor:
     """Decompressor of a body with the content coding identity, gzip or deflate (RFC 9110 §8.4.1).
 
-    `max_bytes` is the maximum number of decompressed bytes.
+    `decompress` raises TooLarge above `max_bytes` decompressed bytes, or if the compression ratio is too high.
     """
 
     def __init__(self, encoding: str, max_bytes: int) -> None:

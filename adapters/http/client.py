@@ -20,7 +20,7 @@ from adapters.http.resolver import AddressVetting, Lookup, NameResolver, open_gu
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _CROSS_ORIGIN_HEADERS = frozenset({"accept", "accept-language", "if-none-match", "if-modified-since"})
 _MIN_SECRET_LENGTH = 4
-"""Minimum length of a secret text that is searched for in URLs; a shorter text may occur by chance."""
+"""Minimum number of characters of a secret that is searched for in URLs; a shorter one may occur by chance."""
 
 
 class RequestValidators(Protocol):
@@ -78,7 +78,10 @@ class StreamedResponse:
 ResponseObserver: TypeAlias = Callable[[int, Mapping[str, str]], None]
 """Function that receives the status and headers of a response."""
 TurnFactory: TypeAlias = Callable[[URL], AbstractAsyncContextManager[ResponseObserver]]
-"""Function that returns a context manager, which waits until a request to the URL's host may be sent."""
+"""Function that returns a context manager for a turn: the permission to send one request to the URL's host.
+
+Entering the context waits for the turn and returns the observer of the response. Leaving the context ends the turn.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class _RequestPlan:
 
 
 def _ignore_response(status: int, headers: Mapping[str, str]) -> None:
-    """Ignore the response of a request that was sent without waiting for a turn at the host."""
+    """Ignore the response; this is the observer of a request without a turn."""
 
 
 class GuardedClient:
@@ -164,7 +167,7 @@ class GuardedClient:
         secrets: frozenset[str] = frozenset(),
         turns: TurnFactory | None = None,
     ) -> AsyncIterator[StreamedResponse]:
-        """Send a GET request and follow at most `bounds.redirects` redirects; each target is vetted.
+        """Send a GET request and follow at most HttpBounds.max_redirects redirects; each target is vetted.
 
         Raises OutboundError, also while chunks are read.
 
@@ -173,15 +176,15 @@ class GuardedClient:
             headers: Additional headers.
             conditional: Validators of an earlier response.
             hosts: The only host names that may be reached; None for any.
-            secrets: Secret texts that are not sent to another origin than that of the URL.
-            turns: Function whose context managers wait for a turn at each host; None for no wait.
+            secrets: Secret texts that are sent only to the origin of the URL.
+            turns: Function that returns the turn for each URL, including redirects; None to send without turns.
         """
         sent = {**(headers or {}), **_build_conditional_headers(conditional)}
         redirects = self._bounds.max_redirects
         async with self.request(
             "GET", url, headers=sent, hosts=hosts, private=secrets, max_redirects=redirects, turns=turns
-        ) as answer:
-            yield answer
+        ) as response:
+            yield response
 
     @asynccontextmanager
     async def post(
@@ -195,8 +198,8 @@ class GuardedClient:
     ) -> AsyncIterator[StreamedResponse]:
         async with self.request(
             "POST", url, body=body, headers=headers, hosts=hosts, max_redirects=0, turns=turns
-        ) as answer:
-            yield answer
+        ) as response:
+            yield response
 
     @asynccontextmanager
     async def request(
@@ -216,7 +219,7 @@ class GuardedClient:
 
         If `max_redirects` is 0, a redirect is yielded as the response; higher values are for GET and HEAD only. If `turns`
         is given, the client waits for a turn at the host of the URL and of each redirect. A turn ends with the context.
-        `private` are secret texts, as in `get`.
+        `private` are secret texts that are sent only to the origin of the URL.
         """
         limits = bounds or self._bounds
         sent = dict(headers or {})
@@ -303,8 +306,8 @@ class RateLimitedClient:
         sent = self.client.get(
             url, headers=headers, conditional=conditional, hosts=hosts, secrets=secrets, turns=self._turn
         )
-        async with sent as answer:
-            yield answer
+        async with sent as response:
+            yield response
 
     @asynccontextmanager
     async def post(
@@ -315,8 +318,8 @@ class RateLimitedClient:
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AsyncIterator[StreamedResponse]:
-        async with self.client.post(url, body=body, headers=headers, hosts=hosts, turns=self._turn) as answer:
-            yield answer
+        async with self.client.post(url, body=body, headers=headers, hosts=hosts, turns=self._turn) as response:
+            yield response
 
     def _turn(self, url: URL) -> AbstractAsyncContextManager[ResponseObserver]:
         return self.rate_limiter.wait_for_turn(url, self.caller)

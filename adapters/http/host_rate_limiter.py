@@ -18,10 +18,10 @@ from domain.kernel.clock import now
 from domain.kernel.concurrency import ConcurrencyLimit
 
 _OVERLOAD_STATUSES = frozenset({429, 503})
-_MAX_HOSTS = 256
-"""Number of hosts in memory above which idle hosts are removed."""
+_MIN_CLEANUP_THRESHOLD = 256
+"""Minimum number of hosts in memory at which idle hosts are removed."""
 _MAX_DIGITS = 20
-"""Maximum number of digits of a Retry-After header in seconds."""
+"""Maximum number of digits of a Retry-After header in seconds; a longer number is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class _HostState:
     Attributes:
         concurrency: Limit of concurrent requests.
         active_requests: Number of requests that are in progress or wait for their turn.
-        next_start: Time at which the next request may start.
-        paused_until: End of the pause that the host has requested, by organisation.
+        next_start: Time of the limiter's clock, in seconds, from which the next request may start.
+        paused_until: End of the pause that the host has requested, by organisation ID, as time of the same clock.
     """
 
     concurrency: ConcurrencyLimit
@@ -85,10 +85,15 @@ class _HostState:
 
 @dataclass(slots=True)
 class HostRateLimiter:
-    """Rate limiter of the requests to each host, which treats all organisations equally.
+    """Rate limiter of the requests to each host. A free slot goes to the organisation with the fewest requests.
 
     Requests are counted by host name, port and account, because hosts limit the rate of each account. A pause that a
     host requests applies to the organisation to which the host responded, and to all its sources.
+
+    Attributes:
+        bounds: Limits of the requests to each host.
+        clock: Returns monotonic seconds.
+        sleep: Waits for a number of seconds.
     """
 
     # A pause for all organisations would enable anyone to block the others.
@@ -96,7 +101,7 @@ class HostRateLimiter:
     clock: Callable[[], float] = monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _hosts: dict[tuple[str, int | None, frozenset[str]], _HostState] = field(default_factory=dict)
-    _cleanup_threshold: int = _MAX_HOSTS
+    _cleanup_threshold: int = _MIN_CLEANUP_THRESHOLD
 
     @asynccontextmanager
     async def wait_for_turn(
@@ -153,7 +158,7 @@ class HostRateLimiter:
         now = self.clock()
         for key in [key for key, host in self._hosts.items() if host.is_idle(now)]:
             del self._hosts[key]
-        self._cleanup_threshold = max(_MAX_HOSTS, 2 * len(self._hosts))
+        self._cleanup_threshold = max(_MIN_CLEANUP_THRESHOLD, 2 * len(self._hosts))
 
 
 def _parse_retry_after(value: str) -> float:

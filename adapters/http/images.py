@@ -33,15 +33,15 @@ class HttpImages:
         try:
             async with self._client.request(
                 "GET", url, headers=headers, max_redirects=_MAX_REDIRECTS, bounds=self._bounds
-            ) as answer:
-                if answer.status == 304 and (etag or last_modified):
+            ) as response:
+                if response.status == 304 and (etag or last_modified):
                     return None
-                if answer.status != 200:
+                if response.status != 200:
                     raise ImageUnreachable(
-                        f"The server returned {answer.status}.", is_throttled=answer.status in _OVERLOAD_STATUSES
+                        f"The server returned {response.status}.", is_throttled=response.status in _OVERLOAD_STATUSES
                     )
-                await _write_body(answer, path)
-                return FetchedImage(path, _read_validator(answer, "ETag"), _read_validator(answer, "Last-Modified"))
+                await _write_body(response, path)
+                return FetchedImage(path, _read_validator(response, "ETag"), _read_validator(response, "Last-Modified"))
         except errors.RefusedAddress as error:
             raise ImageUnreachable(str(error), refused=True) from None
         except (errors.DnsFailed, errors.ConnectFailed) as error:
@@ -52,15 +52,15 @@ class HttpImages:
             raise ImageUnreachable(str(error)) from None
 
 
-def _read_validator(answer: StreamedResponse, name: str) -> str | None:
-    value = answer.headers.get(name)
+def _read_validator(response: StreamedResponse, name: str) -> str | None:
+    value = response.headers.get(name)
     return value if value is not None and len(value) <= _MAX_VALIDATOR_CHARS and value.isprintable() else None
 
 
-async def _write_body(answer: StreamedResponse, path: Path) -> None:
-    """Write the body to a file. Raises ImageRefused if the body's first bytes are not those of a supported format."""
+async def _write_body(response: StreamedResponse, path: Path) -> None:
+    """Write a response's body to a file. Raises ImageRefused if the first bytes indicate no supported format."""
     head, write = b"", _append_to_file(path)
-    async for chunk in answer.chunks:
+    async for chunk in response.chunks:
         if len(head) < HEAD_BYTES:
             head += chunk[: HEAD_BYTES - len(head)]
             if len(head) == HEAD_BYTES and detect_format(head) is None:

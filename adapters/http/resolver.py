@@ -88,7 +88,7 @@ class AddressVetting:
 
 
 def matches_host(host: str, hosts: frozenset[str]) -> bool:
-    """Return whether a host matches a pattern: `a.example`, `*.a.example` for its subdomains, or `*` for any host."""
+    """Return whether a host matches one of `hosts`: `a.example`, `*.a.example` for subdomains, or `*` for any host."""
     name = host.rstrip(".").lower()
     for pattern in hosts:
         if pattern == "*" or name == pattern.lower():
@@ -184,7 +184,7 @@ class VettingResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """Return the permitted addresses of a host.
 
-        Raises RefusedAddress if none of its addresses is permitted, OSError if it has no addresses.
+        Raises RefusedAddress if the host has addresses but none is permitted, and OSError if the look-up fails.
         """
         found = await self._lookup(host, port, family)
         if self._vetting.allows(host, port):
@@ -206,7 +206,7 @@ def open_guarded_session(
     keepalive_seconds: float | None = None,
     **options: Any,
 ) -> aiohttp.ClientSession:
-    """Return an aiohttp session that connects to vetted addresses only, without cookies, proxies and decompression.
+    """Return an aiohttp session that connects to vetted addresses only, without cookies, proxies or decompression.
 
     Args:
         vetting: The rules for permitted hosts and addresses.

@@ -19,7 +19,7 @@ _MAX_READ_BYTES = 64 * 1024
 _IDLE_SECONDS = 4.0
 """Seconds for which an unused connection stays open: less than the 5 s after which common servers close it."""
 _MARGIN_SECONDS = 0.1
-"""Seconds before the end of an attempt at which the reading of the response stops."""
+"""Seconds before the deadline of an attempt at which reading of the body stops, so that the status is not lost."""
 _FAILURES = {
     failure.value: failure
     for failure in (AttemptFailure.REFUSED_ADDRESS, AttemptFailure.DNS, AttemptFailure.TLS, AttemptFailure.TIMEOUT)
@@ -56,7 +56,10 @@ class HttpSender:
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float
     ) -> PostResult:
-        """Send a POST request within `seconds`. A failure is returned, not raised. Redirects are not followed."""
+        """Send a POST request. A failure is returned, not raised. Redirects are not followed.
+
+        `seconds` is the maximum duration of the attempt. After that, the result is AttemptFailure.TIMEOUT.
+        """
         try:
             target = URL(url)
             self._vetting[livemode].vet(target)
@@ -76,9 +79,12 @@ class HttpSender:
     async def _send(
         session: aiohttp.ClientSession, url: URL, body: bytes, headers: Mapping[str, str], deadline: float
     ) -> PostResult:
-        async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
-            received = {name.lower(): value for name, value in answer.headers.items()}
-            return PostResult(None, answer.status, received, await _read_beginning(answer, deadline - _MARGIN_SECONDS))
+        """Send the request once; `deadline` is the end of the attempt as time of the event loop."""
+        async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+            received = {name.lower(): value for name, value in response.headers.items()}
+            return PostResult(
+                None, response.status, received, await _read_beginning(response, deadline - _MARGIN_SECONDS)
+            )
 
     def _open_session(self, livemode: bool, reuses_connections: bool) -> aiohttp.ClientSession:
         session = self._sessions.get((livemode, reuses_connections))
@@ -94,13 +100,13 @@ class HttpSender:
         return session
 
 
-async def _read_beginning(answer: aiohttp.ClientResponse, deadline: float) -> bytes:
-    """Return the first bytes of a response's body, as far as they can be read before the deadline."""
+async def _read_beginning(response: aiohttp.ClientResponse, deadline: float) -> bytes:
+    """Return at most STORED_RESPONSE_BYTES of a response's body, fewer if reading fails or the deadline passes."""
     # Errors are ignored, because the status is already known.
     beginning, size = bytearray(), 0
     with contextlib.suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout_at(deadline):
-            while size < _MAX_READ_BYTES and (data := await answer.content.read(_MAX_READ_BYTES)):
+            while size < _MAX_READ_BYTES and (data := await response.content.read(_MAX_READ_BYTES)):
                 size += len(data)
                 beginning += data[: max(0, STORED_RESPONSE_BYTES - len(beginning))]
     return bytes(beginning)

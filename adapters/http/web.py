@@ -13,7 +13,7 @@ from domain.probes.facts import ProbeResponse
 from domain.probes.ports import Unreachable
 
 _UNLIMITED_BYTES = 1 << 50
-"""Limit that never applies: the stated length of a body does not matter, because reading stops at a maximum size."""
+"""Size that no response exceeds, so that GuardedClient accepts long responses; a check reads only their beginning."""
 _BOUNDS = HttpBounds(
     connect_seconds=10.0,
     response_seconds=15.0,
@@ -42,10 +42,10 @@ class HttpWeb:
         try:
             async with (
                 asyncio.timeout(seconds),
-                self._client.request("GET", url, headers={"Accept": accept}, bounds=bounds) as answer,
+                self._client.request("GET", url, headers={"Accept": accept}, bounds=bounds) as response,
             ):
-                responses.append(_build_response(url, answer))
-                is_complete = await _append_body(answer, body, max_bytes)
+                responses.append(_build_response(url, response))
+                is_complete = await _append_body(response, body, max_bytes)
         except errors.OutboundError as error:
             if not responses:
                 raise Unreachable(str(error), is_forbidden=isinstance(error, errors.RefusedAddress)) from None
@@ -55,22 +55,22 @@ class HttpWeb:
         return replace(responses[0], body=bytes(body), is_complete=is_complete)
 
 
-async def _append_body(answer: StreamedResponse, body: bytearray, max_bytes: int) -> bool:
+async def _append_body(response: StreamedResponse, body: bytearray, max_bytes: int) -> bool:
     """Append a response's body to `body`, which grows to at most `max_bytes`; return whether the body is complete."""
-    async for chunk in answer.chunks:
+    async for chunk in response.chunks:
         body += chunk[: max_bytes - len(body)]
         if len(body) == max_bytes:
             return False
     return True
 
 
-def _build_response(url: str, answer: StreamedResponse) -> ProbeResponse:
-    """Return a response without its body, with at most 100 headers, long headers truncated, and names of cookies."""
+def _build_response(url: str, response: StreamedResponse) -> ProbeResponse:
+    """Return a response without its body, with the names of its cookies and at most 100 truncated headers."""
     headers = {
-        name.lower()[:200]: value[:_MAX_HEADER_CHARS] for name, value in list(answer.headers.items())[:_MAX_HEADERS]
+        name.lower()[:200]: value[:_MAX_HEADER_CHARS] for name, value in list(response.headers.items())[:_MAX_HEADERS]
     }
     headers.pop("set-cookie", None)
-    return ProbeResponse(url, answer.status, headers, _list_cookie_names(answer.headers))
+    return ProbeResponse(url, response.status, headers, _list_cookie_names(response.headers))
 
 
 def _list_cookie_names(headers: Mapping[str, str]) -> tuple[str, ...]:

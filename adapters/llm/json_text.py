@@ -22,7 +22,11 @@ def _reject_constant(constant: str) -> NoReturn:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse a JSON text. Raises InvalidResponse for invalid JSON or UTF-8, NaN, too many levels, or numbers out of range."""
+    """Parse a JSON text.
+
+    Raises InvalidResponse for invalid JSON or UTF-8, NaN, a number beyond the range of a float, or nesting that exceeds
+    Python's recursion limit.
+    """
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")

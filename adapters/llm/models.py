@@ -24,7 +24,7 @@ from ports.schemas import SchemaValidator
 
 _REQUEST_BYTES = 256 * 1024
 _OVERHEAD_TOKENS = 1_000
-"""Tokens that a provider may add to a request for roles, tools and schemas."""
+"""Assumed maximum of the tokens that a provider adds to a request for roles, tools and schemas."""
 _RETRY_STATUSES = frozenset({408, 409, 425, 429})
 _REFUSAL_STATUSES = frozenset({401, 402, 403, 404})
 _MAX_WAIT = timedelta(days=1)
@@ -57,7 +57,10 @@ class ProviderModels:
         return (model or self.default_model) in self.prices
 
     def estimate_max_usage(self, prompt: ModelPrompt) -> ModelUsage:
-        """Return the maximum possible usage of a prompt: one input token for each byte of the request, and all output tokens."""
+        """Return the maximum possible usage of a prompt.
+
+        The input is one token per byte of the request plus _OVERHEAD_TOKENS; the output is MAX_OUTPUT_TOKENS.
+        """
         _, body = self._prepare_request(prompt)
         model = prompt.model or self.default_model
         return self.prices[model].compute_usage(model, len(body) + _OVERHEAD_TOKENS, MAX_OUTPUT_TOKENS)
@@ -112,7 +115,7 @@ class ProviderModels:
 
 
 def _validate_model_name(name: str | None) -> str | None:
-    """Return the name of a model if it can be stored, else None."""
+    """Return the name of a model if it has 1 to 100 characters, all printable, else None."""
     return name if name and len(name) <= 100 and name.isprintable() else None
 
 

@@ -31,13 +31,13 @@ def to_strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         elif name in _SUPPORTED_KEYWORDS:
             result[name] = value
     if "enum" in result and "type" not in result:
-        result["type"] = _find_type_names(result["enum"])
+        result["type"] = _find_json_types(result["enum"])
     if "properties" in result:
         result |= {"type": "object", "required": list(result["properties"]), "additionalProperties": False}
     return result
 
 
-def _find_type_names(values: Sequence[Any]) -> str | list[str]:
-    """Return the JSON type of the values; a list if there are several types."""
+def _find_json_types(values: Sequence[Any]) -> str | list[str]:
+    """Return the name of the JSON type of the values; a list of names if the types differ."""
     found = [name for kind, name in _TYPES if any(type(value) is kind for value in values)]
     return found[0] if len(found) == 1 else found

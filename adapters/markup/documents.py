@@ -17,15 +17,20 @@ _MAX_ROBOTS_SITEMAPS = 20
 MAX_UNPACKED_BYTES = 20 * 1024 * 1024
 """Maximum size of a decompressed sitemap in bytes."""
 MAX_SITEMAP_URLS = 50_000
-"""Maximum number of page URLs in one sitemap; the protocol of sitemaps permits no more."""
+"""Maximum number of page URLs in one sitemap (sitemaps.org); further ones are ignored and make it incomplete."""
 MAX_INDEX_SITEMAPS = 1_000
-"""Maximum number of sitemaps in a sitemap index."""
+"""Maximum number of sitemaps in a sitemap index; further ones are ignored and make it incomplete."""
 MAX_EXAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsFacts:
-    """Entries of a robots.txt that apply to the whole site: seconds between requests, and URLs of sitemaps."""
+    """Entries of a robots.txt that apply to the whole site.
+
+    Attributes:
+        crawl_delay: Minimum seconds between requests; None if the file states none.
+        sitemaps: URLs of sitemaps.
+    """
 
     crawl_delay: float | None = None
     sitemaps: tuple[str, ...] = ()
@@ -34,7 +39,9 @@ class RobotsFacts:
 class MarkupDocuments:
     """Parser of web documents, an implementation of the port DocumentParser (domain/probes/ports.py).
 
-    `run` runs a parser in a thread or a process. If the parser is terminated, the result is empty.
+    Args:
+        run: Runs a parser in a thread or a process. If it terminates the parser, the result is empty; a robots.txt then
+            disallows all URLs.
     """
 
     def __init__(self, run: ParserRunner = asyncio.to_thread) -> None:

@@ -156,7 +156,7 @@ class _PageTarget:
             self._assets.setdefault(url[:500])
 
     def build_facts(self, *, is_truncated: bool) -> PageFacts:
-        """Return the collected facts; `is_truncated` states that the page was not read to its end."""
+        """Return the collected facts; `is_truncated` means that the page was not read to its end."""
         if self._script_texts is not None:
             self._blocks.append("".join(self._script_texts))
         return PageFacts(

@@ -22,7 +22,7 @@ _ARCHIVE_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError
 
 
 class UnpackBudget:
-    """Number of bytes to which further archives of one message may unpack; `bytes_left` decreases with each archive."""
+    """Number of bytes that may still be unpacked from the archives of one message; unpacking reduces `bytes_left`."""
 
     def __init__(self, left: int = MAX_UNPACKED_BYTES) -> None:
         self.bytes_left = left
@@ -35,7 +35,7 @@ class _TooLarge(Exception):
 def unpack_archive(name: str, content: bytes, kind: ContentKind, budget: UnpackBudget) -> Iterator[ParsedAttachment]:
     """Yield the files in an archive. A file that cannot be unpacked has a note with the reason, and no content.
 
-    `budget` is the number of bytes to which the archives of the message may still unpack.
+    `budget` limits the unpacked bytes of all archives of the message.
     """
     try:
         yield from (

@@ -19,7 +19,7 @@ _MAX_ID_CHARS = 998
 
 
 READER_ERRORS = (MessageUnreadable,)
-"""Errors of `parse_message` that a ParserRunner must raise unchanged."""
+"""Exception types of `parse_message` that a ParserRunner must raise unchanged, instead of ParserTerminated."""
 
 
 class MimeReader:
