@@ -163,7 +163,13 @@ class ParsedAttachment:
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessage:
-    """A parsed message; `sender` is the email address of the only author, `files` are the attachments in order."""
+    """A parsed message.
+
+    Attributes:
+        sender: Email address of the author.
+        message_id: Value of the Message-ID header; empty if the header is missing.
+        files: The attachments in order, including the files in archives.
+    """
 
     sender: str
     subject: str

@@ -1,4 +1,4 @@
-"""Preview of the values that a column's samples would have as a field, before the mapping is confirmed."""
+"""Preview of how a column's samples are read as a field, before the mapping is confirmed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from domain.kernel.errors import DomainError
 from domain.kernel.json_values import to_json_value
 from domain.mappings.model import SourceMapping
 
-_DERIVED = frozenset({"currency", "availability", "position", "role", "index"})
-"""Fields that are derived from other values and therefore omitted from previews."""
+_DERIVED_FIELDS = frozenset({"currency", "availability", "position", "role", "index"})
+"""Fields that are derived from other values; previews omit them unless an offer has no other field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,10 @@ def preview_column(mapping: SourceMapping, column: Column, settings: FeedSetting
 
 
 def _read_sample(row: Sequence[str], column: Column, plan: Any) -> SampleResult:
-    """Return the values and the first problem of the column's cell in a sample row."""
+    """Return the values and the first problem of the column's cell in a sample row.
+
+    `plan` is a ReadPlan with this column only.
+    """
     cell = row[column.position]
     if not cell:
         return SampleResult(cell, ())
@@ -71,7 +74,7 @@ def _iterate_values(statement: ProductStatement) -> Iterator[tuple[str, Any]]:
         yield from _flatten("", to_json_value(variant.data))
         for offer in variant.offers:
             leaves = list(_flatten("", to_json_value(offer.data)))
-            yield from [leaf for leaf in leaves if leaf[0] not in _DERIVED] or leaves
+            yield from [leaf for leaf in leaves if leaf[0] not in _DERIVED_FIELDS] or leaves
 
 
 def _flatten(path: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -50,7 +50,7 @@ FIELD_NAMES = tuple(
         }
     )
 )
-"""Names of all fields, for suggestions; a number in a field may have up to two digits, an axis any name."""
+"""Names of fields, for suggestions; fields with a number or an axis name are represented by examples (`axes.Color`)."""
 _MISSING_DETAILS = {
     "key": "no column identifies the item of a row; map one to sku, variant_key, product_key, gtin, mpn or title",
     "stock": "no column contains stock or a price; map one to quantity, availability, lead_time_days, discontinued or a price",
@@ -64,7 +64,8 @@ def apply_confirmation(
 
     Raises:
         InvalidRequest: An edit has an unknown column, field or setting, or two edits have the same column.
-        Unprocessable: Two columns have a field that only one can have, or a field that every run needs is not mapped.
+        Unprocessable: Several columns have a field that only one column can have, or required data has no column
+            (`find_missing_data`).
     """
     suggester = WordSuggester()
     edited = _index_edits(mapping, edits, suggester)
@@ -79,7 +80,7 @@ def apply_confirmation(
             continue
         entries[position], edit_faults = _apply_edit(edit, mapping.headers[position], entries[position], suggester)
         faults += [replace(fault, field=f"columns.{index}.{fault.field}") for fault in edit_faults]
-    _raise_if_any(faults)
+    _raise_field_errors(faults)
     columns, unmapped = split_entries(entries)
     _check_repeated_fields(columns)
     if missing := find_missing_data(columns, settings.stream):
@@ -104,10 +105,10 @@ def apply_confirmation(
     return after if after == mapping else replace(after, confirmed_at=now, updated_at=now)
 
 
-def _raise_if_any(faults: Sequence[FieldError]) -> None:
-    """Raise InvalidRequest if there are errors."""
-    if faults:
-        raise InvalidRequest(faults[0].detail, fields=tuple(faults))
+def _raise_field_errors(errors: Sequence[FieldError]) -> None:
+    """Raise InvalidRequest with the errors; do nothing if there are none."""
+    if errors:
+        raise InvalidRequest(errors[0].detail, fields=tuple(errors))
 
 
 def _index_edits(
@@ -128,7 +129,7 @@ def _index_edits(
             faults.append(FieldError(f"columns.{index}", "duplicate", detail))
         else:
             edited[position] = (index, edit)
-    _raise_if_any(faults)
+    _raise_field_errors(faults)
     return edited
 
 

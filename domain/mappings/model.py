@@ -16,7 +16,7 @@ from domain.kernel.paging import Filter
 MAX_MAPPINGS = 200
 """Maximum number of mappings of a source; beyond it, the oldest unconfirmed mappings are deleted."""
 MAX_CONFIRMED_MAPPINGS = 200
-"""Maximum number of confirmed mappings that a run uses from its source, and from all other sources."""
+"""Maximum number of confirmed mappings that a run uses from its own source, and again from all other sources."""
 
 
 class MappingStatus(StoredEnum):

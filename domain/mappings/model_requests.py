@@ -25,9 +25,9 @@ MAX_REQUEST_COLUMNS = 50
 MIN_RELIABLE_CONFIDENCE = 0.7
 """Confidence below which a request also includes a column that was mapped by similarity."""
 MAX_SUPPORTED_CONFIDENCE = 0.89
-"""Maximum confidence of a model's guess that the column's values support; a confidence of 0.9 counts as certain."""
+"""Maximum confidence of a guess if the column's values support the field; less than 0.9, which counts as certain."""
 MAX_UNSUPPORTED_CONFIDENCE = 0.7
-"""Maximum confidence of a guess that the values neither support nor contradict."""
+"""Maximum confidence of a guess if the column's values neither support nor contradict the field."""
 MIN_CONFIDENCE = 0.5
 """Minimum confidence of a guess; guesses with less confidence are discarded."""
 _HEADER_CHARS = 200
@@ -88,7 +88,10 @@ def find_request_positions(mapping: SourceMapping) -> tuple[int, ...]:
 
 
 def _find_doubtful_positions(mapping: SourceMapping) -> set[int]:
-    """Return the positions of columns that are unknown or that similarity has mapped with little confidence."""
+    """Return the positions of unmapped columns with the reason `unknown`, and of doubtfully mapped columns.
+
+    A column is doubtfully mapped if its tier is `fuzzy` and its confidence is below `MIN_RELIABLE_CONFIDENCE`.
+    """
     by_similarity = {
         c.position for c in mapping.columns if c.tier == MappingTier.FUZZY and c.confidence < MIN_RELIABLE_CONFIDENCE
     }
@@ -148,7 +151,10 @@ def build_answer_schema(positions: Sequence[int]) -> dict[str, Any]:
 
 
 def parse_guesses(answer: Any, positions: Sequence[int]) -> tuple[ColumnGuess, ...]:
-    """Return the guesses in an answer, by position. Raises InvalidModelAnswer if the answer violates its schema."""
+    """Return the guesses in an answer, ordered by position; columns without a field are omitted.
+
+    Raises InvalidModelAnswer if the answer violates its schema.
+    """
     entries = answer.get("columns") if isinstance(answer, Mapping) else None
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise InvalidModelAnswer("the model's answer has no list of columns")

@@ -28,9 +28,9 @@ _MIN_CELL_CHARS = 8
 
 
 def select_samples(rows: Sequence[Sequence[str]], width: int) -> tuple[tuple[str, ...], ...]:
-    """Return the first rows that are not blank, as samples of a table.
+    """Return the first `MAX_SAMPLE_ROWS` rows that are not blank, as samples of a table with `width` columns.
 
-    Cells are shortened so that the total size is limited.
+    Further cells of a row are omitted. Long cells are shortened; the more columns, the shorter the cells.
     """
     filled = [row for row in rows if any(cell.strip() for cell in row)][:MAX_SAMPLE_ROWS]
     max_chars = max(_MIN_CELL_CHARS, min(_SAMPLE_CHARS, _SAMPLES_CHARS // max(1, width * MAX_SAMPLE_ROWS)))
@@ -99,7 +99,7 @@ class TableLog:
 
 
 def _make_storable(mapping: HeaderMapping) -> HeaderMapping:
-    """Return the mapping with all characters replaced that the database cannot store."""
+    """Return the mapping with characters in headers replaced if the database cannot store them."""
     return HeaderMapping(
         tuple(map(replace_unstorable, mapping.headers)),
         tuple(
@@ -112,7 +112,7 @@ def _make_storable(mapping: HeaderMapping) -> HeaderMapping:
 
 
 def _truncate(mapping: HeaderMapping) -> HeaderMapping:
-    """Return the mapping with only its first columns, and with shortened headers."""
+    """Return the mapping with up to `_LOGGED_COLUMNS` columns and with headers of up to `_LOGGED_CHARS` characters."""
     columns = tuple(
         replace(c, column=c.column[:_LOGGED_CHARS]) for c in mapping.columns if c.position < _LOGGED_COLUMNS
     )

@@ -66,9 +66,10 @@ class SnapshotReplay(Protocol):
         ...
 
     async def queue_mapping_replay(self, tx: Tx, source: Source, mapping: SourceMapping) -> None:
-        """Queue a run that reads the stored file with the mapping's table again; do nothing if no file is stored.
+        """Queue a run that reads a stored file again; do nothing if no file of the mapping's stream is stored.
 
-        Raises Conflict while a run is open.
+        The newest file with the mapping's table is read, or else the newest file of the stream. Raises Conflict while a
+        run of the stream is open.
         """
         ...
 
@@ -284,7 +285,7 @@ class MappingRequestJob:
     ) -> None:
         """Postpone the job, or finish it after the last attempt.
 
-        The next run with these headers then queues another job.
+        After the job is finished, the next run with the mapping's headers queues another job.
 
         Args:
             job: The job.

@@ -53,7 +53,7 @@ def build_scored_pair(
 
 
 SourcePair = tuple[str, str]
-"""Two sources in ascending order."""
+"""The IDs of two sources in ascending order."""
 MAX_CACHED_KEYS = 60_000
 """Approximate number of keys that stay cached after a batch."""
 MIN_SIMILARITY_SHARE = 0.45
@@ -64,7 +64,12 @@ _EMPTY_LISTING = KeyListing(0)
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """A request to the match index: the keys whose listings to load, and the numbers of items to load."""
+    """A request to the match index for key listings and items.
+
+    Attributes:
+        keys: The keys whose listings to load.
+        numbers: The numbers that identify the items to load (`IndexedItem.number`).
+    """
 
     keys: Collection[str] = ()
     numbers: Collection[int] = ()
@@ -162,14 +167,14 @@ class CandidateCache:
         return self._frequencies[sources]
 
     def is_brand_in_both(self, sources: SourcePair, item: MatchFeatures) -> bool:
-        """Return whether each of the two sources has several items of the item's brand."""
+        """Return whether each of the two sources has at least `MIN_BRAND_ITEMS` items of the item's brand."""
         key = build_brand_key(item)
         return all(self.find_listing(key, source).item_count >= MIN_BRAND_ITEMS for source in sources)
 
 
 _MIN_SOURCES = 2
 _MIN_COMPETING_ODDS = -5.0
-"""Minimum log2 odds at which another candidate of an item competes with a pair."""
+"""Log2 odds up to which another candidate of an item does not compete with a pair."""
 R = TypeVar("R")
 
 
@@ -301,7 +306,10 @@ class BatchMatcher:
         return found
 
     def _score_pairs(self) -> list[ScoredCandidate]:
-        """Score the compared pairs, also by competing candidates of their items; return the pairs with sufficient odds."""
+        """Return the compared pairs with their scores, which include the reductions by competing candidates.
+
+        Pairs with log2 odds up to `_MIN_COMPETING_ODDS` before these reductions are omitted.
+        """
         facts = {variant: item.features for variant, item in self._item_by_variant.items()}
         scored: list[ScoredCandidate] = []
         for sources, pairs in sorted(self._pairs.items()):
@@ -316,7 +324,9 @@ class BatchMatcher:
         batch_variants: set[str],
         changed: Container[str],
     ) -> list[str]:
-        """Return the variants of other sources whose earlier pairs can change because a changed variant is a new competing candidate.
+        """Return the variants of other sources whose earlier pairs must be matched again.
+
+        Each of these variants is in a pair to store with a changed variant, which competes in its earlier pairs.
 
         Args:
             scored: All scored pairs.

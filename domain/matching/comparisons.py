@@ -17,7 +17,7 @@ from domain.matching.words import COLOURS, are_similar_words, load_table
 
 _LONG_CODE_CHARS = 9
 MAX_ITEMS_PER_CODE = 3
-"""Maximum number of items with a code that identifies one item; a more frequent code identifies several models."""
+"""Number of items up to which a code identifies one item; a code of more items identifies several models."""
 _ROUNDING_RATIO = 1.02
 _MAX_DIGITS = 12
 """Maximum number of digits of a number that is compared by value."""
@@ -26,7 +26,7 @@ _MAX_SPELLING_WORDS = 48
 
 
 class FeatureFrequencies:
-    """Frequencies of codes and words among the items of both sides; results are cached.
+    """Frequencies of codes and words among the items of two sources; results are cached.
 
     Args:
         item_count: The total number of items.
@@ -122,7 +122,10 @@ def _is_code_contained(a: MatchFeatures, b: MatchFeatures) -> bool:
 
 
 def _sum_spelling_information(left: frozenset[str], right: frozenset[str], frequencies: FeatureFrequencies) -> float:
-    """Return the information of words that probably differ only in spelling; each word counts once."""
+    """Return the information in bits that two titles share in pairs of words that probably differ only in spelling.
+
+    Each word is in one pair at most. A pair counts 80% of the information of the more frequent word.
+    """
     left_words, right_words = sorted((sorted(left)[:_MAX_SPELLING_WORDS], sorted(right)[:_MAX_SPELLING_WORDS]))
     information = 0.0
     for one in left_words:
@@ -162,16 +165,17 @@ def _compare_quantities(a: MatchFeatures, b: MatchFeatures, frequencies: Feature
         return 0
     if left == right:
         return 1
-    agreeing, contradict = _count_agreeing_quantities(left - right, right - left)
+    agreeing, contradict = _match_quantities(left - right, right - left)
     agreeing += len(left & right)
     if agreeing >= min(len(left), len(right)):
         return 1 if len(left) == len(right) else 2
     return 5 if contradict else 3 if agreeing else 4
 
 
-def _count_agreeing_quantities(left: frozenset[str], right: frozenset[str]) -> tuple[int, bool]:
-    """Return the number of quantities that agree, and whether the items state different numbers for one unit.
+def _match_quantities(left: frozenset[str], right: frozenset[str]) -> tuple[int, bool]:
+    """Return the number of quantities that agree, and whether any two quantities contradict each other.
 
+    Quantities contradict each other if both items use a unit, but no number with this unit agrees.
     `4 Schubladen` (unknown unit) and `4drawer` agree; `32gb` and `64gb` contradict each other.
     """
     left_numbers, right_numbers = _group_numbers_by_unit(left), _group_numbers_by_unit(right)
@@ -267,9 +271,9 @@ def _compute_mismatch(pairs: list[tuple[float, float]]) -> int:
 
 
 def have_equal_numbers(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether two items state the same numbers for all lengths that both state, and for at least two.
+    """Return whether the dimensions that both items state, at least two, are equal numbers regardless of units.
 
-    If such lengths differ in centimetres, the unit of one item is wrong.
+    If these dimensions differ in centimetres, one of the items probably has a wrong unit.
     """
     stated = [x == y for x, y in zip(a.figures, b.figures, strict=True) if x and y]
     return len(stated) >= 2 and all(stated)
@@ -341,9 +345,10 @@ def _costs_as_pack(a: MatchFeatures, b: MatchFeatures) -> bool:
 
 
 def _compare_descriptions(a: MatchFeatures, b: MatchFeatures, frequencies: FeatureFrequencies) -> int:
-    """Return the comparison level by how many of the words that only one title has occur in the other item's description.
+    """Return the comparison level of words that occur in one title only.
 
-    Rare words count more than frequent ones.
+    The level depends on the share of these words in the description of the other item. Rare words count more than
+    frequent ones.
     """
     left, right = a.words - b.words - b.brand, b.words - a.words - a.brand
     whole = fsum(map(frequencies.compute_information, left | right))

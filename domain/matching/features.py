@@ -59,9 +59,9 @@ _JOIN = " - "
 _LIGHT_OR_DARK = frozenset(("light", "dark"))
 _MAX_DESCRIPTION_CHARS = 600
 _MAX_WORDS = 64
-"""Maximum number of title words, and of words of axes and collection, that are compared."""
+"""Maximum number of compared words of the title, and of the axes and the collection together."""
 _MAX_FIELD_WORDS_OR_CODES = 32
-"""Maximum number of words of one field (brand, colour or finish), and of codes in a title or in the axes."""
+"""Maximum number of words of a brand, of a colour and of a finish, and of codes in a title and in the axes."""
 _MAX_UNIT_CHARS = 12
 _MIN_NOUN_CHARS = 4
 """Minimum letters of a unit that is a noun: `2 drawers` has the word `drawers`, `2 gb` is only a quantity."""
@@ -95,18 +95,18 @@ class MatchFeatures:
     codes: frozenset[str]
     """Codes of the item: the manufacturer's number, the model, the SKU, and codes in the title."""
     stems: frozenset[str]
-    """Codes without the letters that usually state the colour, and the numbers in codes."""
+    """Codes without letters at their ends: the results of `remove_colour_suffix` and `extract_model_number`."""
     part: str | None
     """The part number: the first that is known of the manufacturer's number, the model and the SKU."""
     mentioned: frozenset[str]
     """Codes that the description mentions and that are not in `codes`."""
     joined: frozenset[str]
-    """Joined words: pairs of adjacent title words, each joined to one word that could be a code."""
+    """Pairs of adjacent title words, joined to words that could be codes and are not in `codes`."""
     gtin: str | None
     sides: DimensionValues
-    """The dimensions: width, depth and height in centimetres."""
+    """The width, depth and height in centimetres, each None if unknown."""
     figures: DimensionValues
-    """The dimensions as the source states them: width, depth and height as numbers in the source's units."""
+    """The width, depth and height as numbers in the source's units, each None if unknown."""
     sizes: tuple[Size, ...]
     """The sizes in the title and the axes."""
     weight: float | None
@@ -369,8 +369,8 @@ def _find_piece_count(title: str, cell: str) -> int | None:
     return int(match[1]) + 1 if match else None
 
 
-_FIELDS = invert_table(load_table("columns"))
-"""The field for each known header."""
+_FIELD_BY_HEADER = invert_table(load_table("columns"))
+"""The field of each known header; headers are normalised, with underscores between words."""
 
 
 def find_fields_by_header(headers: Iterable[str]) -> dict[str, str]:
@@ -378,7 +378,7 @@ def find_fields_by_header(headers: Iterable[str]) -> dict[str, str]:
     named = {
         header: "_".join(normalise_characters(header).replace("-", " ").replace("_", " ").split()) for header in headers
     }
-    return {header: _FIELDS[name] for header, name in named.items() if name in _FIELDS}
+    return {header: _FIELD_BY_HEADER[name] for header, name in named.items() if name in _FIELD_BY_HEADER}
 
 
 def select_texts_by_field(row: Mapping[str, str], field_by_header: Mapping[str, str]) -> dict[str, str]:

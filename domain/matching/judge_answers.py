@@ -22,7 +22,7 @@ from domain.matching.model import JudgementOutcome, JudgeSettings, MatchPair, Qu
 JUDGING_JOB = "matching.judge"
 JUDGING_LANE = "judge"
 WAITING_REASON = "waiting"
-"""The default reason of a judging job, used by the job that waits for a later time."""
+"""The default reason of a judging job, used for jobs that wait for the next day's budget or retry after a failure."""
 _MAX_FAILURES = 6
 _MAX_DELAY = timedelta(hours=6)
 _MAX_NOTE_CHARS = 500
@@ -155,7 +155,10 @@ def _format_price(data: Mapping[str, Any]) -> str | None:
 
 
 def _format_value(value: Any, depth: int = 0) -> str:
-    """Return a JSON value as text; a measure becomes the number and unit in the source's feed."""
+    """Return a JSON value as text; a measure becomes the number and unit in the source's feed.
+
+    `depth` is the nesting depth of the value; values nested deeper than `_MAX_DEPTH` are omitted.
+    """
     if value is None or depth > _MAX_DEPTH:
         return ""
     if isinstance(value, bool):
@@ -277,7 +280,7 @@ def is_meaningful_quote(quote: str, text: str) -> bool:
 def decide_outcome(choice: str | None, confidence: float, pair: MatchPair, settings: JudgeSettings) -> JudgementOutcome:
     """Return the outcome of a valid answer.
 
-    A pair with conflicts is never merged. The pair stays open if judging is disabled or if it is held.
+    A pair with conflicts is never merged. The pair stays open if the judge is disabled or if the pair is held.
 
     Args:
         choice: The choice of the model: `same`, `different` or `unsure`.

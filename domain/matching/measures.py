@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from domain.ingestion.values.quantities import parse_length
 
 Size = tuple[float, ...]
-"""The dimensions (width, depth, height) of one size in centimetres, in the written order."""
+"""The dimensions of one size in centimetres, such as width, depth and height, in the written order."""
 MAX_MEASURE = 10**7
-"""Upper limit for lengths, weights and counts; greater numbers are ignored."""
+"""Exclusive upper limit for lengths (inches, or as stated), weights (pounds) and counts; greater values are ignored."""
 _CM = {
     **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeter", "centimeters"), 1.0),
     **dict.fromkeys(("mm", "millimeter", "millimeters"), 0.1),
@@ -42,8 +42,8 @@ _TOLERANCE_CM = 1.6
 def parse_fraction(text: str) -> float | None:
     """Parse a number with decimals or a fraction, such as `5.5`, `28 3/4` or `28-3/4`; return None for any other text.
 
-    If the space before a fraction is missing, it is inferred: `153/4` is 15 3/4. At most seven digits may precede the
-    decimal mark.
+    If the space before a fraction is missing, it is inferred: `153/4` is 15 3/4. A number with more than seven digits
+    before the decimal mark, or in one part of a fraction, is not parsed.
     """
     text = text.strip()
     if not _BOUNDED.fullmatch(text):
@@ -153,7 +153,10 @@ def _find_suffix_ends(text: str, position: int) -> list[int]:
 
 
 def _parse_dimensions(text: str, unit: str) -> Size | None:
-    """Return the dimensions of a size in centimetres; None if one is not a positive number or there are too many."""
+    """Return the dimensions of a size in centimetres, or None if the text is not a size.
+
+    A size has up to `_MAX_DIMENSIONS` dimensions, which are positive numbers.
+    """
     pieces = [piece for piece in _SPLIT.split(text) if piece]
     if len(pieces) > _MAX_DIMENSIONS:
         return None
@@ -191,7 +194,10 @@ def parse_length_cell(cell: str, column_unit: str) -> tuple[float, float] | None
 
 
 def are_lengths_nearly_equal(first_cm: float, second_cm: float) -> bool:
-    """Return whether two lengths in centimetres agree, apart from rounding in the conversion of units."""
+    """Return whether two lengths in centimetres agree, apart from rounding in the conversion of units.
+
+    The permitted difference is 0.7 cm, or 1.2% of the greater length if this is more.
+    """
     return abs(first_cm - second_cm) <= max(0.7, 0.012 * max(first_cm, second_cm))
 
 

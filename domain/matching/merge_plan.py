@@ -22,9 +22,12 @@ The value is stored and part of the API.
 
 
 AUTOMATIC_LIMIT = MergeGroupSize(64, 1_024)
-"""The maximum size of a merge group that rules or the judge may create."""
+"""The maximum numbers of products and variants in a merge group that rules or the judge may create."""
 MANUAL_LIMIT = MergeGroupSize(256, 4 * VARIANTS)
-"""The maximum size of a merge group that people and agents may create; two products with the most variants fit in."""
+"""The maximum numbers of products and variants in a merge group that people and agents may create.
+
+Two products with `VARIANTS_HELD` variants each do not exceed the limit.
+"""
 
 
 _AUTOMATIC = (DecidedBy.RULES, DecidedBy.JUDGE)
@@ -234,9 +237,10 @@ class MergePlan:
     def _find_implied_merge(self, first: str, second: str) -> tuple[str, str] | None:
         """Return the IDs of the surviving and the merged product if their variants imply a merge, else None.
 
-        A product whose variants are all merged, at least one of them with a variant of the other product, is merged.
-        Otherwise the variants of the smaller product must all be among those of the larger one and make up at least half
-        of them, and no source may have products in both.
+        A product is merged into the other if all its variants are merged, at least one of them with a variant of the
+        other product. Otherwise, the products are merged under three conditions: they contain no products of the same
+        source; every variant of the smaller product is shown in the larger one; and the larger product has at most
+        twice as many variants.
         """
         for survivor, merged in ((first, second), (second, first)):
             if self._has_only_merged_variants(merged) and self._find_visible_variants(
@@ -350,7 +354,7 @@ class MergePlan:
             self._remove(self.applied[merge.merged])
         for own in [*self.applied.values()]:
             if own.id in dependencies_by_merge:
-                self._add_again(replace(own, rests_on=tuple(dependencies_by_merge[own.id])), self.changed_merges)
+                self._set_applied(replace(own, rests_on=tuple(dependencies_by_merge[own.id])), self.changed_merges)
             elif needed := ids.intersection(own.rests_on):
                 raise MergeStillNeeded(min(needed), own.id)
         for merge in sorted(reapplied, key=lambda one: one.id):
@@ -370,10 +374,10 @@ class MergePlan:
             raise CannotMerge(f"An item of the merge {merge.id} no longer exists.")
         if merge.merged in self.applied or self.cluster.find_representative(merge.survivor) == merge.merged:
             raise CannotMerge(f"{merge.merged} is now merged elsewhere. Undo that merge first.")
-        self._add_again(replace(merge, status=MergeStatus.APPLIED, undone_at=None), self.reapplied)
+        self._set_applied(replace(merge, status=MergeStatus.APPLIED, undone_at=None), self.reapplied)
 
-    def _add_again(self, merge: Merge, changed: list[Merge]) -> None:
-        """Add a merge to the plan again after its removal, and append it to the list `changed`."""
+    def _set_applied(self, merge: Merge, changed: list[Merge]) -> None:
+        """Add a merge to the applied merges or replace its earlier version there; append the merge to `changed`."""
         changed.append(merge)
         self.applied[merge.merged] = merge
         self.cluster.survivor_by_id[merge.merged] = merge.survivor
@@ -397,7 +401,7 @@ class MergePlan:
         self._remove(merge)
         if self._find_implied_merge(self.cluster.find_representative(merge.survivor), merge.merged):
             self.undone.pop()
-            self._add_again(
+            self._set_applied(
                 replace(merge, rests_on=tuple(id for id in merge.rests_on if id not in undone_ids)), self.changed_merges
             )
         elif later := next((own for own in self.applied.values() if merge.id in own.rests_on), None):

@@ -181,8 +181,9 @@ class Merge:
         survivor: The ID of the product or variant that is shown for both.
         merged: The ID of the product or variant that is no longer shown.
         pair: The ID of the pair from which a merge of variants results.
-        rests_on: The IDs of the earlier merges on which this merge depends. Before one of them can be undone, a
-            dependent merge of variants must be undone; a dependent merge of products is undone automatically.
+        rests_on: The IDs of the earlier merges on which this merge depends. A merge cannot be undone while a merge of
+            variants depends on it. If a merge of variants is undone, a dependent merge of products is undone as well,
+            unless other variants imply the merge of products.
     """
 
     id: str

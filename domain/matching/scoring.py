@@ -25,7 +25,7 @@ _EM_ROUNDS = 12
 _MAX_BITS = 9.0
 _MAX_MATCH_SHARE = 0.95
 SAMPLE_SIZE = 1500
-"""Number of items, sampled from each of two sources, from whose candidates the weights are learned."""
+"""Items to sample for learning weights: the maximum for each vendor in memory, about the total of a tenant."""
 MIN_GROUPS = 30
 """Minimum number of groups of candidates from which weights can be learned."""
 
@@ -108,12 +108,12 @@ def _make_non_increasing(values: Sequence[float], frequencies: Sequence[float]) 
 def fit_weights(left: LevelGroups, right: LevelGroups, initial: Weights) -> Weights:
     """Return weights that are fitted to candidates by expectation maximisation (EM).
 
-    A group has the candidates of one item, of which at most one is the match. The share of groups with a match is
-    learned for each side.
+    A group contains the candidates of one item. At most one of the candidates is a match. The share of groups with a
+    match is estimated separately for left and right items.
 
     Args:
-        left: The groups of the items of the left side.
-        right: The groups of the items of the right side.
+        left: The groups of the left items.
+        right: The groups of the right items.
         initial: The initial weights; the fitted weights stay near them where data is scarce.
     """
     current, shares = initial, [0.5, 0.5]
@@ -143,10 +143,10 @@ class _LevelCounts:
         self.other = [[0.0] * len(c.level_names) for c in COMPARISONS]
 
     def add_groups(self, groups: LevelGroups, current: Weights, match_share: float) -> float:
-        """Add the groups of one side; return a new estimate of the share of groups with a match.
+        """Add the groups of the left or of the right items; return a new estimate of the share of groups with a match.
 
         Args:
-            groups: For each item of the side, the levels of its candidates.
+            groups: For each item, the levels of its candidates.
             current: The current weights.
             match_share: The previous estimate.
         """
@@ -179,7 +179,12 @@ def _limit_share(share: float) -> float:
 
 
 def _compute_prior(sides: Sequence[LevelGroups], shares: Sequence[float]) -> float:
-    """Return the log2 ratio of the probability of a match to the probability that neither item has a match."""
+    """Return the log2 ratio of the probability of a match to the probability that neither item has a match.
+
+    Args:
+        sides: The groups of the left items, and of the right items.
+        shares: The share of groups with a match among the left items, and among the right items.
+    """
     matches = fsum(share / _compute_mean_group_size(groups) for groups, share in zip(sides, shares, strict=True)) / 2
     return log2(matches / ((1 - _limit_share(shares[0])) * (1 - _limit_share(shares[1]))))
 
@@ -208,7 +213,7 @@ CALIBRATION_FACTOR = 0.8
 MAX_CONFLICT_ODDS = -0.2
 """Maximum log2 odds of a pair with a conflict, which is never more probable than not."""
 MAX_DOUBTFUL_ODDS = 3.0
-"""Maximum log2 odds of a pair whose conflicts are all of a kind that is often an error (probability 0.89)."""
+"""Maximum log2 odds of a pair if each of its conflicts is probably an error, see `find_max_odds` (probability 0.89)."""
 MAX_CONTESTED_ODDS = 0.5
 """Maximum log2 odds of a contested pair (`is_contested`), which a person must decide (probability 0.59)."""
 MIN_CERTAIN_LOG2_ODDS = 7.64
@@ -307,18 +312,20 @@ def compute_competition_reductions(odds_without_competition: Mapping[Pair, float
 
 
 def _compute_unmatched_probabilities(
-    pairs_by_item: Mapping[str, list[Pair]], odds: Mapping[Pair, float], other_side: Mapping[Pair, float]
+    pairs_by_item: Mapping[str, list[Pair]], odds: Mapping[Pair, float], opposite: Mapping[Pair, float]
 ) -> dict[Pair, float]:
-    """Return for each pair the probability that the pair's item on this side matches none of its other candidates.
+    """Return for each pair the probability that one item of the pair matches none of the item's other candidates.
+
+    The item is the left item of each pair, or the right item of each pair.
 
     Args:
-        pairs_by_item: The pairs of each item of this side.
-        odds: The odds of each pair without competing candidates.
-        other_side: The same probability for the pair's item on the other side.
+        pairs_by_item: The pairs by the ID of this item.
+        odds: The odds (not log2) of each pair without competing candidates.
+        opposite: For each pair, the same probability for the opposite item of the pair.
     """
     found: dict[Pair, float] = {}
     for pairs in pairs_by_item.values():
-        shares = [odds[pair] * other_side[pair] for pair in pairs]
+        shares = [odds[pair] * opposite[pair] for pair in pairs]
         for at, pair in enumerate(pairs):
             found[pair] = 1.0 / (1.0 + fsum(shares[:at] + shares[at + 1 :]))
     return found
@@ -336,12 +343,12 @@ _RARE_CODE_LEVELS = (1, 2)
 """Levels of the code comparison for a shared code that few other items have."""
 _EQUAL_LEVEL = 1
 _MIN_COMMON_BITS = -2.0
-"""Weight in bits above which a level counts as common among matches: over a quarter as frequent as among others."""
+"""Weight in bits (log2(m/u)) above which a level counts as common among matches: m is more than a quarter of u."""
 _FOR_WORD = "for"
 MIN_BRAND_ITEMS = 3
-"""Minimum number of items of a brand on each side so that brands can contradict each other."""
+"""Minimum number of items of each brand that both sources must have, so that two brands can contradict each other."""
 BrandTest = Callable[[MatchFeatures], bool]
-"""Function that returns whether both sides have several items of an item's brand."""
+"""Function that returns whether both sources have at least `MIN_BRAND_ITEMS` items of an item's brand."""
 
 
 def find_conflicts(
@@ -353,8 +360,9 @@ def find_conflicts(
         a: The first item.
         b: The second item.
         levels: The levels of the pair.
-        is_brand_in_both: Returns whether both sides have several items of an item's brand. Only then can brands contradict
-            each other, because a retailer may state only its own name, and one side may use another name of the brand.
+        is_brand_in_both: Returns whether both sources have several items of an item's brand. Only then can brands
+            contradict each other, because a retailer may state only its own name, and one source may use another name
+            of the brand.
     """
     found: list[str] = []
     if levels[_GTIN] == FirstConflictLevel.GTIN:
@@ -381,9 +389,9 @@ def find_conflicts(
 def find_max_odds(conflict_names: Collection[str], levels: Levels, weights: Weights) -> float:
     """Return the maximum log2 odds of a pair with these conflicts; infinity without conflicts.
 
-    A conflict of GTINs or brands is often an error. A conflict of pack sizes counts as a likely error only if one side
-    states no pack size, the weights show that pack sizes are often omitted, and the price or a code indicates the same
-    item.
+    A conflict of GTINs or brands is often an error. A conflict of pack sizes counts as a likely error only if one item
+    states no pack size, the weights show that pack sizes are often omitted, and the prices, a rare code or the GTIN
+    indicate the same item.
 
     Args:
         conflict_names: The names of the conflicts.
@@ -481,7 +489,7 @@ def score_candidates(
         levels_by_pair: The levels of the compared pairs.
         weights: The current weights.
         min_odds: The lower limit of the log2 odds, before reductions by competing candidates and conflicts.
-        is_brand_in_both: Returns whether both sides have several items of an item's brand.
+        is_brand_in_both: Returns whether both sources have several items of an item's brand.
     """
     sums = {levels: weights.sum_weights(levels) for levels in set(levels_by_pair.values())}
     names_by_pair = {

@@ -41,7 +41,7 @@ from domain.uploads.usecases import new_upload_run, queue_upload_run
 from ports.unit_of_work import Tx, UnitOfWork
 
 _MAX_HEADER_BYTES = 128 * 1024
-"""Number of bytes of a message's header that are passed to the parser; a longer header is truncated and then refused by the parser."""
+"""Maximum bytes of a message's header that the parser receives; a longer header is truncated and then refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,10 @@ def _mark_as_duplicate(message: InboundMessage, original: InboundMessage) -> Inb
 
 
 async def _find_duplicate(tx: Tx, incoming: _IncomingMessage, status: MessageStatus) -> InboundMessage | None:
-    """Return the newest record of an equal message with that status, received within `DUPLICATE_WINDOW`, or None."""
+    """Return the newest record with this status and the message's source and fingerprint.
+
+    Return None if there is none, or if the record is older than `DUPLICATE_WINDOW`.
+    """
     wanted = MessageFilter(incoming.recipient.source, status, incoming.fingerprint)
     found = (await tx.store(InboundMessage).page(PageRequest(1), wanted)).items
     return found[0] if found and tx.now - found[0].received_at < DUPLICATE_WINDOW else None
