@@ -11,7 +11,10 @@ _CHUNK_BYTES = 32 * 1024
 _MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 _MAX_URLS = 60_000
 _MAX_NAMES = 1_000
-"""Maximum number of different names of elements and attributes, all of which the parser stores."""
+"""Maximum number of different names of elements and attributes, because the parser stores each name.
+
+The parsing of a file with more names ends with a fault.
+"""
 _MAX_URL_CHARS = 2_048
 _GZIP_SIGNATURE = b"\x1f\x8b"
 _BLANK_BYTES = b"\xef\xbb\xbf \t\r\n"
@@ -35,9 +38,10 @@ class Sitemap:
 
 
 def parse_sitemap(body: bytes, max_unpacked_bytes: int = _MAX_UNPACKED_BYTES) -> Sitemap:
-    """Return the URLs in a sitemap, about 60,000 at most. Faults of the file are returned, not raised.
+    """Return the URLs in a sitemap. Faults of the file are returned, not raised.
 
-    A file that is compressed by gzip is read up to `max_unpacked_bytes` bytes of its contents.
+    More than 60,000 URLs are a fault, and so are more than `max_unpacked_bytes` bytes in a file that is compressed by
+    gzip. The URLs before a fault in XML are returned with the fault.
     """
     parser = _SitemapParser()
     try:

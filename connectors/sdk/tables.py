@@ -48,9 +48,10 @@ _PARTS_ONLY = frozenset({"option_name", "option_value", "rug", "incoming", "comp
 class Table:
     """Table of a snapshot: a worksheet, a file, or all pages of an API.
 
-    Cells are text as in the feed, exact numbers (never float), or None for an absent value. An empty text removes a
-    value of an earlier run; so does None if `fields` is set. `tags` is a list of texts, `category_path` a list from the
-    top category down, `media` a list of {url, alt, position}, `axes` a dict of option names to values.
+    Cells are text as in the feed, exact numbers (never float), or None if the feed states no value. An empty text
+    removes the value of an earlier run. None also removes that value, but only if `fields` is set. `tags` is a list of
+    texts, `category_path` a list from the top category down, `media` a list of {url, alt, position}, `axes` a dict of
+    option names to values.
 
     Attributes:
         sheet: Name of the worksheet; None for formats without worksheets.

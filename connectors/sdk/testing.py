@@ -212,12 +212,15 @@ class ConnectorContract:
         )
 
     def test_refusals(self) -> None:
-        """Check that HTTP error statuses of a fetch raise the specified errors, without credentials in the message."""
+        """Check that a fetch raises the right error at each HTTP error status, without credentials in the message.
+
+        The errors are Refused at 401 and 403, RetryLater at 429 and 503, and any ConnectorError at 404 and 500.
+        """
         if self.spec.can_fetch:
             self._check_statuses("from the source", self.find_fetch_error)
 
     def test_stock_check(self) -> None:
-        """Check that a stock check sends few requests, does not wait, is repeatable, and returns a row of the item."""
+        """Check that a stock check sends 1 to 5 requests, never waits, is repeatable, and returns a row of the item."""
         if not self.spec.can_check_stock:
             return
         item, http = self._require_item(), FakeHttp(self.example.stock_responses)
@@ -251,7 +254,10 @@ class ConnectorContract:
         _check(named, "Rows of a stock check", f"one of {item}", keys)
 
     def test_stock_check_refusals(self) -> None:
-        """Check that HTTP error statuses of a stock check raise the specified errors, and a web page is rejected."""
+        """Check that a stock check raises the right error at each HTTP error status, and rejects a web page.
+
+        The errors are the same as in `test_refusals`.
+        """
         if self.spec.can_check_stock:
             self._check_statuses("to a stock check", self.find_stock_check_error)
             page = StubResponse(b"<!DOCTYPE html><html><body>Please sign in</body></html>", content_type="text/html")
@@ -423,7 +429,10 @@ def _is_cell(cell: object) -> bool:
 
 
 def _collect_keys(table: Table, rows: Sequence[tuple[int, Sequence[object]]]) -> list[object]:
-    """Return the cells of all rows in columns with the field variant_key or sku, or in all columns without fields."""
+    """Return the cells of all rows in the columns with the field variant_key or sku.
+
+    If `table.fields` is None, return the cells of all columns.
+    """
     fields = table.fields or [None] * len(table.headers)
     indices = [at for at, field in enumerate(fields) if table.fields is None or field in ("variant_key", "sku")]
     return [cells[at] for _, cells in rows for at in indices]

@@ -15,7 +15,10 @@ from connectors.sdk.spec import StockCheckItem
 
 PAGE_SIZE = 250
 MAX_LISTED_PRODUCTS = 25_000
-"""Maximum of page number times page size, above which the status is 400 ("Page * Limit exceeds the 25000 limit.")."""
+"""Maximum number of products that a shop lists.
+
+If page number times page size exceeds it, the status is 400 ("Page * Limit exceeds the 25000 limit.").
+"""
 
 _HEADERS = {"Accept": "application/json"}
 _LIMIT_EXCEEDED_STATUSES = frozenset({400})
@@ -37,8 +40,8 @@ async def fetch_first_page(ctx: Context, products_url: str) -> ProductPage:
 async def iterate_product_pages(ctx: Context, products_url: str, first: ProductPage) -> AsyncIterator[bytes]:
     """Yield `first` and all further pages as lines of the snapshot, up to an empty page. Raises ConnectorError.
 
-    A shop lists at most 25,000 products; if it may have more, the last line is a note. A page that equals the previous
-    one also ends the list.
+    A shop lists at most MAX_LISTED_PRODUCTS products. If it may have more, the last line is a note that the others are
+    missing. The list also ends at the status 400, and at a page that equals the previous one.
     """
     current = first
     number = 1
@@ -62,7 +65,11 @@ async def iterate_product_pages(ctx: Context, products_url: str, first: ProductP
 
 
 async def parse_variant_stock(response: FetchedPage, item: StockCheckItem) -> dict[str, Any]:
-    """Parse the response of a stock check; return a product with one variant. Raises ConnectorError."""
+    """Parse a variant's stock in the response of a stock check. Raises ConnectorError.
+
+    Returns:
+        A product as in products.json, with IDs and its only variant's SKU and availability.
+    """
     _check_access(response)
     variant = await decode_page(response.body)
     if not isinstance(variant, dict) or str(variant.get("id")) != item.variant_key:

@@ -62,7 +62,7 @@ class WooCommerceConnector:
             raise BadData("The item's keys are not WooCommerce product IDs.")
         is_product = product == variant
         path = f"/products/{product}" if is_product else f"/products/{product}/variations/{variant}"
-        url, headers = _authenticate_request(ctx, path, {"_fields": _STOCK_FIELDS})
+        url, headers = _build_request(ctx, path, {"_fields": _STOCK_FIELDS})
         response = await fetch_page(ctx, url, headers, can_wait=False)
         if not isinstance(await decode_response(response), dict):
             raise BadData("The shop's response is not a product.")
@@ -110,7 +110,7 @@ async def _fetch_shop_data(ctx: Context) -> AsyncIterator[bytes]:
     """Yield lines with the shop's currency, units and categories, which precede the products in the snapshot."""
     found: dict[str, Any] = {}
     for name, path in _UNIT_SETTINGS.items():
-        url, headers = _authenticate_request(ctx, f"/settings/{path}", {})
+        url, headers = _build_request(ctx, f"/settings/{path}", {})
         response = await fetch_page(ctx, url, headers, can_wait=True, end_statuses=_HIDDEN_STATUSES)
         value = (await decode_response(response)).get("value") if response.status not in _HIDDEN_STATUSES else None
         found[name] = ctx.config.get(name) or value
@@ -139,7 +139,7 @@ def _restrict_fields(ctx: Context, query: dict[str, str]) -> dict[str, str]:
 
 def _build_listing(ctx: Context, kind: str, path: str, query: Mapping[str, str]) -> Listing:
     def build_request(offset: int, size: int) -> tuple[str, Mapping[str, str]]:
-        return _authenticate_request(ctx, path, {**query, "per_page": str(size), "offset": str(offset)})
+        return _build_request(ctx, path, {**query, "per_page": str(size), "offset": str(offset)})
 
     return Listing(kind, build_request, lambda document: document, _read_total, _PAGE_SIZE)
 
@@ -156,10 +156,16 @@ def _api_url(ctx: Context) -> str:
     return url if url.endswith(_API) else f"{url}{_API}"
 
 
-def _authenticate_request(ctx: Context, path: str, query: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return the URL and headers of a request with the consumer key and its secret.
+def _build_request(ctx: Context, path: str, query: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Return the URL and headers of a request that contains the consumer key and its secret.
 
-    The key and the secret are in the header Authorization or, with the setting `auth: query`, in the URL.
+    The key and the secret are in the header Authorization or, with the setting `auth: query`, in the URL. Raises
+    Refused without credentials, BadData without the shop's URL.
+
+    Args:
+        ctx: The context.
+        path: The path below the API's URL, such as `/products`.
+        query: The query parameters.
     """
     credentials = ctx.credentials
     if not credentials:

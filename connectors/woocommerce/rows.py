@@ -59,29 +59,29 @@ def read_woocommerce_tables(ctx: Context, path: Path) -> Iterator[Table]:
 
 
 def _iterate_rows(ctx: Context, path: Path, headers: list[str]) -> Iterator[Row]:
-    shop = _Shop(ctx)
+    converter = _ShopConverter(ctx)
     count = 0
     for number, line in json_records.iterate_lines(path, None, ctx.limits, ctx.report):
         kind, items = line.get("kind"), line.get("page")
         if kind == "settings":
-            shop.units = line
+            converter.units = line
         elif kind == "categories" and isinstance(items, list):
-            shop.add_categories(items)
+            converter.add_categories(items)
         elif kind in {"products", "variations"} and isinstance(items, list):
             for item in items:
                 if isinstance(item, dict) and item.get("id") is not None:
                     count += 1
                     cells = (
-                        shop.convert_variation(item, line.get("parent"))
+                        converter.convert_variation(item, line.get("parent"))
                         if kind == "variations"
-                        else shop.convert_product(item)
+                        else converter.convert_product(item)
                     )
                     yield count, [cells.get(header) for header in headers]
         else:
             raise BadData(f"line {number} of the stored file is not a response of the WooCommerce API")
 
 
-class _Shop:
+class _ShopConverter:
     """Converter of a shop's products and variations to cells, with units and categories from previous lines."""
 
     def __init__(self, ctx: Context) -> None:
@@ -112,14 +112,14 @@ class _Shop:
             cells |= {"id": str(item["id"]), **self._convert_variant_fields(item)}
         return cells
 
-    def convert_variation(self, item: Item, parent: Any) -> dict[str, Cell]:
-        """Return the cells of a variation of the product with the ID `parent`."""
+    def convert_variation(self, item: Item, parent_id: Any) -> dict[str, Cell]:
+        """Return the cells of a variation; `parent_id` is the ID of its product, unless the variation states one."""
         axes = {
             str(one["name"]): one["option"]
             for one in _list_objects(item.get("attributes"))
             if one.get("name") and one.get("option")
         }
-        product = item.get("parent_id") or parent
+        product = item.get("parent_id") or parent_id
         image = item.get("image")
         return {
             "product id": str(product) if product else None,

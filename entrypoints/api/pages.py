@@ -103,7 +103,7 @@ STATUS_CACHE_SECONDS = 10.0
 """Seconds for which the state of the service is cached."""
 STATUS_TIMEOUT_SECONDS = 2.0
 MAX_INCIDENTS = 20
-"""Maximum number of incidents on the page."""
+"""Maximum number of incidents on the status page, which shows the newest."""
 
 
 class StatusPage:

@@ -92,9 +92,9 @@ async def undo_change(context: AuditWriteContext) -> Reply:
 
 
 async def _reject_undo(service: Any, tx: Tx, act: AuditAct) -> None:
-    """Raise AssertionError. This placeholder declares that an undo can be undone, and is never called.
+    """Raise AssertionError. The operation `audit.undo` declares this function so that it counts as reversible.
 
-    `CallerReversals.undo` undoes an undo with the function of the original operation.
+    The function is never called: `CallerReversals.undo` undoes an undo with the function of the original operation.
     """
     raise AssertionError(act.id)
 

@@ -14,13 +14,16 @@ from entrypoints.operations.operation import Area, Read, ReadContext, Reply
 
 CatalogueReadContext: TypeAlias = ReadContext[CatalogueService]
 
-_MAX_VALUES = 100
-"""Maximum number of values of a filter that accepts a list (docs/finding.md)."""
+_MAX_FILTER_VALUES = 100
+"""Maximum number of values of a filter that accepts a list (docs/finding.md); requests with more are rejected."""
 
 
 def _build_list_filter(item: Schema, description: str) -> Schema:
     return array(
-        item, min_items=1, max_items=_MAX_VALUES, description=f"{description} 1 to {_MAX_VALUES}, separated by commas."
+        item,
+        min_items=1,
+        max_items=_MAX_FILTER_VALUES,
+        description=f"{description} 1 to {_MAX_FILTER_VALUES}, separated by commas.",
     )
 
 
@@ -28,7 +31,7 @@ def _build_identifier_filters(article: str) -> dict[str, Schema]:
     """Return the filters by external_id, SKU, GTIN and MPN.
 
     Args:
-        article: The phrase for the identified article in the descriptions of the filters, such as `its variant`.
+        article: Name of the identified article in the filters' descriptions, such as `its variant`.
     """
     comma = "Write a comma inside a value as `\\,`."
     return {

@@ -40,9 +40,9 @@ def _build_filter(context: FeedContext) -> EventFilter:
 
 
 def _read_position(context: FeedContext, cursor: str | None, field: str) -> FeedPosition | None:
-    """Return the feed position that the cursor in `field` contains; None without a cursor.
+    """Return the feed position that the cursor contains; None without a cursor.
 
-    Raises InvalidRequest with the code invalid_cursor.
+    Raises InvalidRequest with the code invalid_cursor; `field` names the parameter or header in the field error.
     """
     feed, tenant = context.service, context.principal.tenant
     after = feed.cursors.verify(tenant, cursor) if cursor is not None else None
@@ -53,7 +53,7 @@ def _read_position(context: FeedContext, cursor: str | None, field: str) -> Feed
 
 
 async def read_feed_page(context: DetachedContext[ChangeFeed]) -> Reply:
-    """Return a page of the change feed. With `wait`, an empty page is delayed until an event arrives."""
+    """Return a page of the change feed. An empty page is delayed by up to `wait` seconds until an event arrives."""
     changes, tenant, filter = context.service.changes, context.principal.tenant, _build_filter(context)
     limit, wait = context.query.get("limit", DEFAULT_PAGE_SIZE), context.query.get("wait", 0)
     now = context.query.get("cursor") == wire.NOW

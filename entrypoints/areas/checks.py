@@ -14,7 +14,7 @@ CheckWriteContext: TypeAlias = WriteContext[CheckService]
 
 
 async def start_stock_check(context: CheckWriteContext) -> Reply:
-    """Start a stock check of one variant. The reply waits briefly for the results."""
+    """Start a stock check of one variant. The reply is delayed by up to four seconds for the results."""
     service, tenant = context.service, context.principal.tenant
     check: StockCheck = await service.start_check(context.tx, context.ids["id"])
     reply = context.build_resource_reply(wire.STOCK_CHECK, check)

@@ -43,11 +43,14 @@ async def list_incidents(context: PlatformReadContext) -> Reply:
 
 
 class PublicApiHealthCheck:
-    """Health check of the API: whether the public URL responds, and whether API processes serve requests.
+    """Health check of the API, by the requests that API processes have answered and by the response of the public URL.
 
-    While processes serve requests, the API counts as operational even if this process cannot reach the URL. If processes are
-    running without requests, and this process cannot reach the URL, the state is unknown. The API counts as down after
-    REQUIRED_CHECKS consecutive checks in which the URL did not respond and no requests were served.
+    The first case that applies determines the state:
+
+    - degraded if most requests failed, and at least MIN_FAILURES of them (domain/platform/instances.py);
+    - operational if most requests were answered, or the URL responds;
+    - unknown if API processes exist but have received no requests;
+    - otherwise degraded, and down from the REQUIRED_CHECKS-th consecutive time.
     """
 
     def __init__(self, url: str, instances: Instances) -> None:

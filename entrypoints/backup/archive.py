@@ -44,7 +44,7 @@ class ArchiveEntry:
         self._bytes += len(chunk)
 
     def finish(self) -> BackupFile:
-        """Return the name, size and digest of what was written."""
+        """Return the file's name, and the size and digest of the chunks written."""
         return BackupFile(self._name, self._bytes, self._digest.hexdigest())
 
 
@@ -62,7 +62,7 @@ class BackupWriter:
         self._path, self._temporary_path = path, path.with_name(path.name + ".partial")
 
     def __enter__(self) -> "BackupWriter":
-        """Create the backup under its temporary name, and remove one that a killed process has left."""
+        """Create the backup under its temporary name, and replace a partial backup that a killed process left there."""
         _remove_path(self._temporary_path)
         self._archive = (
             _Tar(self._temporary_path, new=True)
@@ -85,7 +85,7 @@ class BackupWriter:
 
     @contextmanager
     def open_new_file(self, name: str) -> Iterator[ArchiveEntry]:
-        """Add a file to the backup; its chunks are written within the context."""
+        """Add a file to the backup; yield the entry to which the file's chunks are written within the context."""
         with self._archive.open_new_file(name) as file:
             yield ArchiveEntry(name, file)
 

@@ -60,12 +60,12 @@ class BackupManifest:
         format: The version of the backup's format.
         joinery: The release that created the backup.
         postgres: The version of PostgreSQL.
-        made_at: The time of the database's copied state.
+        made_at: The time of the database's copied state, in ISO 8601.
         migrations: The names of the migrations that were applied to the database.
         tables: The tables with their rows.
         sequences: The values of the database's sequences by name.
         objects: The number of objects.
-        objects_bytes: The bytes of all objects.
+        objects_bytes: The total size of all objects in bytes.
         objects_file: The file that lists the objects.
         missing: The keys of referenced objects that were not in the object store.
         secret_mark: The fingerprint of the operator's current secret.

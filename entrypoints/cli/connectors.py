@@ -130,8 +130,8 @@ class _Feed:
     """Feed file that is parsed twice: first for the column mappings, then for the products.
 
     Attributes:
-        problems: The first problems.
-        problem_count: The number of all problems.
+        problems: The problems, without those that the reader counts but does not list.
+        problem_count: The number of all problems, listed or not.
         failure: The reason why no products could be read, or None.
         rows: The number of rows.
     """

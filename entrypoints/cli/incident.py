@@ -45,7 +45,7 @@ async def update(
     id: str, /, *, text: str, state: State | None = None, options: CommandOptions = DEFAULT_OPTIONS
 ) -> int:
     """Add an update to an incident, and change its state if one is stated."""
-    after = await _change(
+    after = await _change_incident(
         options,
         id,
         lambda before, now: before.with_update(
@@ -57,7 +57,9 @@ async def update(
 
 async def close(id: str, /, *, text: str = "Resolved.", options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """Close an incident."""
-    after = await _change(options, id, lambda before, now: before.with_end(now, _check_length(text, MAX_TEXT_CHARS)))
+    after = await _change_incident(
+        options, id, lambda before, now: before.with_end(now, _check_length(text, MAX_TEXT_CHARS))
+    )
     return options.print_result(_build_incident_json(after), f"Closed {after.id}.")
 
 
@@ -77,8 +79,13 @@ def _check_length(text: str, max_chars: int) -> str:
     return text
 
 
-async def _change(options: CommandOptions, id: str, change: Callable[[Incident, datetime], Incident]) -> Incident:
-    """Apply `change` to the incident with the ID, save the result and return it. Raises CommandError."""
+async def _change_incident(
+    options: CommandOptions, id: str, change: Callable[[Incident, datetime], Incident]
+) -> Incident:
+    """Apply `change` to the incident with the ID and the current time; save and return the changed incident.
+
+    Raises CommandError if the incident does not exist, or was changed at the same time.
+    """
     async with options.open_dependencies() as dependencies:
         before = await dependencies[Incidents].get(id) if is_id("inc", id) else None
         if before is None:

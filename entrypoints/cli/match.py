@@ -77,7 +77,18 @@ def _read_items(path: Path) -> Iterator[MatchFeatures]:
 
 
 def _open_table(path: Path, file: TextIO) -> tuple[Iterable[dict[str, str]], str, dict[str, str]]:
-    """Return the rows of a CSV file, the header of the ID column, and the fields by header. Raises CommandError."""
+    """Read the header line of an open CSV file, and print a message about ignored columns.
+
+    Args:
+        path: The file's path, for messages.
+        file: The open file.
+
+    Returns:
+        The rows, the header of the ID column, and the field of each header.
+
+    Raises:
+        CommandError: The file lacks a column.
+    """
     csv.field_size_limit(_MAX_FIELD_SIZE)
     start = file.readline()
     file.seek(0)
@@ -115,7 +126,10 @@ def _write_pairs(pairs: Iterable[ScoredCandidate], index: MatchIndex, out: Path,
 
 
 def _explain_pair(pair: ScoredCandidate, index: MatchIndex) -> dict[str, object]:
-    """Return a pair and its evidence as JSON. The odds of the pair are 2 to the power of the sum of prior and weights."""
+    """Return a pair and its evidence as JSON.
+
+    `prior` is the prior log2 odds. The prior and the weights of the evidence add up to the log2 odds of `probability`.
+    """
     left_item, right_item = index.items[LEFT][pair.left], index.items[RIGHT][pair.right]
     evidence = build_evidence(pair, left_item, right_item, index.weights)
     return {

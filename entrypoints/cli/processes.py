@@ -30,7 +30,7 @@ LOG = logging.getLogger("joinery.process")
 SCHEMA_CHECK_SECONDS = 1.0
 """Seconds between two checks of the schema while it is incompatible."""
 FIRST_SCHEMA_CHECK_SECONDS = 5.0
-"""Maximum seconds that the API waits for its first schema check before it listens."""
+"""Maximum seconds that the API waits for its first schema check; then it listens without the result."""
 
 
 async def _run_process(
@@ -45,8 +45,8 @@ async def _run_process(
         process: The name of the process in telemetry.
         run: Runs the process with its dependencies and settings.
         overrides: Variables that replace those of the environment.
-        heartbeat_roles: The roles of the process (domain/platform/instances.py) for which heartbeats are recorded here.
-            Empty for the API, whose application records the heartbeats.
+        heartbeat_roles: The roles of the process (domain/platform/instances.py) for which this function records
+            heartbeats. Empty for the API, because `create_app` records its heartbeats.
     """
     configured = settings.read_settings({**os.environ, **(overrides or {})})
     configure_logging(configured.log_level)
@@ -63,7 +63,8 @@ async def _run_process(
         tasks = [
             asyncio.create_task(dependencies[KeyRingKeeper].watch(), name="watching the key ring"),
             asyncio.create_task(
-                schema.watch() if process == "api" else _stop_on_fault(schema), name="watching the database schema"
+                schema.watch() if process == "api" else _stop_on_incompatible_schema(schema),
+                name="watching the database schema",
             ),
         ]
         heartbeat = Heartbeat(dependencies[Instances], heartbeat_roles) if heartbeat_roles else None
@@ -96,7 +97,7 @@ async def _wait_for_schema(schema: SchemaCheck) -> bool:
     return False
 
 
-async def _stop_on_fault(schema: SchemaCheck) -> None:
+async def _stop_on_incompatible_schema(schema: SchemaCheck) -> None:
     """Wait until the database's schema becomes incompatible, then send SIGTERM to this process."""
     # the supervisor restarts the process, which then waits until the schema is compatible
     await schema.watch(until_incompatible=True)

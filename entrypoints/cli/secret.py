@@ -28,7 +28,7 @@ async def rotate(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
             *(f"{name}={value}" for name, value in variables.items()),
         ]
         return options.print_result(variables, *lines)
-    data = _open_directory(options.data_dir)
+    data = _get_data_directory(options.data_dir)
     count = directory.rotate_secret(data)
     sentence = f"{data.secret_file} contains the new secret and the former ones. {_RESTART}"
     return options.print_result({"rotated": True, "restart": True, "secrets": count}, sentence)
@@ -67,7 +67,7 @@ async def retire(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     former = [secret.id for secret in status_.secrets[1:] if secret.is_available]
     sentence = "There are no former secrets."
     if options.data_dir is not None:
-        data = _open_directory(options.data_dir)
+        data = _get_data_directory(options.data_dir)
         directory.remove_secrets(data, options.read_settings().former_secrets)
         sentence = f"{data.secret_file} contains only the current secret. Restart the processes to remove the others from memory."
     elif former:
@@ -77,8 +77,8 @@ async def retire(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     return options.print_result({"retired": former}, sentence)
 
 
-def _open_directory(path: Path) -> DataDir:
-    """Return the paths of a data directory. Raises CommandError if the directory contains no secret."""
+def _get_data_directory(path: Path) -> DataDir:
+    """Return the data directory at a path. Raises CommandError if the directory contains no secret."""
     data = DataDir(path)
     if not data.secret_file.exists():
         raise CommandError(f"{data.path} contains no secret. Change JOINERY_SECRET where it is set.")
@@ -93,7 +93,7 @@ async def _read_status(options: CommandOptions) -> tuple[SecretsOverview, list[s
         )
     obstacles = list(status_.obstacles)
     if options.data_dir is not None:
-        current = directory.read_secrets(_open_directory(options.data_dir))[0]
+        current = directory.read_secrets(_get_data_directory(options.data_dir))[0]
         if options.read_settings().secret != current:  # running processes still use the previous one
             obstacles.insert(0, _RESTART)
     return status_, obstacles

@@ -16,7 +16,7 @@ from entrypoints.errors import CommandError
 from ports.unit_of_work import UnitOfWork
 
 MAX_RUNS = 5
-"""Number of latest runs that are shown."""
+"""Maximum number of runs in the output, which lists the latest."""
 
 
 async def explain_age(id: str, /, *, options: CommandOptions = DEFAULT_OPTIONS) -> int:

@@ -38,7 +38,10 @@ class CommandOptions:
     json: bool = False
 
     def read_environment(self) -> dict[str, str]:
-        """Return the environment variables of the service on `data_dir`, or else of this process."""
+        """Return the environment variables of this process and, if `data_dir` is set, of the service that uses it.
+
+        The variables of the service take precedence.
+        """
         env = settings.resolve_file_settings(os.environ)
         if self.data_dir is not None:
             env |= {"JOINERY_MIGRATE_DATABASE_URL": "", **read_run_file(self.data_dir)}

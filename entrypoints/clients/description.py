@@ -20,12 +20,12 @@ class ClientMethod:
         verb: The HTTP method.
         path: The path template with `{}` for each path parameter, such as `/v1/sources/{}`.
         address: The path template of the OpenAPI document, with named parameters, such as `/v1/sources/{id}`.
-        ids: The method's arguments for the path parameters.
+        ids: The names of the method's arguments for the path parameters.
         query: The OpenAPI parameter objects of the query parameters.
-        body: The schema of the request body.
+        body: The schema of the request body; None without a body.
         body_required: Whether a request body is required.
-        answer: The schema of the response body.
-        item: The schema of a list's items, if the response is a paged list.
+        answer: The schema of the response body; None without a body.
+        item: The schema of a list's items; None if the response is not a paged list.
         requires_key: Whether an idempotency key (the header Idempotency-Key) is required.
         if_match: Whether the header If-Match is required.
         is_write: Whether the operation changes data.
@@ -152,7 +152,8 @@ def split_operation_id(operation_id: str) -> tuple[str, str]:
 def build_argument_name(group: str, path: str, parameter: str) -> str:
     """Return the name of a method's argument for a path parameter.
 
-    The parameter `id` becomes the name of the resource, such as `source`, unless the group has the same name.
+    The parameter `id` is replaced by the resource in the path, such as `source`. It remains `id` if the group is named
+    after that resource.
     """
     segments = path.split("/")
     words = [_to_singular(word) for word in segments[segments.index(f"{{{parameter}}}") - 1].split("-")]

@@ -35,9 +35,9 @@ TARBALL = f"joinery-client-{VERSION}.tgz"
 COLLECTION = "joinery.postman_collection.json"
 FILE_NAMES = (WHEEL, TARBALL, COLLECTION)
 _DEFAULT_URL = "http://127.0.0.1:8080"
-"""Default URL of `joinery up`, which the Postman collection contains."""
-_NPM_TIME = 499_162_500
-"""Modification time that npm gives every file (26 October 1985)."""
+"""URL of the service in the Postman collection: the default URL of `joinery up`."""
+_NPM_TIMESTAMP = 499_162_500
+"""Modification time that npm gives every file, in seconds since 1970 (26 October 1985)."""
 _TEMPLATE_SUFFIX = ".jinja"
 _ASYNC_PREFIX = "async_"
 _BLOCKING_REPLACEMENTS: Final[Mapping[str, str]] = {
@@ -67,7 +67,12 @@ def build_distribution(document: Json) -> Mapping[str, bytes]:
 def _render_package(document: Json, folder: str, language: Language) -> Mapping[str, str]:
     """Return the source files of a client package by path.
 
-    They are rendered templates, copied files, and blocking versions of asyncio modules.
+    The package consists of rendered templates, copied files, and blocking versions of asyncio modules.
+
+    Args:
+        document: The OpenAPI document.
+        folder: The folder with the templates and files, relative to entrypoints/clients.
+        language: The language of the package.
     """
     schemas = document["components"]["schemas"]
     environment = Environment(
@@ -159,7 +164,7 @@ def _build_tarball(package: Mapping[str, str]) -> bytes:
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for path, text in package.items():
             entry = tarfile.TarInfo(f"package/{path}")
-            entry.size, entry.mtime = len(text.encode()), _NPM_TIME
+            entry.size, entry.mtime = len(text.encode()), _NPM_TIMESTAMP
             archive.addfile(entry, io.BytesIO(text.encode()))
     return gzip.compress(buffer.getvalue(), 9, mtime=0)
 

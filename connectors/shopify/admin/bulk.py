@@ -87,7 +87,10 @@ class BulkResult:
 
 
 async def wait_for_operation(ctx: Context, operation: str) -> BulkResult:
-    """Wait for the end of a bulk operation and return its result. Raises ConnectorError; RetryLater if too long."""
+    """Wait for the end of a bulk operation and return its result.
+
+    Raises ConnectorError: RetryLater if the wait would exceed limits.max_wait_seconds times _MAX_WAIT_FACTOR.
+    """
     # The partial result of a failed operation is not used, because products missing from it would be withdrawn.
     waited, wait = 0.0, _FIRST_WAIT
     while True:

@@ -80,7 +80,10 @@ async def _send_request(ctx: Context, body: bytes) -> dict[str, Any] | ThrottleD
 
 
 async def _parse_response(ctx: Context, response: Any) -> Any:
-    """Decode the JSON of a GraphQL response of at most 1 MiB; return an empty dict for an error status without JSON."""
+    """Decode the JSON of a GraphQL response; return an empty dict if the status is not 200 and there is no JSON.
+
+    Raises TooLarge if the response exceeds 1 MiB or limits.page_bytes.
+    """
     body = await read_body(response, min(_MAX_RESPONSE_BYTES, ctx.limits.page_bytes))
     try:
         return await decode_page(body)

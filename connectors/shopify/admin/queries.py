@@ -50,7 +50,7 @@ LEVELS = """query ($id: ID!, $after: String) {
     }
   }
 }"""
-"""Query for the stock of one variant at up to 100 locations."""
+"""Query for the stock of one variant, in pages of 100 locations."""
 
 RUN = """mutation ($query: String!) {
   bulkOperationRunQuery(query: $query, groupObjects: false) {

@@ -64,7 +64,10 @@ def read_admin_tables(ctx: Context, path: Path) -> Iterator[Table]:
 
 
 def _iterate_lines(ctx: Context, path: Path) -> Iterator[tuple[int, Line]]:
-    """Yield the lines of the bulk operation's file with their numbers; report a total that differs from the shop's."""
+    """Yield number and content of each line of the bulk operation's file.
+
+    Reports a difference between the number of objects that the shop stated and the number of lines.
+    """
     stated, count = _read_shop(ctx, path).get("objects"), 0
     for number, line in json_records.iterate_lines(path, None, ctx.limits, ctx.report):
         if SHOP_KEY not in line:
@@ -162,7 +165,7 @@ def _convert_image(image: Any) -> list[Any] | None:
 
 
 def _convert_media(line: Line) -> list[Any] | None:
-    """Return the image in a line of a product's media; None for a video or a 3D model."""
+    """Return a list with the image in a line of a product's media; None for a line without image, such as a video."""
     image = line.get("image")
     return _convert_image({**image, "altText": line.get("alt")}) if isinstance(image, dict) else None
 

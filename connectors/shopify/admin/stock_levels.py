@@ -8,7 +8,10 @@ from connectors.shopify.admin import queries
 from connectors.shopify.admin.graphql import run_query
 
 _MAX_PAGES = 5
-"""Maximum number of requests: enough for 500 locations, the maximum number of offers of a variant."""
+"""Maximum number of pages of locations. Further locations are omitted.
+
+Five pages of 100 locations suffice for 500 offers, the maximum of a variant.
+"""
 
 
 async def fetch_stock_lines(ctx: Context, variant: str) -> list[dict[str, Any]]:
