@@ -36,11 +36,11 @@ MAX_ROWS_PER_DELETION = 5_000
 LOCK_ATTEMPTS = 3
 """Maximum number of attempts to acquire locks."""
 LOCK_PAUSE_SECONDS = 1.0
-"""Seconds between two attempts."""
+"""Seconds between two attempts to acquire locks."""
 _LOCK = 7_215_908_433
 _SET_LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '200ms'"
 _SET_STATEMENT_TIMEOUT = b"SET LOCAL statement_timeout = '600ms'"
-"""Short limit, because attaching a partition scans the default partition under a lock."""
+"""SQL statement that sets a short timeout, because attaching a partition scans the default partition under a lock."""
 _LOCK_ERRORS = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)
 
 
@@ -256,15 +256,16 @@ async def _raise_low_watermarks(
 ) -> None:
     """Raise the low watermarks of event logs to the highest position of the events that will be deleted, and commit.
 
-    Events whose date is too early do not count: their positions would raise the watermark above events that remain. The
-    date of an event is considered too early if the event's position is above the median position of the same log in the
-    first partition that contains events of `reference_day` or later.
+    Events that are dated too early are ignored, because their positions are above events that remain. An event is dated
+    too early if its position is above the median position of its log in the reference partition: the first partition
+    with events from `reference_day` on.
 
     Args:
         connection: Connection without an open transaction.
         partition: Partition of the events.
         condition: SQL condition of the events that will be deleted.
-        reference_day: First day whose events are later than all correctly dated events that will be deleted.
+        reference_day: Earliest day of the reference partition. This day is later than the days of all events that will
+            be deleted.
     """
     reference_query: sql.Composable = sql.SQL(
         "SELECT NULL::text AS org, NULL::boolean AS livemode, NULL::bigint AS position WHERE false"
@@ -291,7 +292,7 @@ async def _raise_low_watermarks(
 
 
 async def _find_partition_with_events(connection: Connection, day: date) -> sql.Identifier | None:
-    """Return the first partition that contains events among those of `day` and later days, or None."""
+    """Return the first partition with events from `day` on, or None if there are no such events."""
     for later, name in (await list_partitions(connection, "events")).items():
         if later >= day and await _count_rows(connection, sql.Identifier(name), sql.SQL("true"), 1):
             return sql.Identifier(name)
@@ -308,7 +309,7 @@ async def _count_rows(connection: Connection, partition: sql.Identifier, conditi
 async def _delete_expired(connection: Connection, table: str, first_kept_day: date) -> None:
     """Delete the rows of days before `first_kept_day` from the table's default partition.
 
-    Of events, delete only those up to the low watermark of their log.
+    For events, first raise the low watermarks; then delete only events up to the low watermark of their log.
     """
     condition = PARTITIONED_TABLES[table].build_earlier_condition(first_kept_day)
     if not await _count_rows(connection, build_default_partition_name(table), condition, 1):

@@ -145,8 +145,8 @@ async def grant_privileges(connection: Connection) -> None:
     has_operator = await _role_exists(connection, OPERATOR)
     if has_operator:
         await _grant_operator(connection)
-    for name, sequence in await fetch_rows(connection, _OWNED):
-        await revoke_all(connection, name, sequence=sequence)
+    for name, is_sequence in await fetch_rows(connection, _OWNED):
+        await revoke_all(connection, name, sequence=is_sequence)
         for role, tables in PRIVILEGES.items():
             if (has_operator or role != OPERATOR) and (privileges := tables.get(name)):
                 rights = sql.SQL(privileges), sql.Identifier("public", name), sql.Identifier(role)
@@ -170,7 +170,7 @@ async def _grant_operator(connection: Connection) -> None:
 
 
 async def revoke_all(connection: Connection, name: str, *, sequence: bool = False) -> None:
-    """Revoke all privileges on a table or sequence from PUBLIC and from the processes' roles."""
+    """Revoke all privileges on a table, or on a sequence, from PUBLIC and from the processes' roles."""
     kind = sql.SQL("SEQUENCE" if sequence else "TABLE")
     names = kind, sql.Identifier("public", name), _ROLES
     await connection.execute(sql.SQL("REVOKE ALL ON {} {} FROM PUBLIC, {}").format(*names))

@@ -77,7 +77,10 @@ _SPAN_LENGTHS = (timedelta(days=1), timedelta(days=4))
 
 
 def _build_conditions(log_filter: RequestLogFilter) -> tuple[frozenset[str], dict[str, Any]]:
-    """Return the names of the list statement's optional lines (`render_statement`) for a filter, and their parameters."""
+    """Return the names of the optional lines that the list's statement needs for a filter, and the lines' parameters.
+
+    `render_statement` selects the lines by these names.
+    """
     values = log_filter.get_exact_values()
     names = frozenset(values)
     if log_filter.status:
@@ -119,7 +122,7 @@ def _iterate_spans(page_request: PageRequest, log_filter: RequestLogFilter) -> I
 
 _COUNTER = count()
 _TIME_DIGITS = 13
-"""Number of digits of the milliseconds with which a position starts."""
+"""Number of digits of the time at the start of a position, in milliseconds since 1970."""
 
 
 def _create_position(log: RequestLog, process: str) -> str:
@@ -140,7 +143,7 @@ def _build_row(log: RequestLog, process: str) -> dict[str, Any]:
     return values
 
 
-_LAST_USE_PRECISION = timedelta(minutes=1)
+_LAST_USE_INTERVAL = timedelta(minutes=1)
 """Minimum time between two recorded uses of an API key."""
 _MAX_CACHED_KEYS = 10_000
 """Maximum number of API keys whose last recorded use is cached; beyond it, the cache is cleared."""
@@ -158,10 +161,10 @@ class PostgresRequestLogSink:
         self._last_use_by_key: dict[str, datetime] = {}
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
-        homes = await self._pool.group_by_node({log.tenant for log in logs})
+        tenants_by_node = await self._pool.group_by_node({log.tenant for log in logs})
 
         async def write(connection: PooledConnection) -> Sequence[Tenant]:
-            node_logs = [log for log in logs if log.tenant in homes[connection.node]]
+            node_logs = [log for log in logs if log.tenant in tenants_by_node[connection.node]]
             if uses := self._list_new_uses(
                 node_logs
             ):  # before the rows, because a retry after them would write the rows twice
@@ -170,9 +173,11 @@ class PostgresRequestLogSink:
             await connection.run(
                 SQL["write"], {"logs": _ENCODE([_build_row(log, self._process) for log in node_logs]).decode()}
             )
-            return homes[connection.node]
+            return tenants_by_node[connection.node]
 
-        written = {tenant for tenants in await self._pool.scatter_best_effort(write, homes) for tenant in tenants}
+        written = {
+            tenant for tenants in await self._pool.scatter_best_effort(write, tenants_by_node) for tenant in tenants
+        }
         return [log for log in logs if log.tenant not in written]
 
     def _list_new_uses(self, logs: Sequence[RequestLog]) -> list[dict[str, Any]]:
@@ -183,5 +188,5 @@ class PostgresRequestLogSink:
         return [
             build_tenant_params(log.tenant) | {"key": key, "used_at": log.created_at}
             for key, log in last.items()
-            if log.created_at >= self._last_use_by_key.get(key, TIME_BOUNDS[0]) + _LAST_USE_PRECISION
+            if log.created_at >= self._last_use_by_key.get(key, TIME_BOUNDS[0]) + _LAST_USE_INTERVAL
         ]

@@ -20,19 +20,25 @@ from domain.kernel.errors import SchemaMismatch
 
 LOG = logging.getLogger("joinery.schema")
 _LOCK = 7_215_908_431
-_SEQUENTIAL = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
-"""Setting for a cluster.
+_SET_SEQUENTIAL_MODE = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
+"""SQL statement that makes Citus change shards one after another.
 
 Parallel changes of shards prevent a transaction from changing several tables that refer to each other.
 """
-_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'"
-"""Short limit, because other SQL statements wait as long as a DDL statement waits for its lock."""
+_SET_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'"
+"""SQL statement that sets a short lock timeout.
+
+Other SQL statements wait as long as a DDL statement waits for its lock.
+"""
 LOCK_ATTEMPTS = 15
 LOCK_PAUSE_SECONDS = 1.0
 """Seconds between two attempts to acquire locks."""
 _LOCK_ERRORS = (errors.LockNotAvailable, errors.DeadlockDetected)
 FIRST_CHECKED_SCHEMA = 40
-"""Number of the first schema whose release checks compatibility; earlier releases work on no later schema."""
+"""Schema number of the first release that checks whether the database's schema is compatible.
+
+Earlier releases do not work on later schemas.
+"""
 _BASELINE = "0044_baseline"
 _LAST_REPLACED = "0044_first_party"
 """Last of the migrations that the baseline replaces; a database with this migration has the baseline's schema."""
@@ -72,7 +78,7 @@ class SchemaCompatibility:
     def from_recorded_names(cls, names: Iterable[str], oldest_schema: int) -> "SchemaCompatibility":
         """Create an instance from the names in the table `schema_migrations`.
 
-        The name of the baseline replaces those of the migrations that the baseline replaces.
+        If the migration `_LAST_REPLACED` is applied, the baseline's name replaces this name and all earlier names.
         """
         found = set(names)
         if _LAST_REPLACED in found:
@@ -114,7 +120,7 @@ class SchemaCompatibility:
 
 
 def parse_schema_number(name: str) -> int:
-    """Return the schema number of a migration, which its name starts with."""
+    """Return the schema number of a migration: the first four digits of the name."""
     return int(name[:4])
 
 
@@ -272,8 +278,8 @@ async def _run_with_retries(label: str, connection: Connection, step: Callable[[
 
     async def attempt() -> T:
         async with connection.transaction():
-            await connection.execute(_SEQUENTIAL)
-            await connection.execute(_LOCK_TIMEOUT)
+            await connection.execute(_SET_SEQUENTIAL_MODE)
+            await connection.execute(_SET_LOCK_TIMEOUT)
             return await step(connection)
 
     try:
@@ -343,9 +349,10 @@ class PostgresSchemaCheck:
             raise SchemaMismatch
 
     async def watch(self, *, until_incompatible: bool = False) -> None:
-        """Check the schema at regular intervals until cancelled; with `until_incompatible`, return when it is incompatible.
+        """Check the schema at regular intervals until cancelled.
 
-        The last result remains valid while the database does not respond.
+        With `until_incompatible`, return as soon as the schema is incompatible. The last result remains valid while the
+        database does not respond.
         """
         while True:
             try:

@@ -22,11 +22,17 @@ from ports.unit_of_work import RecordedEffects
 
 _LOCK_EXCLUSIVELY = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
-_ROWS_PER_INSERT = 200
-"""Rows per INSERT statement; with about 15 columns far below PostgreSQL's limit of 65,535 parameters."""
+_MAX_ROWS_PER_INSERT = 200
+"""Maximum number of rows per INSERT statement.
+
+With about 15 columns, the number of parameters is far below PostgreSQL's limit of 65,535.
+"""
 
 _YIELD_SECONDS = 0.005
-"""Seconds after which a COPY yields to the event loop, because the driver accepts rows without waiting."""
+"""Seconds after which a COPY lets other tasks run.
+
+The driver accepts rows without waiting, so the event loop would otherwise be blocked.
+"""
 
 
 @dataclass(slots=True)
@@ -56,7 +62,10 @@ class TenantSession:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """Read from one database snapshot while the context is open, unless a transaction is already open."""
+        """Read from one database snapshot while the context is open.
+
+        If a transaction is already open, its isolation level remains unchanged.
+        """
         connection = self.connection.driver_connection
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             yield
@@ -66,9 +75,9 @@ class TenantSession:
             yield
 
     def add_tenant_params(self, **values: Any) -> dict[str, Any]:
-        """Return the statement parameters `values` with `org` and `livemode` of the tenant, which take precedence.
+        """Return the statement parameters `values`, with the parameters `org` and `livemode` set to the tenant's.
 
-        The time of the session is added as `now` unless `values` contain another time.
+        The parameter `now` is the time of the session unless `values` contains another time.
         """
         return {"now": self.now, **values, "org": self.tenant.org, "livemode": self.tenant.livemode}
 
@@ -86,8 +95,8 @@ class TenantSession:
 
     async def insert_all(self, table: LiteralString, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows that have the same columns into a table of tenants, many rows per statement."""
-        for begin in range(0, len(rows), _ROWS_PER_INSERT):
-            batch = rows[begin : begin + _ROWS_PER_INSERT]
+        for begin in range(0, len(rows), _MAX_ROWS_PER_INSERT):
+            batch = rows[begin : begin + _MAX_ROWS_PER_INSERT]
             values = [value for row in batch for value in (self.tenant.org, self.tenant.livemode, *row.values())]
             sql = _build_insertion(table, ("org", "livemode", *batch[0]), len(batch))
             # numbered parameters, because parsing thousands of named ones takes longer than the insertion

@@ -41,7 +41,7 @@ SQL = load_statements("sources", mapping=MAPPINGS.build_column_list(), known=", 
 
 
 class PostgresSourceStore(TableStore[Source], SourceStore):
-    """Sources of the tenant, with their sealed credentials."""
+    """Sources of the tenant, with their encrypted credentials."""
 
     _sql, _table = SQL, SOURCES
     save_encrypted_credentials = execute_count()

@@ -30,19 +30,19 @@ TIME_BOUNDS = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC
 SCAN_LIMIT = 2_000
 """Maximum number of rows that a list with several filters scans for a page.
 
-A page ends there although it is not full.
+After these rows, the page ends even if it has fewer items than its limit.
 """
 
 
 @cache
-def load_statements(area: str, **columns: str) -> dict[str, LiteralString]:
+def load_statements(area: str, **replacements: str) -> dict[str, LiteralString]:
     """Return the statements of sql/<area>.sql by name.
 
-    `columns` are replacements of names in braces, usually by the column list of a Table.
+    `replacements` are texts by name, such as the column list of a Table. Each name in braces is replaced by its text.
     """
     # the files are part of the package, so their text counts as literals
     text = files(__package__).joinpath("sql", f"{area}.sql").read_text("utf-8")
-    for name, replacement in columns.items():
+    for name, replacement in replacements.items():
         text = text.replace("{" + name + "}", replacement)
     parts = _HEADING.split(text)
     return {name: cast(LiteralString, body.strip()) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
@@ -85,7 +85,7 @@ def build_page_params(page_request: PageRequest) -> dict[str, Any]:
 
 
 def get_row_id(row: Any) -> str:
-    """Return the ID of a row, which is the key of most lists' order."""
+    """Return the ID of a row. Most lists are ordered by ID."""
     key: str = row.id
     return key
 
@@ -171,14 +171,21 @@ class NamedStatementStore:
         names: Collection[str] = (),
         **values: Any,
     ) -> Page[T]:
-        """Return a page of a list; `names` are those of the optional lines that the list's filters need."""
+        """Return a page of a list.
+
+        `key` returns the key of an object in the order of the list. `names` are the names of the optional lines that
+        the list's filters need.
+        """
         rows = await self._fetch_page_rows(statement, page_request, names, **values)
         return build_page([build(*row) for row in rows], page_request, key)
 
     async def _fetch_page_rows(
         self, statement: str, page_request: PageRequest, names: Collection[str], /, **values: Any
     ) -> list[DatabaseRow]:
-        """Return the rows of a page, plus one if more follow; `names` are those of the filters' optional lines."""
+        """Return the rows of a page, plus one row if more follow.
+
+        `names` are the names of the optional lines that the list's filters need.
+        """
         selected = render_statement(
             self._sql[statement], build_page_line_names(page_request).union(names), page_request.limit + 1
         )
@@ -188,8 +195,8 @@ class NamedStatementStore:
 class StatementMethod:
     """Declaration of a store's method that executes one statement.
 
-    The method has the parameters of the port's method with the same name. The statement has this name too, unless
-    another one is passed.
+    The method has the parameters of the port's method with the same name. By default, the statement has the name of the
+    method.
     """
 
     def __init__(
@@ -248,9 +255,9 @@ execute_count: Any = partial(StatementMethod, "_run")
 execute_one: Any = partial(StatementMethod, "_run_one")
 """Declaration of a method that returns whether exactly one row was affected."""
 gather_due: Any = partial(StatementMethod, "_gather_due")
-"""Declaration of a method that returns the earliest rows over the reachable nodes, as tenant and remaining columns."""
+"""Declaration of a method that returns the earliest rows of all reachable nodes together (see `_gather_due`)."""
 gather_earliest: Any = partial(StatementMethod, "_gather_earliest")
-"""Declaration of a method that returns the earliest of the times that all reachable nodes return."""
+"""Declaration of a method that executes a statement on all reachable nodes and returns the earliest time, or None."""
 
 
 class TenantStore(NamedStatementStore):
@@ -323,15 +330,16 @@ class CoordinatorStore(NamedStatementStore):
         return [*chain(*await self._pool.scatter_all(create_row_reader(self._sql[statement], **values)))]
 
     async def _gather_due(self, statement: str, /, *, limit: int, **values: Any) -> list[DatabaseRow]:
-        """Return the earliest rows of all reachable nodes, each as a tenant and the remaining columns.
+        """Execute an SQL statement on all reachable nodes; return the `limit` earliest rows of all nodes together.
 
-        The first columns of the statement are the time, the organisation and the mode.
+        The first columns of the statement are the time, the organisation and the mode. A returned row has the tenant in
+        place of these columns.
         """
         rows = sorted(await self._gather(statement, limit=limit, **values))[:limit]
         return [(Tenant(org, livemode), *rest) for _, org, livemode, *rest in rows]
 
     async def _gather_earliest(self, statement: str, /) -> datetime | None:
-        """Return the earliest of the times that the reachable nodes return, or None."""
+        """Execute an SQL statement on all reachable nodes; return the earliest of their times, or None."""
         return min((time for (time,) in await self._gather(statement) if time is not None), default=None)
 
 

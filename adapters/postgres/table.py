@@ -35,8 +35,8 @@ class ColumnCodec:
 
     Attributes:
         name: Name of the column.
-        to_column: Function that converts a value to that of the column; None if they are equal.
-        from_column: Function that converts a column's value to that of the field; None if they are equal.
+        to_column: Function that converts a field's value for the column; None to store the value unchanged.
+        from_column: Function that converts a column's value for the field; None to return the value unchanged.
     """
 
     name: str
@@ -90,6 +90,7 @@ class MultiColumnCodec:
 
     @cached_property
     def _codecs(self) -> list[tuple[str, ColumnCodec]]:
+        """Name and codec of each of the dataclass's fields, in the order of the columns."""
         hints = get_type_hints(self.kind)
         return [(name, choose_codec(column, hints[name])) for name, column in self.column_by_field.items()]
 
@@ -159,7 +160,10 @@ class RowMapping(Generic[R]):
         )
 
     def build_column_list(self, alias: str = "") -> str:
-        """Return the column list of a SELECT statement, in the order that `build_from_row` expects; `alias` is the table's."""
+        """Return the column list of a SELECT statement, in the order that `build_from_row` expects.
+
+        If `alias` is not empty, each column is qualified by this alias of the table.
+        """
         names = [
             self.expression_by_field.get(field_) or name
             for field_, codec in self.codecs.items()
@@ -198,7 +202,7 @@ class Table(RowMapping[R]):
     Attributes:
         name: Name of the table.
         extra_columns: Columns without a field, with their values in new rows.
-        conflicts: Messages of the Conflict that a violation of a unique index raises, by index.
+        conflicts: Messages by unique index. A violation of the index raises a Conflict with the message.
     """
 
     name: str
@@ -206,7 +210,7 @@ class Table(RowMapping[R]):
     conflicts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Register the messages of conflicts."""
+        """Register the messages of conflicts for the translation of database errors."""
         CONFLICT_MESSAGES.update(self.conflicts)
 
     @cached_property

@@ -307,5 +307,5 @@ class ReadOnlyStores:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Return the connection to the pool, and translate a database error."""
+        """Return the connection to the pool. Raise a domain error for a database error (`translate_error`)."""
         await self._checkout.__aexit__(kind, error, trace)

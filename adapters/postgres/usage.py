@@ -38,6 +38,7 @@ class PostgresUsageMeters(TenantStore, UsageMeters):
 
     @property
     def _today(self) -> date:
+        """Date of the transaction (UTC)."""
         return self._session.now.date()
 
     async def reserve(self, meter: str, amount: int, cause: str, included: int) -> bool:

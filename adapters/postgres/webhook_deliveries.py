@@ -35,7 +35,7 @@ _TYPES = (
     "timestamptz", "timestamptz", "bool", "int4",
 )  # fmt: skip
 _PROGRESS_PARAMS = ("ids", "checkpoint", "network_epoch", "network_checkpoint", "succeeded", "health", "failing")
-"""Parameters of the SQL statement `progress`, each a list with one value per endpoint."""
+"""Names of the parameters of the SQL statement `progress`. Each parameter is a list with one value per endpoint."""
 
 
 def _build_subscriber(row: DatabaseRow) -> Subscriber:
@@ -166,7 +166,7 @@ class PostgresDeliveryStore(CoordinatorStore):
                 if statuses:
                     disabled = [id_ for id_, status in statuses.items() if status != EndpointStatus.ENABLED]
                     values = {"known": list(statuses), "disabled": disabled, "now": now}
-                    if succeeded := outcome.succeeded(statuses):
+                    if succeeded := outcome.list_succeeded(statuses):
                         usage = {"meter": METER, "subject": self._usage_subject, "day": now.date(), "ids": succeeded}
                         bounds = {"first": min(succeeded), "last": max(succeeded)}
                         await connection.run(SQL["succeeded"], tenant_params | usage | bounds)
@@ -225,13 +225,14 @@ class _Outcomes:
     deliveries: list[Delivery] = field(default_factory=list)
     endpoint_rows: list[DatabaseRow] = field(default_factory=list)
 
-    def succeeded(self, endpoints: Collection[str]) -> list[str]:
+    def list_succeeded(self, endpoints: Collection[str]) -> list[str]:
         """Return the IDs of successful deliveries to the endpoints."""
         successes = (delivery for delivery in self.deliveries if delivery.status == DeliveryStatus.SUCCEEDED)
         return [delivery.id for delivery in successes if delivery.endpoint in endpoints]
 
     @property
     def endpoints(self) -> list[str]:
+        """IDs of the endpoints that have outcomes, sorted."""
         return sorted(
             {delivery.endpoint for delivery in self.deliveries} | {endpoint for endpoint, *_ in self.endpoint_rows}
         )
@@ -252,7 +253,7 @@ def _group_by_tenant(progress: DeliveryProgress) -> dict[Tenant, _Outcomes]:
 
 
 class PostgresDeliveryNodes:
-    """The webhook deliveries on each node, limited to the shards of endpoints that this process serves."""
+    """Nodes that store webhook endpoints (port DeliveryDatabases in domain/webhooks/ports.py)."""
 
     def __init__(self, pool: Pool, shards: int, clock: Clock) -> None:
         self._pool, self._shards, self._clock = pool, shards, clock

@@ -179,12 +179,12 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
 def build_deliveries_statement(name: str, wanted: DeliveryFilter, page_request: PageRequest) -> LiteralString:
     """Return an SQL statement for the deliveries of an endpoint that match the filter.
 
-    The statement scans the index of the more selective filter. The status `succeeded` has no index, because most
-    deliveries have it.
+    The statement scans one index: by status, or else by event type, or else of all deliveries of the endpoint. The
+    status `succeeded` has no index, because most deliveries have this status.
 
     Args:
         name: Name of the statement, `deliveries` or `deliveries_end`.
-        wanted: Filter.
+        wanted: Filter of the deliveries.
         page_request: Requested page.
     """
     by_status = wanted.status not in (None, DeliveryStatus.SUCCEEDED)

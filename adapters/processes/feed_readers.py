@@ -32,7 +32,7 @@ from domain.runs.usecases.snapshot_reading import SnapshotReader
 from ports.codec import Codec
 
 MAX_REUSED_BYTES = 4 << 20
-"""Size of a snapshot in bytes below which the process may read another snapshot afterwards."""
+"""Size of a snapshot in bytes from which its process is not reused for another snapshot."""
 MAX_SNAPSHOTS_PER_PROCESS = 100
 """Maximum number of snapshots that one process reads."""
 REPORT_SECONDS = 2.0
@@ -85,6 +85,7 @@ class ReaderSession:
 
     @property
     def _reader(self) -> SnapshotReader:
+        """Reader of the snapshot that `begin` has opened."""
         assert self._snapshot is not None
         return self._snapshot
 
@@ -97,7 +98,7 @@ class ReaderSession:
         self._snapshot = self._open(replace(request, config=self._codec.decode(config)))
 
     def spool(self, on_progress: Callable[[int], None]) -> tuple[SpoolResult, bytes]:
-        """Read all rows and write them to temporary files, the buckets, by a hash of the item's key, the slot.
+        """Read all rows and write them to numbered buckets. The slot, a hash of the item's key, determines the bucket.
 
         Args:
             on_progress: Function that is called every two seconds with the number of rows read so far.
@@ -373,6 +374,7 @@ class ProcessFeedReaders:
 
     @staticmethod
     async def _begin_reading(reader: ProcessFeedReader, request: ReadRequest) -> ProcessFeedReader:
+        """Open the snapshot and return the reader; close the reader if the snapshot cannot be opened."""
         try:
             await reader.begin(request)
         except BaseException:

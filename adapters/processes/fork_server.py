@@ -144,7 +144,10 @@ def _kill(pid: int) -> None:
 
 
 def _limit_memory(memory: int) -> None:
-    """Limit the memory of this process in bytes, and make it the first to be killed if the machine has none left."""
+    """Limit the address space of this process to `memory` bytes, and disable core dumps.
+
+    If the machine runs out of memory, the kernel kills this process before others.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):

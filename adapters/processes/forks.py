@@ -32,7 +32,7 @@ MIN_THREADED_BYTES = 256 << 10
 
 
 class ResultTooLarge(Exception):
-    """Result of a child above the size limit; `length` is its size in bytes."""
+    """Error of a child's result that exceeds the size limit; `length` is the result's size in bytes."""
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
@@ -201,7 +201,7 @@ class ForkServerProcess:
 
 
 class ForkServerHandle:
-    """Owner of a fork server, which is started when it is first used, and again after it has ended."""
+    """Handle of a fork server. The server is started on first use, and again after it has ended."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command

@@ -7,9 +7,9 @@ from domain.kernel.buckets import TokenBucket
 from ports.limits import RateLimitBucket, TakeResult
 
 FAST_USE_SECONDS = 0.25
-"""Seconds; if the tokens of a lease are used within this time, the next lease is twice as large."""
+"""Seconds between two requests to Redis below which the second one requests twice as many tokens."""
 BURST_DIVISOR = 8
-"""Divisor of the bucket's size, which gives the maximum tokens of a lease."""
+"""Divisor of the bucket's size. The quotient, but at least 1, is the maximum number of tokens per request."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,11 @@ class BucketLease:
         )
 
     def choose_request_size(self, now: float) -> int:
-        """Return the number of tokens to request from Redis: twice the last number while tokens are used quickly, else fewer."""
+        """Return the number of tokens to request from Redis, and store the number and the time of the request.
+
+        If the last request was less than FAST_USE_SECONDS ago, the number is doubled, up to the maximum. Otherwise it
+        remains unchanged, or becomes 1 if the lease has expired.
+        """
         if now - self.last_requested_at < FAST_USE_SECONDS:
             self.requested_tokens = min(max(1, self.bucket.burst // BURST_DIVISOR), self.requested_tokens * 2)
         elif now >= self.expires_at:

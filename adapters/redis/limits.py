@@ -23,7 +23,7 @@ CALL_TIMEOUT_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 """Seconds without calls to Redis after a failed call."""
 MAX_LEASES = 10_000
-"""Number of leases above which expired ones are deleted."""
+"""Number of stored leases from which expired leases are deleted before a new lease is stored."""
 
 LOG = logging.getLogger("joinery.limits")
 

@@ -75,7 +75,11 @@ def _find_child_text(element: ET.Element, name: str) -> str:
 async def _send_signed(
     session: aiohttp.ClientSession, address: BucketAddress, method: str, key: str | None, query: Mapping[str, str]
 ) -> bytes:
-    """Send a signed request for an object (None: the bucket) and return the response's body. Raises OSError."""
+    """Send a signed request and return the response's body.
+
+    `key` is the key of the object, or None for a request to the bucket. A DELETE with status 404 succeeds. Raises
+    OSError for other error statuses.
+    """
     url = sign_url(address, method, key, now=CLOCK.now(), lifetime_seconds=_TIMEOUT_SECONDS, query=query)
     async with session.request(method, URL(url, encoded=True)) as answer:
         body = await answer.read()

@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
 
 CHUNK_BYTES = 256 * 1024
-"""Minimum bytes of a chunk that is read from the store."""
+"""Minimum size in bytes of the chunks in which an object is read."""
 PAGE_SIZE = 500
-"""Maximum objects in a page of a listing."""
+"""Maximum number of objects on a page of a listing."""
 _LOG = logging.getLogger("joinery.objects")
-_STORE_IS_FULL = re.compile(r"StorageFull|QuotaExceeded|\b507\b")
-"""Errors of a full store: MinIO's `XMinioStorageFull`, Ceph's 403 `QuotaExceeded`, or 507 (RFC 4918, section 11.5)."""
+_STORE_FULL_PATTERN = re.compile(r"StorageFull|QuotaExceeded|\b507\b")
+"""Pattern of the errors of a full store.
+
+MinIO returns `XMinioStorageFull`, Ceph 403 with `QuotaExceeded`, others 507 (RFC 4918, section 11.5).
+"""
 _MIN_LIFETIME = timedelta(seconds=1)
 _PART_BYTES = 8 << 20
 """Bytes of a part of a multipart upload; at most 10,000 parts give 78 GiB."""
@@ -138,7 +141,7 @@ def _translate_errors() -> Iterator[None]:
         yield
     except BaseError as error:
         _LOG.error("object store error: %s", error)
-        raise StorageFull if _STORE_IS_FULL.search(str(error)) else Unavailable from error
+        raise StorageFull if _STORE_FULL_PATTERN.search(str(error)) else Unavailable from error
 
 
 def _create_client(address: BucketAddress) -> S3Store:

@@ -333,10 +333,10 @@ class Pool:
             raise StaleRoute from error
 
     async def _run_checked(self, node: Node, work: Work[T]) -> T:
-        """Call `work` with a connection to the node, unless the node's shards differ from the cached ones.
+        """Call `work` with a connection to the node. Raises _TableShardsChanged if the cached shards are out of date.
 
-        Raises _TableShardsChanged if they differ. A shard that was moved away remains on the node for a while, with outdated
-        rows.
+        Without this check, `work` could read a shard that was moved to another node. The shard remains on the node for
+        a while, with outdated rows.
         """
         async with self.connect_to(node) as connection:
             parts = connection.shard_names = self.router.shards_by_node.get(node)

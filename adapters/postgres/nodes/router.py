@@ -19,12 +19,15 @@ from domain.kernel.errors import Unavailable
 ShardNames = Mapping[str, Sequence[str]]
 """Names of the shards that a node stores, by distributed table."""
 SystemCatalogueQuery = Callable[[str, Mapping[str, Any]], Awaitable[Sequence[tuple[Any, ...]]]]
-"""Function that executes an SQL statement on any node that responds, since all nodes have the same system catalogue."""
+"""Function that executes an SQL statement on one responding node and returns the rows.
+
+Any node is suitable, because all nodes have the same system catalogue.
+"""
 COORDINATOR = "coordinator"
 REFRESH_SECONDS = 30.0
 """Seconds after which the nodes are read again, because one may have been added or have failed over to another address."""
 MAX_CACHED_ORGS = 100_000
-"""Maximum number of cached organisations."""
+"""Maximum number of cached organisations; beyond it, the oldest entries are removed."""
 LOG = logging.getLogger("joinery.nodes")
 
 _HAS_CITUS = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
@@ -70,7 +73,7 @@ class Placement:
 
     async def list_nodes(self) -> Sequence[Node]:
         """Return all nodes, the coordinator first."""
-        groups: dict[int, Node] = {}  # replaced as a whole, because `homes` reads it concurrently
+        groups: dict[int, Node] = {}  # replaced as a whole, because `find_nodes` reads it concurrently
         if (await self._query(_HAS_CITUS, {}))[0][0] and (await self._query(_IS_DISTRIBUTED, {}))[0][0]:
             settings: dict[str, Any] = dict(conninfo_to_dict(self._coordinator.conninfo))
             settings.pop("hostaddr", None)
@@ -102,14 +105,14 @@ class Placement:
 
 
 class Router:
-    """Cache of a placement.
+    """Router of tenants to nodes, with a cache of the placement.
 
-    `on_nodes_read` is called with the nodes each time they are read.
+    The function `on_nodes_read` is called with the nodes each time they are read.
     """
 
     def __init__(self, placement: Placement, on_nodes_read: Callable[[Sequence[Node]], None]) -> None:
         self._placement, self._changed = placement, on_nodes_read
-        self._homes: OrderedDict[str, Node] = OrderedDict()
+        self._node_by_org: OrderedDict[str, Node] = OrderedDict()
         self._only_node: Node | None = None
         self.cached_nodes: Sequence[Node] = ()
         """Nodes that were read last, the coordinator first; empty before the first read."""
@@ -131,39 +134,39 @@ class Router:
         """Return the node of the organisation from the cache, or None if it is not cached."""
         if self.cached_nodes:
             self._refresh_when_due()
-        return self._only_node or self._homes.get(org)
+        return self._only_node or self._node_by_org.get(org)
 
     async def find_nodes(self, orgs: Iterable[str]) -> dict[str, Node]:
         """Return the node that stores each of the organisations, from the cache or the placement. Raises Unavailable."""
         await self.list_nodes()
-        homes = {org: self.get_cached_node(org) for org in orgs}
-        if uncached := [org for org, node in homes.items() if node is None]:
+        node_by_org = {org: self.get_cached_node(org) for org in orgs}
+        if uncached := [org for org, node in node_by_org.items() if node is None]:
             placed = await self._placement.find_nodes(uncached)
-            self._homes.update(placed)
-            homes.update(placed)
-            while len(self._homes) > MAX_CACHED_ORGS:
-                self._homes.popitem(last=False)
-        return {org: node for org, node in homes.items() if node is not None}
+            self._node_by_org.update(placed)
+            node_by_org.update(placed)
+            while len(self._node_by_org) > MAX_CACHED_ORGS:
+                self._node_by_org.popitem(last=False)
+        return {org: node for org, node in node_by_org.items() if node is not None}
 
     async def find_node(self, org: str) -> Node:
         """Return the node that stores the organisation, from the cache or the placement. Raises Unavailable."""
         return (await self.find_nodes([org]))[org]
 
     async def has_moved(self, org: str, from_node: Node | None = None) -> bool:
-        """Read the organisation's node from the placement; return whether it differs from `from_node`.
+        """Return whether the organisation's node differs from `from_node`, by default the cached node.
 
-        By default, `from_node` is the cached node. Raises Unavailable.
+        The node is read from the placement into the cache if the tables are distributed. Raises Unavailable.
         """
         if self._only_node is not None:
             return self._only_node != (from_node or self._only_node)
-        from_node = from_node or self._homes.get(org)
+        from_node = from_node or self._node_by_org.get(org)
         self.remove_from_cache([org])
         return await self.find_node(org) != from_node
 
     def remove_from_cache(self, orgs: Iterable[str]) -> None:
         """Remove the nodes of these organisations from the cache."""
         for org in orgs:
-            self._homes.pop(org, None)
+            self._node_by_org.pop(org, None)
 
     async def refresh(self, *, have_shards_moved: bool = False) -> None:
         """Read the nodes and their shards again. Raises Unavailable.
@@ -176,8 +179,8 @@ class Router:
                 return  # another task has just refreshed
             nodes = await self._placement.list_nodes()
             shards = await self._placement.list_shards()
-            valid_homes = {} if have_shards_moved or shards != self.shards_by_node else self._homes
-            self._homes = OrderedDict((org, node) for org, node in valid_homes.items() if node in nodes)
+            valid_node_by_org = {} if have_shards_moved or shards != self.shards_by_node else self._node_by_org
+            self._node_by_org = OrderedDict((org, node) for org, node in valid_node_by_org.items() if node in nodes)
             self.cached_nodes, self.shards_by_node = tuple(nodes), shards
             self._only_node = nodes[0] if len(nodes) == 1 and shards.get(nodes[0]) is None else None
             self._refresh_at = asyncio.get_running_loop().time() + REFRESH_SECONDS
