@@ -1,6 +1,6 @@
-"""Splitter of an email message into its parts, which takes linear time.
+"""Splitting of an email message into its parts in linear time.
 
-The parser of the standard library reads every line once for each level of nesting.
+The parser of the standard library is used for headers only, because it reads every line once for each level of nesting.
 """
 
 import re
@@ -14,7 +14,7 @@ from domain.mail.model import MessageUnreadable
 MAX_PARTS = 1000
 MAX_LEVELS = 10
 MAX_HEADERS_BYTES = 64 * 1024
-"""Maximum size of the headers of one part in bytes."""
+"""Maximum size of the headers of one part in bytes; a message with larger headers is refused."""
 _MAX_FIELDS = 500
 _MAX_BOUNDARY_LENGTH = 200
 _MAX_VALUE_LENGTH = 4096
@@ -36,9 +36,13 @@ class MessagePart:
 
 
 class MessageSplitter:
-    """Splitter of a message into its parts. A message that exceeds a limit raises MessageUnreadable.
+    """Splitter of a message into its parts.
 
-    `headers` are the headers of the message.
+    Attributes:
+        headers: Headers of the message.
+
+    Raises:
+        MessageUnreadable: The headers of the message exceed a limit or cannot be read.
     """
 
     def __init__(self, raw: bytes) -> None:
@@ -46,7 +50,10 @@ class MessageSplitter:
         self.headers, self._body = _split_headers(raw.replace(b"\r\n", b"\n"))
 
     def iterate_leaves(self) -> Iterator[MessagePart]:
-        """Yield the parts that contain no further parts, in order. Raises MessageUnreadable."""
+        """Yield the parts that contain no further parts, in order.
+
+        Raises MessageUnreadable if a part exceeds a limit or cannot be read.
+        """
         yield from self._iterate_parts(self.headers, self._body, 0, is_truncated=False)
 
     def _iterate_parts(

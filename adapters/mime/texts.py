@@ -12,7 +12,10 @@ from domain.sources.senders import normalise_address
 
 _MAX_HEADER_CHARS = 8 * 1024
 _MAX_NAME_CHARS = 1024
-"""Maximum length of a file name, because encoded words are parsed in quadratic time and a message may have many."""
+"""Maximum characters of a file name that are decoded; longer names are truncated.
+
+Encoded words are decoded in quadratic time, and a message may contain many file names.
+"""
 _MAX_FROM_CHARS = 2 * 1024
 
 
@@ -94,7 +97,10 @@ def _decode_parameter(value: str | tuple[str | None, str | None, str]) -> str:
 
 
 def clean_filename(name: str) -> str:
-    """Return the file name in a path: at most 255 characters, with unprintable characters replaced."""
+    """Return the file name without folders and with unprintable characters replaced.
+
+    Of a longer name, only the last 255 characters are returned. The result may be empty.
+    """
     return _clean_text(name.replace("\\", "/").rpartition("/")[2])[-255:].strip()
 
 

@@ -19,7 +19,7 @@ CACHE_SECONDS = 600.0
 MIN_KEY_REFRESH_SECONDS = 30.0
 """Minimum seconds between two refreshes of an issuer's keys, so that forged tokens cannot cause many requests."""
 MAX_ISSUERS = 500
-"""Maximum number of cached issuers."""
+"""Maximum number of cached issuers; beyond it, the issuer that was added first is removed."""
 MAX_DOCUMENT_BYTES = 64 * 1024
 """Maximum bytes of a JSON document of an identity provider."""
 _REQUIRED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -31,6 +31,15 @@ SIGNATURE_ALGORITHMS = frozenset(
 
 @dataclass(slots=True)
 class _CacheEntry:
+    """Discovery document and signature keys of one issuer. Times are monotonic seconds.
+
+    Attributes:
+        document: Validated discovery document.
+        expires_at: Time until which the entry is used.
+        keys: Signature keys; None until they are requested for the first time.
+        keys_at: Time at which the keys were fetched.
+    """
+
     document: Mapping[str, Any]
     expires_at: float
     keys: KeySet | None = None
@@ -56,7 +65,10 @@ class ProviderDocuments:
         return (await self._find_entry(issuer)).document
 
     async def fetch_document(self, issuer: str) -> Mapping[str, Any]:
-        """Fetch, validate and cache the discovery document. Its `issuer` may differ from the argument in a trailing slash."""
+        """Fetch, validate and cache the discovery document of the issuer, whether or not it is already cached.
+
+        The issuer stated in the document may differ from `issuer` by a trailing slash.
+        """
         document = await self._fetch_json(get_well_known_url(issuer, external=True), "discovery document")
         self._check_document(document, issuer)
         self._cache_document(document)
@@ -114,12 +126,12 @@ class ProviderDocuments:
         if not self._outbound.permits(url):
             raise ProviderFault("The issuer must be an https URL.")
         try:
-            answer = await self._outbound.request("GET", url, {"Accept": "application/json"})
+            response = await self._outbound.request("GET", url, {"Accept": "application/json"})
         except OutboundFailed as error:
             raise ProviderFault(f"The provider's {description} cannot be fetched: {error}") from None
-        if answer.status != 200:
-            raise ProviderFault(f"The provider's {description} cannot be fetched: the status is {answer.status}.")
-        return decode_json_object(answer.body, description)
+        if response.status != 200:
+            raise ProviderFault(f"The provider's {description} cannot be fetched: the status is {response.status}.")
+        return decode_json_object(response.body, description)
 
 
 def decode_json_object(body: bytes, description: str) -> Mapping[str, Any]:

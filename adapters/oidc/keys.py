@@ -24,11 +24,11 @@ _PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 """Members of private and symmetric keys (RFC 7518 §6.2.2, §6.3.2, §6.4)."""
 _MAX_TEXT_CHARS = 500
 _MAX_MODULUS_CHARS = 1366
-"""Base64url characters of 8,192 bits."""
+"""Maximum characters of an RSA modulus: 8,192 bits in base64url."""
 _MAX_COORDINATE_CHARS = 88
-"""Base64url characters of a P-521 coordinate."""
+"""Maximum characters of a coordinate of an elliptic-curve key: a coordinate of P-521 in base64url."""
 _MODULUS_BITS = range(2048, 8192 + 1)
-"""RFC 7518 §3.3 requires at least 2,048 bits."""
+"""Permitted sizes of an RSA modulus in bits; RFC 7518 §3.3 requires at least 2,048."""
 
 
 class UnusableKeySet(ValueError):

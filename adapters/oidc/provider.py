@@ -42,7 +42,7 @@ _REFUSALS = {
 
 
 class OidcProviders:
-    """Identity providers by OpenID Connect (port IdentityProviders in domain/sso/ports.py).
+    """OpenID Connect relying party for all identity providers (port IdentityProviders in domain/sso/ports.py).
 
     Args:
         outbound: The HTTP client.
@@ -111,12 +111,12 @@ class OidcProviders:
         auth = ClientAuth(*credentials, method)
         url, headers, form = auth.prepare("POST", document["token_endpoint"], dict(_FORM), body)
         try:
-            answer = await self._outbound.request("POST", url, headers, form.encode())
+            response = await self._outbound.request("POST", url, headers, form.encode())
         except OutboundFailed as error:
             raise ProviderFault(f"The provider did not respond: {error}") from None
-        if answer.status != 200:
-            raise ProviderFault(_describe_token_refusal(answer.body))
-        return decode_json_object(answer.body, "token response")
+        if response.status != 200:
+            raise ProviderFault(_describe_token_refusal(response.body))
+        return decode_json_object(response.body, "token response")
 
     async def _verify_claims(
         self, document: Mapping[str, Any], client: OidcClient, attempt: SsoAttempt, tokens: Mapping[str, Any]
@@ -151,28 +151,30 @@ class OidcProviders:
         if not isinstance(url, str) or not isinstance(bearer, str) or not bearer.isascii():
             return {}
         try:
-            answer = await self._outbound.request(
+            response = await self._outbound.request(
                 "GET", url, {"Authorization": f"Bearer {bearer}", "Accept": "application/json"}
             )
         except OutboundFailed as error:
             raise ProviderFault(f"The provider's userinfo cannot be fetched: {error}") from None
-        if answer.status != 200:
-            raise ProviderFault(f"The provider's userinfo cannot be fetched: the status is {answer.status}.")
-        userinfo = decode_json_object(answer.body, "userinfo")
+        if response.status != 200:
+            raise ProviderFault(f"The provider's userinfo cannot be fetched: the status is {response.status}.")
+        userinfo = decode_json_object(response.body, "userinfo")
         if userinfo.get("sub") != claims["sub"]:
             raise ProviderFault("The provider's userinfo describes another user.")
         return userinfo
 
 
 def _extract_code(
-    document: Mapping[str, Any], client: OidcClient, attempt: SsoAttempt, answer: Mapping[str, str]
+    document: Mapping[str, Any], client: OidcClient, attempt: SsoAttempt, response_params: Mapping[str, str]
 ) -> str:
-    """Return the authorization code in a response.
+    """Return the authorization code in the parameters of an authorization response.
 
     Raises:
         ProviderFault: The response is an error, or its state or issuer (RFC 9207) does not match the attempt.
     """
-    parameters = {name: answer.get(name, "")[:_MAX_PARAMETER_LENGTH] for name in ("state", "iss", "error", "code")}
+    parameters = {
+        name: response_params.get(name, "")[:_MAX_PARAMETER_LENGTH] for name in ("state", "iss", "error", "code")
+    }
     if not hmac.compare_digest(parameters["state"].encode(), attempt.state.encode()):
         raise ProviderFault("The response does not belong to the sign-in that this browser started. Start again.")
     has_issuer = document.get("authorization_response_iss_parameter_supported") is True
@@ -214,7 +216,7 @@ def _describe_token_refusal(body: bytes) -> str:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return the code or type of an error, and the claim that the error concerns."""
+    """Return the error code, or the type if there is no code, followed by the invalid claim if the error names one."""
     code = getattr(error, "error", "") or type(error).__name__
     claim = getattr(error, "claim", "")
     return f"{code}: {claim}" if claim else str(code)

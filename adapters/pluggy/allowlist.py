@@ -36,7 +36,7 @@ class AllowlistEntry:
 
     @property
     def label(self) -> str:
-        """Name of the plugin in reports: that of its module or distribution."""
+        """Name of the plugin in reports, which is the name of its module or distribution."""
         return self.module or self.distribution or ""
 
 
@@ -117,7 +117,10 @@ def _parse_hosts(hosts: Any, subject: str, *, built_in: bool) -> frozenset[str]:
 
 
 def is_in_range(version: str, permitted_range: SpecifierSet) -> bool:
-    """Return whether a version is in a range (PEP 440). An invalid version is only in the unrestricted range."""
+    """Return whether a version is in the permitted range (PEP 440).
+
+    An invalid version is permitted only if `permitted_range` is empty, which permits all versions.
+    """
     try:
         return permitted_range.contains(version, prereleases=True)
     except InvalidVersion:

@@ -17,13 +17,13 @@ CellReporter = Callable[[str, int | None, str | None], None]
 
 _MAX_DIGITS = 200
 _MAX_BITS = 660
-"""Number of bits of a whole number with 200 digits, rounded down."""
+"""Maximum bits of a whole number, an approximation of _MAX_DIGITS decimal digits."""
 _MAX_USUAL_NUMBER = 2**63
 _SMALL_ITEMS = 50 + 50 * 20
 _SMALL_CHARS = 50 * 20 * 500
 _MAX_DEPTH = 32
 _NESTED_FACTOR = 8
-"""Maximum number of characters of a list or an object, as a multiple of the maximum of a text."""
+"""Maximum characters of all texts in a list or an object, as a multiple of `limits.cell_chars`."""
 _MAX_HEADER_CHARS = 1_000
 
 
@@ -103,7 +103,7 @@ def _bound_row(row: Row, headers: Sequence[str], limits: Limits, report: CellRep
 
 
 def _find_fault(cell: Any, limits: Limits) -> str | None:
-    """Return the reason why a cell exceeds the limits, as the predicate of a sentence; None for a cell within them."""
+    """Return how a cell exceeds the limits, such as "is longer than 1,000 characters"; None for a cell within them."""
     if cell.__class__ is bool:
         return None
     if isinstance(cell, str):
@@ -124,7 +124,7 @@ def _find_number_fault(cell: Any) -> str | None:
 
 
 def _find_nested_fault(cell: Any, limits: Limits) -> str | None:
-    """Return the reason why a list or an object exceeds the limits, as a predicate; None for one within them."""
+    """Return how a list or an object exceeds the limits, as `_find_fault` does; None for one within them."""
     items, characters = limits.cell_items, limits.cell_chars * _NESTED_FACTOR
     level = [cell]
     for _ in range(_MAX_DEPTH):

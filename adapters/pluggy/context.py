@@ -67,12 +67,15 @@ class HostRateLimitedClient(Protocol):
 
 
 def select_client(client: HttpClient, org: str, credentials: frozenset[str]) -> HttpClient:
-    """Return a client for the organisation `org`, or the client itself if it does not distinguish organisations."""
+    """Return the organisation's client if `client` is a HostRateLimitedClient, else `client` itself.
+
+    `org` and `credentials` are the arguments of HostRateLimitedClient.for_organisation.
+    """
     return client.for_organisation(org, credentials) if isinstance(client, HostRateLimitedClient) else client
 
 
 class HostTurnUnavailable(RetryLater):
-    """Request that was not sent, because too many other requests to the host were waiting."""
+    """Failure of a request that was not sent, because too many other requests to the host were waiting."""
 
 
 class PluginHttpClient:
@@ -116,7 +119,10 @@ class PluginHttpClient:
         return self._open_response(self._client.post(url, body=body, headers=headers, hosts=self._select_hosts(hosts)))
 
     def _select_hosts(self, hosts: frozenset[str] | None) -> frozenset[str] | None:
-        """Return the hosts that a request may reach: those of the plugin or, if these are any, those of the request."""
+        """Return the hosts that a request may reach; None for all hosts.
+
+        These are the plugin's hosts. If the plugin may reach all hosts, they are the hosts that the request states.
+        """
         if "*" in self._hosts:
             return hosts
         return self._hosts

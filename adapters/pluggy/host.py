@@ -115,7 +115,7 @@ class PluggyConnectors:
     async def _open_fetch(
         self, name: str, task: ConnectorTask, limits: sdk.Limits, open_connector: OpenConnector
     ) -> AsyncIterator[FetchResponse]:
-        """Open a fetch of a connector and yield the response. The exit of the context manager ends all requests."""
+        """Open a fetch of a connector within the limits, and yield the response. Requests end with the context."""
         deadline = asyncio.get_running_loop().time() + limits.fetch_seconds
         if (provided := self._find_usable(name)) is None:
             raise FetchFailed(

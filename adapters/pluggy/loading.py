@@ -232,7 +232,8 @@ def find_unmet_range(requirements: Iterable[str]) -> str | None:
     """Return the range of joinery-sdk that a distribution requires, if it excludes this version of the SDK; else None.
 
     Args:
-        requirements: Requirements in the distribution's metadata. Those of an extra or of a platform are ignored.
+        requirements: Requirements in the distribution's metadata. A requirement with a marker, such as for an extra or
+            a platform, is ignored.
     """
     for requirement in map(Requirement, requirements):
         is_sdk = canonicalize_name(requirement.name) == SDK_DISTRIBUTION and requirement.marker is None

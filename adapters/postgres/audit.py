@@ -37,8 +37,8 @@ SQL = load_statements("audit", entry=_COLUMNS, walked=load_statements("audit")["
 CONFLICT_MESSAGES["audit_entries_undoes"] = "Another request undid the change at the same time."
 _ENTRIES_PER_QUERY = 1_000
 """Number of entries per query when all entries are read."""
-_MAX_TRANSACTION_DELAY = timedelta(minutes=1)
-"""Maximum time between the start of a transaction, which dates its entries, and the creation of the entries' IDs."""
+_MAX_ID_DELAY = timedelta(minutes=1)
+"""Maximum time between the start of a transaction (its entries' `created_at`) and the creation of the entries' IDs."""
 _INDEXED_FILTERS = ("target", "actor", "action", "object")
 """Filters with an index, the most selective first; a list scans the index of the first one that its filter contains."""
 
@@ -173,7 +173,7 @@ class PostgresAuditLog(TenantStore, AuditLog):
                 "object": entry.change.object,
                 "target": entry.change.id,
                 "sequence": entry.sequence,
-                "bound": compute_lowest_id(entry.created_at - _MAX_TRANSACTION_DELAY),
+                "bound": compute_lowest_id(entry.created_at - _MAX_ID_DELAY),
                 "whole": entry.change.action != "update",
                 "fields": sorted(entry.change.before.keys() | entry.change.after.keys()),
             }
@@ -186,9 +186,9 @@ class PostgresAuditLog(TenantStore, AuditLog):
         given = {name: value for name, value in asdict(filter).items() if value is not None}
         values = {**given, "since_id": None, "until_id": None}
         if filter.since is not None:
-            values["since_id"] = compute_lowest_id(max(filter.since, TIME_BOUNDS[0]) - _MAX_TRANSACTION_DELAY)
+            values["since_id"] = compute_lowest_id(max(filter.since, TIME_BOUNDS[0]) - _MAX_ID_DELAY)
         if filter.until is not None:
-            values["until_id"] = compute_lowest_id(min(filter.until, TIME_BOUNDS[1]) + _MAX_TRANSACTION_DELAY)
+            values["until_id"] = compute_lowest_id(min(filter.until, TIME_BOUNDS[1]) + _MAX_ID_DELAY)
         walked = next((name for name in _INDEXED_FILTERS if name in given), None)
         if walked is None or len(given.keys() - {"since", "until"}) == 1:
             return await self._fetch_page(_build_entry, "list", request, names=given, **values)

@@ -56,7 +56,10 @@ CATEGORY_RULES = Table(CategoryRules, "category_rules")
 
 
 MIN_PORTION_BYTES = 1 << 21
-"""Minimum size of a portion in bytes; a portion ends with the document with which it reaches this size."""
+"""Minimum size of a portion of documents in bytes, except for the last portion.
+
+A portion ends with the first document that brings the portion to this size.
+"""
 _HEADER_BYTES = 19
 """Bytes before the first row of binary COPY: signature (11), flags (4) and the length of the empty extension (4)."""
 _ROW_HEADER_BYTES = 6
@@ -92,9 +95,10 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         return build_page([Document(*row[:3]) for row in found], page_request, scan_end=end)
 
     async def _run_query(self, query: ListQuery) -> tuple[list[DatabaseRow], str | None]:
-        """Return the rows of a page, one more if further rows follow, and the key of the last scanned row.
+        """Return the rows of a page, one more if further rows follow, and the key at which the scan ended.
 
-        The key is None unless the scan reached its row limit before the page was full.
+        If the scan reached its row limit before the page was full, the key is that of the last scanned row. Otherwise
+        the key is None.
         """
         if (count_statement := query.count_statement) is None:
             return await self._session.fetch_rows(query.build_statement(query.likely_filter), **query.values), None
@@ -134,7 +138,13 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         return page + next_row, replace(page_request, limit=max(1, len(page)))
 
     async def stream_documents(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
-        """Yield stored documents in portions, read by COPY in binary format; only the length fields are decoded."""
+        """Yield the stored documents in portions of at least MIN_PORTION_BYTES, in no order.
+
+        The documents are read by COPY in binary format, which requires no decoding.
+
+        Args:
+            updated_since: Earliest time of a product's last change; None for all documents.
+        """
         names = frozenset({"updated_since"} if updated_since is not None else ())
         statement = f"COPY ({render_statement(SQL['products_copied'], names)}) TO STDOUT (FORMAT binary)"
         connection = self._session.connection
@@ -274,8 +284,8 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
     async def lock_for_writing(self, *, merging: bool = False) -> int:
         """Acquire the locks that serialise merges until the transaction ends; return the merge revision.
 
-        A merge takes the first lock exclusively; other writers share it. If the catalogue has merges, the other writers
-        then also take the second lock, exclusively.
+        A merge (`merging`) holds the first lock exclusively. Other writers share the first lock. If the catalogue has
+        merges, they also hold the second lock exclusively.
         """
         await self._session.acquire_lock("merges", shared=not merging)
         revision = await self.get_merge_revision()
@@ -382,7 +392,7 @@ def _build_offer_line(row: DatabaseRow, titles: Mapping[str, str]) -> OfferLine:
 class _CopyReader:
     """Reader of the rows of a COPY command, in a thread.
 
-    The server sends chunks of 8 KB; one iteration of the event loop for each would cost as much as compressing them.
+    The server sends chunks of 8 KB. An iteration of the event loop for each would cost as much as the compression.
     """
 
     def __init__(self, pgconn: pq.abc.PGconn) -> None:
@@ -411,7 +421,7 @@ class _CopyReader:
                 total += size
                 prefix = self._bytes_before_document = _ROW_HEADER_BYTES
             elif size < 0:
-                self._finish()
+                self._read_final_result()
                 break
             elif size == 0 and not self._wait_for_data():
                 break
@@ -429,8 +439,8 @@ class _CopyReader:
                 return True
         return False
 
-    def _finish(self) -> None:
-        """Read the final result of the command, and raise the error that the server has reported, if any."""
+    def _read_final_result(self) -> None:
+        """Read the final result of the COPY command; raise the server's error, if any."""
         self.is_finished = True
         failed: pq.abc.PGresult | None = None
         while (result := self._pgconn.get_result()) is not None:

@@ -21,22 +21,31 @@ from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.paging import PageRequest
 
 _LOOKUP_SCAN_LIMIT = 1_000
-"""Maximum number of rows that are scanned for a page if each row requires a lookup in another index (about 3 µs).
+"""Maximum number of rows that are scanned for a page if each row requires a lookup in another index.
 
-Otherwise, SCAN_LIMIT applies.
+A lookup takes about 3 µs. Without lookups, SCAN_LIMIT applies.
 """
-_BRIEF_LIMIT = 500
-"""Scan limit of the first attempt, which fills most pages without counting the rows of each filter."""
+_FIRST_SCAN_LIMIT = 500
+"""Maximum number of rows that the first attempt at a page scans.
+
+The first attempt fills most pages, so that the rows of the filters need not be counted.
+"""
 _COUNT_LIMIT = 500
 """Maximum number of a filter's rows that are counted to find the most selective filter."""
 _MAX_SORTED_PRODUCTS = 300
-"""Maximum number of recently changed products whose offers are sorted for a page of offers."""
-_MAX_NAME_SOURCE_BYTES = 16 << 10
-"""Maximum bytes of a product's or variant's data that is read for its name; nearly all are smaller."""
-_SORT_LIMIT = 2_000
-"""Maximum number of rows found by SKU, MPN, GTIN or external ID that are sorted.
+"""Bound on the number of recently changed products whose offers are sorted for a page of offers.
 
-With more rows, the list is scanned in its order.
+If the bound is reached, another index is scanned.
+"""
+_MAX_NAME_SOURCE_BYTES = 16 << 10
+"""Maximum bytes of a product's or variant's data from which the offer list decodes the title or the SKU.
+
+From larger data, which is rare, the database extracts the title or the SKU.
+"""
+_SORT_LIMIT = 2_000
+"""Bound on the number of rows found by SKU, MPN, GTIN or external ID that are sorted for a page.
+
+If the bound is reached, another index is scanned.
 """
 IDS_ONLY_MAX_BYTES = -1
 """Value of the SQL parameter `max_document_bytes` for lists of IDs only: no document is small enough to be returned."""
@@ -46,9 +55,9 @@ _IS_CODE = (
     " THEN convert_from(coalesce(v.home_data, v.data), 'UTF8')::json ->> '{0}'"
     " = ANY (ARRAY(SELECT s.exact FROM jsonb_each_text(%({0})s) AS s (exact, code))) END"
 )
-"""SQL condition that the SKU or MPN of a variant is exactly equal to one of the requested codes.
+"""Template of the SQL condition that the SKU or MPN of a variant is exactly equal to one of the requested codes.
 
-The variant's data is read only if the normalised code matches.
+The placeholder `{0}` stands for `sku` or `mpn`. The variant's data is read only if the normalised code matches.
 """
 _IS_GTIN = (
     "CASE WHEN v.gtin_key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(gtin)s)))"
@@ -77,7 +86,7 @@ def _load_statements_with_limits(scan_limit: int, lookup_scan_limit: int) -> Map
 
 
 SQL = _load_statements_with_limits(SCAN_LIMIT, _LOOKUP_SCAN_LIMIT)
-_BRIEF = _load_statements_with_limits(_BRIEF_LIMIT, _BRIEF_LIMIT)
+_FIRST_SCAN_STATEMENTS = _load_statements_with_limits(_FIRST_SCAN_LIMIT, _FIRST_SCAN_LIMIT)
 FILTERS = {
     "products": (
         "updated_since", "status", "brand", "category", "availability", "source", "q", "id", "variant", "offer", *search_terms.CODE_FILTERS,
@@ -101,7 +110,7 @@ _UPDATED_SINCE = "updated_since"
 _COLUMN_FILTERS = frozenset({"brand", "status", _UPDATED_SINCE})
 """Filters on columns of the table of products."""
 _SELECTIVE_FILTERS = frozenset({"id", "variant", "offer", "product"})
-"""Filters with so few rows that all of them are scanned."""
+"""Filters that match so few rows that their indexes are scanned without counting rows first."""
 _UNORDERED_FILTERS = frozenset({*search_terms.CODE_FILTERS, _UPDATED_SINCE})
 """Filters whose index is not in the list's order. Their rows are sorted if counting has found all of them."""
 
@@ -131,13 +140,15 @@ class ListQuery(NamedTuple):
 
     @property
     def limited_statement(self) -> LiteralString | None:
-        """List statement with a low scan limit, which scans the index of the presumably most selective filter.
+        """List statement for the first attempt at a page, which scans at most _FIRST_SCAN_LIMIT rows.
 
-        None if the filters' rows must be counted first.
+        The scanned index is that of `likely_filter`. None if the rows of the filters must be counted first.
         """
         if self.line_names & _UNORDERED_FILTERS:
             return None
-        return build_list_statement(self.name, self.line_names, self.page_request, self.likely_filter, templates=_BRIEF)
+        return build_list_statement(
+            self.name, self.line_names, self.page_request, self.likely_filter, templates=_FIRST_SCAN_STATEMENTS
+        )
 
     @property
     def likely_filter(self) -> str:
@@ -147,8 +158,8 @@ class ListQuery(NamedTuple):
     def is_full(self, rows: Sequence[Sequence[Any]]) -> bool:
         """Return whether the rows that the list statement returned are a full page and one more row.
 
-        A query `q` finds products by their words, and others only by SKU or MPN. Only products found by words count. If
-        their scan has ended early, products that were not scanned may precede those found by SKU or MPN.
+        The list statement for a query `q` finds products by words, and by SKU or MPN. Only the products found by words
+        count. If the scan for words has ended early, unscanned products may precede the products found by SKU or MPN.
         """
         limit = self.page_request.limit
         return len(rows) > limit and ("q" not in self.line_names or rows[0][-1] > limit)
@@ -158,9 +169,9 @@ class ListQuery(NamedTuple):
         return build_list_statement(self.name, self.line_names, self.page_request, scanned_filter)
 
     def build_end_statement(self, scanned_filter: str, row_counts: Mapping[str, int]) -> LiteralString | None:
-        """Return the statement that finds the key of the last scanned row of a page that is not full.
+        """Return the statement that selects the key of the last scanned row; None if all rows were scanned.
 
-        None if all rows were scanned.
+        The statement is for a page that is not full.
 
         Args:
             scanned_filter: Filter of the scanned index.
@@ -185,12 +196,12 @@ def build_list_statement(
 
     Args:
         name: Name of the list, one of FILTERS.
-        filters: Names of the filters. A query `q` also has the names `word0` to `word7`, or `no_word` if it contains no
-            word.
+        filters: Names of the filters. With the filter `q`, they include `word0`, `word1` and so on, one for each word
+            of the query, or `no_word` if the query contains no word.
         page_request: The requested page.
         scanned_filter: Filter whose index is scanned; None for the presumably most selective one.
         statement_name: Name of another statement that scans the same index; None for the list's statement.
-        templates: Statements with other scan limits; None for the regular ones.
+        templates: Statements with other scan limits than SQL; None for SQL.
     """
     all_filters = frozenset(filters)
     scanned_filter = choose_scanned_filter(name, all_filters, {}) if scanned_filter is None else scanned_filter
@@ -222,10 +233,10 @@ def choose_scanned_filter(name: str, filters: Collection[str], row_counts: Mappi
 
 
 def _find_scan_line_name(scanned_filter: str) -> str:
-    """Return the name of the optional lines in the template `products_walked` that scan the table with the filter's index.
+    """Return the name of the lines in the template `products_walked` that scan the table with the filter's index.
 
-    The name is `by_term` for the table of search terms, and `by_column` for the table of products. For `updated_since`
-    the name is empty, because this filter has its own lines `by_updated_since`.
+    The lines `by_term` scan the table of search terms. The lines `by_column` scan the table of products. For
+    `updated_since` the name is empty, because this filter has its own lines `by_updated_since`.
     """
     return "by_term" if scanned_filter in _TERM_FILTERS else "" if scanned_filter == _UPDATED_SINCE else "by_column"
 

@@ -10,7 +10,7 @@ from domain.catalogue import search_terms
 from domain.catalogue.model import Availability, Offer, Product, ProductStatus, Variant, Visibility
 
 decode_data = msgspec.json.Decoder(float_hook=Decimal).decode
-"""Decoder of stored JSON that returns numbers with a fraction or an exponent as exact decimals."""
+"""Function that decodes stored JSON; numbers with a fraction or an exponent become exact decimals."""
 RawData = msgspec.Raw
 """Type that wraps stored JSON without decoding it; an alternative to `decode_data`."""
 _ENCODE = msgspec.json.Encoder().encode
@@ -103,7 +103,7 @@ def build_offer_row(offer: Offer) -> DatabaseRow:
 
 
 class _DataWithSku(msgspec.Struct):
-    """Data of a variant, of which only the SKU is decoded."""
+    """Excerpt of a variant's data that contains only the SKU."""
 
     sku: str | None = None
 
@@ -112,5 +112,8 @@ _decode_sku = msgspec.json.Decoder(_DataWithSku).decode
 
 
 def read_sku(data: Any) -> str | None:
-    """Return the SKU in a variant's data, or None. If the data is encoded, only the SKU is decoded."""
+    """Return the SKU in a variant's data, or None.
+
+    `data` is either decoded or RawData. In RawData, only the SKU is decoded.
+    """
     return _decode_sku(data).sku if isinstance(data, msgspec.Raw) else data.get("sku")

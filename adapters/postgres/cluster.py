@@ -1,8 +1,11 @@
-"""Operation of a PostgreSQL cluster with Citus: distribution of tables, status, and moves of organisations.
+"""Administration of a PostgreSQL cluster with Citus: distribution of tables, status, and moves of organisations.
 
-Tables with a column `org` are found in the schema, so that new tables are distributed without a change here. Moves copy rows by logical
-replication during writes, so that writers wait only for the final switch. `events` and `request_logs` have no replica identity, which Citus
-would require; replication is forced, because their rows never change and maintenance repeats its deletions by age.
+All tables with a column `org`, except reference tables, are distributed. They are found in the schema, so a new table
+requires no change here.
+
+A move copies rows by logical replication, so writers wait only for the final switch. For this, Citus requires a replica
+identity, which `events` and `request_logs` lack. Their replication is forced: their rows never change, and maintenance
+repeats its deletions by age.
 """
 
 import asyncio
@@ -36,10 +39,9 @@ REFERENCE_TABLES = (
     "sso_domains",
     "sso_subjects",
 )
-"""Tables that every node has a copy of.
+"""Tables that are replicated to every node. Each table comes after the tables that it refers to.
 
-They are read before the tenant is known, or are joined by statements about one tenant; each follows the tables that it
-refers to.
+They are read before the tenant is known, or are joined by statements about one tenant.
 """
 ANCHOR_TABLE = "jobs"
 """Table with which all distributed tables are co-located, so that all rows of an organisation are on one node."""
@@ -47,7 +49,7 @@ ANCHOR_TABLE = "jobs"
 
 _STATEMENTS = load_statements("cluster", anchor=f"'{ANCHOR_TABLE}'")
 _MAKE_SHARDS_VISIBLE = b"SET citus.override_table_visibility = off; SET statement_timeout = '60s'"
-"""Session settings with which a node includes shards, which it otherwise hides, in lists of tables."""
+"""Session settings with which a node lists its shards among its tables, where they are hidden by default."""
 
 _POLL_SECONDS = 2.0
 
@@ -81,7 +83,10 @@ class ClusterServer:
 
 
 class CoordinatorConnection:
-    """Connection to the coordinator as the owner of the tables. ClusterError contains the messages of Citus."""
+    """Connection to the coordinator as the owner of the tables.
+
+    A failed SQL statement raises ClusterError with the message of PostgreSQL or Citus.
+    """
 
     def __init__(self, connection: Connection, conninfo: str) -> None:
         self.connection, self.conninfo = connection, conninfo
@@ -181,7 +186,7 @@ async def read_placement(connection: CoordinatorConnection) -> TablePlacement:
 async def distribute_tables(connection: CoordinatorConnection, shards: int, report: ProgressReporter) -> TablePlacement:
     """Distribute or replicate all tables that are not placed yet, each in its own transaction.
 
-    A second call continues an interrupted one.
+    After an interruption, a further call distributes the remaining tables.
 
     Args:
         connection: Connection to the coordinator.
@@ -273,12 +278,12 @@ class NodeStatus:
     """Status of a node.
 
     Attributes:
-        member: The node's server as a member of the cluster.
+        member: Server of the node.
         tenants: Number of organisations on the node.
         shards: Number of shards on the node.
-        bytes: Size of the shards.
+        bytes: Size of the shards in bytes.
         open_jobs: Number of jobs that are not completed.
-        largest: The largest organisations.
+        largest: Sizes of the largest organisations on the node.
         wal_level: PostgreSQL's setting of this name; None if the node did not respond.
         error: Reason why the node did not respond; the values after `tenants` are then unknown.
     """
@@ -302,9 +307,9 @@ class ShardMove:
         shard: Number of the shard.
         source: Server that the shard is moved from.
         target: Server that the shard is moved to.
-        bytes: Size of the shards.
+        bytes: Size of the shards in bytes.
         copied: Number of bytes copied so far.
-        phase: Phase of the move, in the words of Citus.
+        phase: Phase of the move, as Citus names it.
     """
 
     table: str
@@ -360,7 +365,14 @@ async def list_running_moves(connection: CoordinatorConnection) -> Sequence[Shar
 async def _read_node_status(
     conninfo: str, server: ClusterServer, organisation_count: int, shards: Sequence[int]
 ) -> NodeStatus:
-    """Connect to a node with the coordinator's settings except the address, and return the status of the node."""
+    """Connect to a node with the coordinator's settings except the address, and return the status of the node.
+
+    Args:
+        conninfo: Address and login of the coordinator.
+        server: Server of the node.
+        organisation_count: Number of organisations on the node.
+        shards: Numbers of the node's shards of ANCHOR_TABLE, whose rows are counted as open jobs.
+    """
     address = make_conninfo(conninfo, host=server.host, port=server.port) if server.group else conninfo
     try:
         async with await psycopg.AsyncConnection.connect(
@@ -430,7 +442,7 @@ async def move_organisation(
             "to_host": target.member.host, "to_port": target.member.port}  # fmt: skip
     # The shard is not split first: an update that waits for a split reads the new shard with an older snapshot and finds no
     # row, without an error (Citus 13).
-    async with _report_progress_of_moves(connection, report):
+    async with _report_move_progress(connection, report):
         await connection.fetch_value("move", shard=shard, **ends)
     return MoveResult(org, source.member.name, target.member.name, shard, neighbours)
 
@@ -503,7 +515,7 @@ async def _describe_progress(connection: CoordinatorConnection) -> str:
 
 
 @asynccontextmanager
-async def _report_progress_of_moves(connection: CoordinatorConnection, report: ProgressReporter) -> AsyncIterator[None]:
+async def _report_move_progress(connection: CoordinatorConnection, report: ProgressReporter) -> AsyncIterator[None]:
     """Report the progress of running moves at regular intervals while the context is open, over a second connection."""
 
     async def report_progress(second: CoordinatorConnection) -> None:

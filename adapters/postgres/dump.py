@@ -84,7 +84,7 @@ class DatabaseSnapshot:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.copied_row_count = 0
-        """Number of rows of the last table that `rows` has read to its end."""
+        """Number of rows of the last table that `copy_rows` has read to its end."""
 
     async def read_server_version(self) -> str:
         """Return the version of the PostgreSQL server."""
@@ -131,9 +131,9 @@ class DatabaseSnapshot:
         return last
 
     async def list_object_keys(self) -> dict[str, bool]:
-        """Return the keys of the stored objects that rows refer to, each with whether the object must exist.
+        """Return whether the object must exist, by key, for all stored objects that rows refer to.
 
-        An object may be missing, for example, while its upload is pending.
+        The object of an upload, for example, may be missing.
         """
         values = {
             "open": sorted(OPEN_STATUSES), "replayable": sorted(REPLAYABLE_STATUSES),
@@ -156,7 +156,7 @@ async def open_snapshot(conninfo: str) -> AsyncIterator[DatabaseSnapshot]:
 
 
 async def record_backup(conninfo: str) -> None:
-    """Record the current time as that of the last completed backup."""
+    """Record the current time as the time of the last completed backup."""
     with translating_errors():
         async with await connect(conninfo, "joinery backup") as connection:
             await connection.execute(

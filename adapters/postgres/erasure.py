@@ -20,9 +20,9 @@ ORDER BY c.relname = 'jobs' DESC, c.relname
 """Query of the tables with a column `org`. The table `jobs` is first, so that running jobs end without effect."""
 _PUBLISHED_EVENTS = "SELECT id FROM events WHERE owner = %s AND id > %s ORDER BY id LIMIT %s"
 _SOLE_MEMBERS = 'SELECT "user" FROM members GROUP BY "user" HAVING bool_and(org = %s)'
-"""Users who are members of this organisation only; deleting them also deletes their sessions."""
+"""Query of the users who are members of this organisation only."""
 _DELETE_USERS = "DELETE FROM users WHERE id = ANY(%s)"
-"""SQL statement that deletes users.
+"""SQL statement that deletes users, and thereby their sessions.
 
 In a cluster `users` is on the coordinator, so the statement cannot read the distributed `members`.
 """
@@ -37,15 +37,16 @@ _CREDENTIALS = (
     "sso_subjects",
 )
 _REFERRING_COLUMN_BY_TABLE = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
-"""Columns that refer to the erased organisation in rows that belong to other organisations, by table.
+"""Columns that refer to the erased organisation in other organisations' rows, by table.
 
-The rows are copies of its published events, the checkpoints of this copying, and licences that were granted to it.
+The rows are copies of the erased organisation's published events, checkpoints of the copying, and licences that were
+granted to the erased organisation.
 """
 _SIGN_IN_TABLES = ("oauth_families", "oauth_codes", "oauth_devices")
 
 
 class PostgresErasure:
-    """Erasure of organisations, with the privileges of the schema's owner."""
+    """Erasure of organisations with the privileges of the schema's owner (port Erasure in domain/orgs/ports.py)."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -47,7 +47,10 @@ def was_forwarded(error: BaseException) -> bool:
 
 
 def may_have_been_forwarded(error: BaseException) -> bool:
-    """Return whether the error may have been caused by forwarding a tenant's SQL statement to another node."""
+    """Return whether a node may have forwarded a tenant's SQL statement to another node, where it failed.
+
+    In addition to the errors of `was_forwarded`, these are errors of unsupported features, which may have other causes.
+    """
     # COPY that is forwarded fails as "not supported" under row-level security
     return was_forwarded(error) or isinstance(error, errors.FeatureNotSupported)
 

@@ -32,7 +32,10 @@ from ports.clock import Clock
 from ports.signals import Signal
 
 POSITIONS_PER_BLOCK = 512
-"""Number of positions per block of a log; the table event_log_terms lists each block's event types and catalogues."""
+"""Number of consecutive positions of a log that form a block.
+
+The table event_log_terms lists the event types and catalogues that occur in each block.
+"""
 SQL = load_statements("event_log", block=str(POSITIONS_PER_BLOCK))
 _TYPES = ("int8", "text", "text", "text", "text", "text", "text", "int4", "bool", "text", "bytea")
 _SMALL = 40
@@ -78,7 +81,7 @@ class PostgresEventLog(TenantStore):
         self._inserted_count += len(events)
 
     async def _index_terms(self, events: Sequence[Event], last_position: int) -> None:
-        """Add the event types and catalogues of the new events to the index of blocks, once per block.
+        """Index the terms (event types and catalogues) of the new events by block, once per block.
 
         Terms that an earlier transaction of this connection has added for the same block are skipped.
 
@@ -256,9 +259,10 @@ class PostgresNetworkLog(CoordinatorStore):
     async def _append_copies(
         self, connection: PooledConnection, log: Tenant, published: Sequence[PublishedEvents]
     ) -> None:
-        """Append copies of the published events, and advance their publishers' checkpoints.
+        """Append copies of published events to the network log, and advance the publishers' checkpoints.
 
-        Raises _CheckpointConflict if another relay has already advanced a checkpoint.
+        `published` contains the events of each publisher with the publisher's checkpoints before and after them. Raises
+        _CheckpointConflict if another relay has already advanced a checkpoint.
         """
         events = [event for part in published for event in part.events]
         owners = [part.owner.org for part in published for _ in part.events]
@@ -299,4 +303,4 @@ class PostgresNetworkLog(CoordinatorStore):
 
 
 class _CheckpointConflict(Exception):
-    """Raised if another relay has already advanced a checkpoint."""
+    """Conflict with another relay, which has already advanced a checkpoint."""

@@ -1,9 +1,10 @@
 """Reading of event logs in PostgreSQL: bounds, pages of a tenant's log, and pages of the network log.
 
-The network log contains the events of all published catalogues; each reader sees only those that a licence covers.
+The network log contains the events of all published catalogues; a reader receives only the events that its licences
+cover.
 
-Pages of ordinary events are read by one SQL statement; if one is large, the page is limited by bytes. Each node
-returns the bounds of its logs.
+One SQL statement reads a page of events of ordinary size. If the page contains a large event, the page is read again
+with a limit in bytes. Each node returns the bounds of its logs.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -23,7 +24,10 @@ from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
 
 _MAX_ORDINARY_BYTES = 4 << 10
-"""Maximum size of an ordinary event; nearly all events are smaller."""
+"""Maximum bytes of the body of an ordinary event; nearly all events are smaller.
+
+A page of ordinary events is never read again with a limit in bytes.
+"""
 _NO_BODY_LIMIT = 1 << 30
 """Value of the statement parameter `max_body_bytes` that no event's body exceeds."""
 _FORWARDS = frozenset({"forwards", "after"})
@@ -40,9 +44,10 @@ NETWORK_SCAN_LIMIT = 2_000
 
 
 def _build_conditions(event_filter: EventFilter, after: LogPosition) -> tuple[frozenset[str], dict[str, Any]]:
-    """Return the names of the optional lines (`render_statement`) for a filter and a start position, and their parameters.
+    """Return the names of the optional SQL lines for a filter and a start position, and the parameters of the lines.
 
-    The start position's number and time are always among the parameters.
+    `render_statement` includes the named lines. The parameters always contain the number (`after`) and the time (`at`)
+    of the start position.
     """
     values: dict[str, Any] = {}
     if event_filter.types is not None:
@@ -57,9 +62,9 @@ def _build_conditions(event_filter: EventFilter, after: LogPosition) -> tuple[fr
 
 
 def _compute_max_body_bytes(limit: int, max_page_bytes: int) -> int:
-    """Return the size in bytes up to which the statement without a byte limit for the page returns an event's body.
+    """Return the maximum bytes of an event's body that a statement without a byte limit for the page returns.
 
-    If an event of the page has a larger body, the page is read again with a statement that has the byte limit.
+    If a body is larger, the page is read again by a statement with the byte limit.
 
     Args:
         limit: Maximum number of events of the page.
@@ -103,16 +108,19 @@ class _LogConnection:
         """Execute an SQL statement with the log's tenant among the parameters, and return its rows."""
         return await (await self._connection.cursor.execute(sql, values | build_tenant_params(self._log))).fetchall()
 
-    async def read_watermark(self, name: str) -> int:
-        """Return the low or the high watermark of the log; `name` is that of the statement."""
-        rows = await self.fetch_rows(SQL[name])
+    async def read_watermark(self, statement: str) -> int:
+        """Return a watermark of the log, or 0 for a log without a row.
+
+        `statement` is `low_watermark` or `high_watermark`.
+        """
+        rows = await self.fetch_rows(SQL[statement])
         return int(rows[0][0]) if rows else 0
 
     async def has_same_event(self, after: LogPosition) -> bool:
-        """Return whether the log still has the event that was at the position when the position was issued.
+        """Return whether the event at a position is still the event that was there when the position was issued.
 
-        The event's time identifies the event, because a log that was restored may have another event at the position.
-        A position without a time is not compared, and the result is True.
+        The time in the position identifies the event, because a restored log may have another event at the position.
+        Returns True for a position without a time.
         """
         return after.time is None or bool(
             (await self.fetch_rows(SQL["same"], after=after.position, at=after.time))[0][0]
@@ -121,7 +129,7 @@ class _LogConnection:
     async def read_page_by_bytes(
         self, selection: LiteralString, values: dict[str, Any], max_page_bytes: int, direction: int = 1
     ) -> list[LoggedEvent]:
-        """Return the events of a page up to the event with which the page reaches the byte limit.
+        """Return the events of a page, up to and including the event that reaches the byte limit.
 
         Args:
             selection: Statement that selects the events of the page.
@@ -157,7 +165,8 @@ class _LogConnection:
 class _FilteredReader:
     """Reader of one filtered page of a tenant's log.
 
-    At most 42 blocks are read. The table event_log_terms lists the blocks with the filter's event types or catalogues.
+    The table event_log_terms lists the blocks with the filter's event types or catalogues. The page ends after 42 such
+    blocks, even if the page is not full.
     """
 
     def __init__(self, log: _LogConnection, wanted: EventFilter, limit: int, max_page_bytes: int) -> None:
@@ -201,15 +210,16 @@ class _FilteredReader:
 
     @property
     def _is_full(self) -> bool:
+        """Whether the page has reached its maximum number of events or bytes."""
         return _is_full(self._found, self._limit, self._max_page_bytes)
 
     def _estimate_blocks(self, max_blocks: int, blocks_read: int) -> int:
-        """Return how many further blocks presumably complete the page, from the matching events per block so far.
+        """Estimate how many further blocks complete the page, from the number of matching events per block so far.
 
-        Few blocks are better, because all events of the selected blocks are sorted.
+        The estimate should be low, because all events of the selected blocks are sorted.
 
         Args:
-            max_blocks: Maximum number of blocks.
+            max_blocks: Maximum of the estimate, which is returned if no event matched so far.
             blocks_read: Number of blocks read so far.
         """
         events = len(self._found)
@@ -240,7 +250,7 @@ class _FilteredReader:
 
 
 class _NetworkReader:
-    """Reader of pages of the network log. Only the events that the tenant's licences cover are returned."""
+    """Reader of pages of the network log, restricted to the events that the reading tenant's licences cover."""
 
     def __init__(self, log: _LogConnection, view: LogView, limit: int, max_page_bytes: int) -> None:
         self._log, self._view = log, view
@@ -304,7 +314,7 @@ class _NetworkReader:
 
 
 class PostgresEventReader(ReferenceTableReader):
-    """Reader of events: those of a tenant's log under row-level security, and those of the network log by licence."""
+    """Reader of events in a tenant's log under row-level security, and of licensed events in the network log."""
 
     _sql = SQL
 
@@ -366,7 +376,11 @@ class PostgresEventReader(ReferenceTableReader):
     async def _read_unfiltered_page(
         self, log: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter, max_page_bytes: int
     ) -> tuple[bool, EventBatch]:
-        """Return whether the log still has the event at the start position (`has_same_event`), and a page without filter."""
+        """Read a page of a tenant's log for a filter that is not selective, without the index of blocks.
+
+        Returns:
+            Whether the log still has the event at the start position (`has_same_event`), and the page.
+        """
         selection, values = _build_own_log_statement(wanted, after, limit, max_page_bytes)
         async with self._connect_to_own_log(log) as own:
             rows = await own.fetch_rows(SQL["page"].replace("{chosen}", selection), **values)
@@ -382,10 +396,10 @@ class PostgresEventReader(ReferenceTableReader):
         )
 
     async def _check_deleted_by_age(self, log: Tenant, after: LogPosition) -> None:
-        """Raise CursorExpired unless the missing event at a position is the last one that was deleted by age.
+        """Raise CursorExpired unless the position, whose event is missing, is the low watermark.
 
-        That event's position is the low watermark, and all later events still exist. A position without a time is not
-        checked, because nothing shows which event was there.
+        At the low watermark, the event was deleted by age but all later events still exist. A position without a time
+        is not checked, because nothing shows which event was there.
         """
         if after.time is not None and (await self.confirm_bounds(log)).low != after.position:
             raise CursorExpired

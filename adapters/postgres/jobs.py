@@ -126,7 +126,11 @@ class PostgresDispatch(CoordinatorStore):
         return [build_lane_name(org, lane) for org, lane in in_order | dict.fromkeys(lanes)]
 
     async def _mark_dispatched(self, node: Node, lanes: Sequence["_DueLane"]) -> set[tuple[str, str]]:
-        """Mark the due jobs of lanes as dispatched; return the lanes that no other process had already marked."""
+        """Mark the due jobs of lanes as dispatched.
+
+        Returns:
+            Organisation and name of each lane, except lanes whose jobs another process had already marked.
+        """
         values = {"orgs": [due.org for due in lanes], "lanes": [due.lane for due in lanes]}
         async with self._pool.connect_to(node) as connection:
             return {(org, lane) for org, lane in await connection.fetch_rows(SQL["mark_dispatched"], values)}

@@ -24,7 +24,7 @@ _LEADER_LOCK = 7_215_908_432
 _LEADERSHIP_CHANNEL = "joinery_leadership"
 _CONNECT_SECONDS = 1.0
 LEADERSHIP_RETRY_SECONDS = 2.0
-"""Seconds between attempts to become the leader, and thus the maximum time without one after a crash."""
+"""Seconds between attempts to become the leader, and thus the maximum time without a leader after a crash."""
 
 
 @asynccontextmanager
@@ -100,10 +100,10 @@ WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND grante
 
 
 class PostgresShards:
-    """Shards of webhook endpoints on a node, by default the coordinator, of which this process serves a fair share.
+    """Shards of the webhook endpoints on one node, by default the coordinator.
 
-    A shard belongs to the process whose connection holds the shard's lock. The same connection records deliveries, so a
-    process that has lost its locks cannot record any.
+    This process serves a fair share of the shards. A shard belongs to the process whose connection holds the shard's
+    lock. The same connection records deliveries, so a process that has lost its locks cannot record any.
     """
 
     def __init__(self, pool: Pool, shards: int, node: Node | None = None) -> None:
@@ -194,7 +194,7 @@ class PostgresShards:
 
 
 async def count_workers(connection: PooledConnection) -> int:
-    """Return the number of workers that serve the webhook endpoints on the connection's node."""
+    """Return the number of workers that share the webhook endpoints on the connection's node."""
     return (await _read_granted_locks(connection))[1]
 
 

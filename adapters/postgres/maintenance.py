@@ -41,7 +41,7 @@ from domain.kernel.clock import now
 LOG = logging.getLogger("joinery.maintenance")
 
 _CLOCK_IS_PLAUSIBLE: Final[LiteralString] = "now() BETWEEN last_at - interval '1 minute' AND last_at + interval '1 day'"
-"""Condition that the database's clock has neither gone back nor jumped ahead since the last purge."""
+"""SQL condition that the database's clock is at most a minute before and at most a day after the last purge."""
 _GUARD_STATEMENTS: Final[Mapping[str, LiteralString]] = {
     "claim": f"UPDATE purges SET last_at = now() WHERE {_CLOCK_IS_PLAUSIBLE}",
     "state": f"SELECT last_at, now(), NOT ({_CLOCK_IS_PLAUSIBLE}) FROM purges",
@@ -72,7 +72,7 @@ class PostgresPurgeGuard(CoordinatorStore):
 
     _sql = _GUARD_STATEMENTS
     is_refusing = False
-    """True if the last request for a purge was refused."""
+    """True if the last attempt to begin a purge was refused."""
 
     async def begin_purge(self) -> bool:
         """Record the time of a purge and return True; return False if purges are refused."""
@@ -109,7 +109,10 @@ WITH RECURSIVE present (org) AS (
 )
 SELECT coalesce(string_agg(org, ','), '') FROM present
 """
-"""Query of the organisations with rows in a partition, by one index step per organisation instead of a full scan."""
+"""Query of the organisations with rows in a partition.
+
+The recursion takes one index lookup per organisation instead of a full scan.
+"""
 _RETENTION_QUERY = """
 SELECT o.id, p.{days} FROM organisations o JOIN plans p ON p.code = o.plan WHERE o.id = ANY(%(orgs)s) AND p.{days} < %(age)s
 """
@@ -139,7 +142,7 @@ SELECT c.relname FROM pg_class c LEFT JOIN pg_stat_user_tables s ON s.relid = c.
 WHERE c.oid = ANY(%s::text[]::regclass[]) AND (c.reltuples <= 0 OR s.n_mod_since_analyze > c.reltuples / 10)
 ORDER BY c.relname
 """
-"""Query of the tables that were never analysed, or in which at least a tenth of the rows has changed since."""
+"""Query of the tables that were never analysed, or have changed in more than a tenth of the rows since the analysis."""
 
 
 class PostgresMaintenance:
@@ -151,7 +154,7 @@ class PostgresMaintenance:
     async def maintain_partitions(self, today: date | None = None) -> None:
         """Create the partitions of the next days; drop the expired ones unless the purge guard refuses.
 
-        `today` replaces the current day of the database, and is not checked by the guard.
+        `today` replaces the current day of the database. The guard is not asked if `today` is set.
         """
         async with self._pool.connect_as_owner() as connection:
             may_drop = today is not None or await self._guard.begin_purge_on(connection.driver_connection)
@@ -161,7 +164,7 @@ class PostgresMaintenance:
                 await drop_expired_partitions(connection.driver_connection, today)
 
     async def update_statistics(self) -> None:
-        """Analyse each table that imports fill if at least a tenth of its rows has changed since the last analysis."""
+        """Analyse each table that imports fill if more than a tenth of its rows has changed since the last analysis."""
         async with self._pool.connect_as_owner() as connection:
             changed = await fetch_rows(connection.driver_connection, _CHANGED_TABLES, (list(_ANALYSED_TABLES),))
             if changed:
@@ -169,7 +172,7 @@ class PostgresMaintenance:
                 await connection.driver_connection.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(tables))
 
     async def purge_request_logs(self, today: date | None = None) -> int:
-        """Delete request logs that are older than the plan of their organisation permits; return their number.
+        """Delete request logs older than the retention in the organisation's plan; return their number.
 
         `today` replaces the current day of the database.
         """
@@ -215,7 +218,7 @@ class PostgresMaintenance:
             return cursor.rowcount
 
     async def purge_deliveries(self, today: date | None = None) -> int:
-        """Delete completed webhook deliveries older than the plan of their organisation permits; return their number.
+        """Delete completed webhook deliveries older than the retention in the organisation's plan; return their number.
 
         Pending deliveries remain until their partition is dropped. `today` replaces the current day of the database.
         """
@@ -273,7 +276,7 @@ class DueColumn:
         name: Name in the report.
         table: Name of the table.
         column: Name of the column.
-        implausible_condition: SQL condition that a row `t` is due later than the service ever schedules.
+        implausible_condition: SQL condition on a row `t` that its due time is later than any that the service sets.
     """
 
     name: str

@@ -57,7 +57,10 @@ _TYPES = (
 _ITEMS = ("text", "int4", "text", "text", "int8", "bytea")
 _KEYS = ("text", "text", "int4", "bytea", "int4", "int4")
 _VALUES_PER_QUERY = 1_000
-"""Maximum number of match keys or item numbers per query; decoding the rows of more would block the event loop."""
+"""Maximum number of match keys or item numbers per query.
+
+The database driver decodes rows in the event loop, which more rows per query would block.
+"""
 _PRICES = ("currency", "price", "msrp", "map")
 _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(MatchFeatures).decode
@@ -68,7 +71,7 @@ def _ids_param(variants: Iterable[str]) -> dict[str, Any]:
 
 
 class _FilteredStore(TableStore[R]):
-    """Table store with lists that are filtered by the fields of a dataclass."""
+    """Table store whose lists are filtered by a PairFilter or a MergeFilter."""
 
     async def _fetch_filtered_page(
         self, statement: str, filter: PairFilter | MergeFilter, page_request: PageRequest
@@ -204,7 +207,7 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
 
 
 class PostgresMatchBacklog(CoordinatorStore):
-    """Number of items in the match queues of all tenants, and the age of the oldest one."""
+    """Reader of the number of items in the match queues of all tenants, and of the age of the oldest item."""
 
     _sql = SQL
 

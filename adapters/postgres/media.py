@@ -32,7 +32,7 @@ class _MediaItem(msgspec.Struct):
 
 
 class _DataWithMedia(msgspec.Struct):
-    """Data of a product or variant, of which only `media` is decoded."""
+    """Excerpt of the data of a product or variant that contains only `media`."""
 
     media: list[_MediaItem] = []
 
@@ -84,9 +84,13 @@ class PostgresMediaStore(TenantStore, MediaStore):
         return await self._delete_unused_urls({address for (address,) in dropped})
 
     async def _delete_unused_urls(self, url_digests: Collection[str]) -> Sequence[str]:
-        """Delete those of the image URLs that no product uses, and the images that no URL refers to any more.
+        """Delete image URLs that no product uses, and the images that no URL then refers to.
 
-        Returns the object keys of the deleted images and their renditions.
+        Args:
+            url_digests: Digests of the image URLs to check.
+
+        Returns:
+            Object keys of the deleted images and their renditions.
         """
         if not url_digests:
             return ()
@@ -97,7 +101,10 @@ class PostgresMediaStore(TenantStore, MediaStore):
         return await self._delete_unused_images({image for (image,) in dropped if image is not None})
 
     async def _delete_unused_images(self, images: Collection[str]) -> Sequence[str]:
-        """Delete those of the images that no URL refers to; return the object keys of the images and their renditions."""
+        """Delete images that no URL refers to; return the object keys of the deleted images and their renditions.
+
+        `images` are the IDs of the images to check.
+        """
         if not images:
             return ()
         ids = encode_texts(sorted(images))

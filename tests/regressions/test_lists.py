@@ -21,7 +21,7 @@ def few(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     monkeypatch.setattr(catalogue_query, "_MAX_SORTED_PRODUCTS", 2)
     monkeypatch.setattr(catalogue_query, "_COUNT_LIMIT", 3)
     monkeypatch.setattr(catalogue_query, "SQL", catalogue_query._load_statements_with_limits(10, 10))
-    monkeypatch.setattr(catalogue_query, "_BRIEF", catalogue_query._load_statements_with_limits(3, 3))
+    monkeypatch.setattr(catalogue_query, "_FIRST_SCAN_STATEMENTS", catalogue_query._load_statements_with_limits(3, 3))
 
 
 async def walk(fetch: Any, limit: int) -> list[Any]:

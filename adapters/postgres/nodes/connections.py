@@ -37,9 +37,9 @@ _SERVER_SETTINGS = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; "
     "SET tcp_user_timeout = 11000"
 )
-"""Settings with which the server soon closes connections of a machine that has lost power or network.
+"""Settings with which the server closes a connection within seconds after the client's machine loses power or network.
 
-Otherwise the locks of such sessions last two hours by default on most systems; Unix sockets ignore the settings.
+Otherwise the session's locks last two hours by default on most systems. Unix sockets ignore the settings.
 """
 
 _READ_IDENTITY = """
@@ -49,9 +49,10 @@ SELECT kept.identity, present.identity FROM (
         || '.' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS identity
 ) AS present LEFT JOIN log_server AS kept ON true
 """
-"""Query of the server identity stored with the logs, and of the current one.
+"""Query of the server identity that is stored with the event logs, and of the current server identity.
 
-System identifier, database and timeline identify a history of writes; each node of a Citus cluster has its own.
+The identity consists of system identifier, database and timeline, which together identify a history of writes. Each
+node of a Citus cluster has its own identity.
 """
 _STORE_FIRST_IDENTITY = "INSERT INTO log_server (identity) VALUES (%s) ON CONFLICT DO NOTHING"
 _REPLACE_IDENTITY = "UPDATE log_server SET identity = %s WHERE identity = %s"
@@ -102,13 +103,13 @@ async def retry_while_busy(
     pause_seconds: float,
     lock_errors: tuple[type[psycopg.Error], ...],
 ) -> T:
-    """Run a step until it succeeds; after an error of the types `lock_errors`, repeat it. Return the step's result.
+    """Run a step, repeat it after errors of the types `lock_errors`, and return its result.
 
     Args:
         step: Function to run.
         max_attempts: Maximum number of attempts; the error of the last one is raised.
         pause_seconds: Seconds between two attempts.
-        lock_errors: Types of the errors that other sessions cause by holding locks.
+        lock_errors: Types of errors that occur because other sessions hold locks.
     """
     for _ in range(max_attempts - 1):
         with suppress(*lock_errors):

@@ -32,7 +32,10 @@ from domain.kernel.tenancy import Tenant
 APPLICATION = "joinery"
 """Name of the pool's connections in pg_stat_activity."""
 UNREACHABLE_SECONDS = 0.5
-"""Seconds after which a failed connection attempt marks the node as unreachable; an immediate refusal does not."""
+"""Minimum seconds that a failed connection attempt must take to mark the node as unreachable.
+
+An immediate refusal does not mark the node.
+"""
 RECONNECT_SECONDS = 1.0
 """Seconds between two attempts to reach an unreachable node."""
 
@@ -50,7 +53,8 @@ _LOCK_SECRETS = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
 def compute_secret_lock(key: str) -> int:
     """Return the number of the advisory lock for one of the operator's secrets.
 
-    Every connection of a process that has loaded the secret shares this lock. `key` is the key ID of the secret.
+    Every connection of a process that has loaded the secret holds the lock in shared mode, so that other processes can
+    see which secrets are loaded. `key` is the key ID of the secret.
     """
     return int.from_bytes(blake2b(f"secret\0{key}".encode(), digest_size=8).digest(), "big") >> 4
 
@@ -76,10 +80,10 @@ def expand_shards(statement: LiteralString, shard_names: ShardNames | None) -> L
 
 
 class PooledConnection:
-    """Connection of a pool, in autocommit mode, whose session is set to a scope: one tenant, or None for all tenants.
+    """Connection of a pool, in autocommit mode, with a session for one scope.
 
-    The scope determines the role: row-level security limits `joinery_app` to the tenant's rows, but `joinery_system`
-    sees all rows.
+    The scope is a tenant, or None for all tenants. The scope determines the role: row-level security limits
+    `joinery_app` to the tenant's rows, but `joinery_system` sees all rows.
     """
 
     __slots__ = (
@@ -129,7 +133,7 @@ class PooledConnection:
         await self.driver_connection.execute("SET LOCAL ROLE " + role)
 
     async def set_scope(self, scope: Tenant | None) -> None:
-        """Set the session to a tenant, or to all tenants for None, unless it is already set to this scope."""
+        """Set the session to the scope, unless it is already set; None means all tenants."""
         if self.is_scoped and self.scope == scope:
             return
         self.is_scoped = False
@@ -153,7 +157,8 @@ def _close_on_error(connection: Connection) -> Iterator[None]:
 class NodePool:
     """Pool of connections to one node.
 
-    While the node is unreachable, one caller tries to connect, and all others fail at once.
+    While the node is unreachable, one caller at a time tries to connect, RECONNECT_SECONDS after the last attempt. All
+    other callers fail at once.
     """
 
     def __init__(self, node: Node, size: int, max_wait_seconds: float, loaded_key_ids: Sequence[str]) -> None:
@@ -199,7 +204,7 @@ class NodePool:
         try:
             connection = await self._acquire_in_scope(scope)
             if CLOCK.needs_reading():
-                await self._set_clock_by_coordinator(connection.driver_connection)
+                await self._synchronise_clock_if_coordinator(connection.driver_connection)
             return connection  # noqa: TRY300  the except clause covers all of the above
         except BaseException as error:
             self._slots.release()
@@ -238,17 +243,20 @@ class NodePool:
             )
             if self._secret_locks:
                 await connection.execute(_LOCK_SECRETS, (self._secret_locks,))
-            await self._set_clock_by_coordinator(connection)
+            await self._synchronise_clock_if_coordinator(connection)
         connection.prepare_threshold = 3
         return PooledConnection(connection, self.node, self._owner_role or "NONE")
 
-    async def _set_clock_by_coordinator(self, connection: Connection) -> None:
+    async def _synchronise_clock_if_coordinator(self, connection: Connection) -> None:
         """Set the clock of this process to the node's time if the node is the coordinator."""
         if self.node.name == COORDINATOR:
             await synchronise_clock(connection)
 
     async def _connect_as_owner(self) -> Connection:
-        """Open a connection that uses the owner's role. Raises Unavailable while the node is considered unreachable."""
+        """Open a connection with the role for writes to reference tables (`_use_owner_role`).
+
+        Raises Unavailable while the node is considered unreachable.
+        """
         clock = asyncio.get_running_loop().time
         started = clock()
         if started < self._unreachable_until:

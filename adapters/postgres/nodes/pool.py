@@ -45,7 +45,10 @@ def create_row_reader(statement: LiteralString, **values: Any) -> Work[list[Data
 
 
 Reconnect = Callable[[psycopg.Error], Awaitable[PooledConnection]]
-"""Function that returns a connection to the tenant's current node after an SQL statement failed on the previous one."""
+"""Function that returns a connection to the tenant's current node.
+
+The argument is the error of the SQL statement that failed on the previous node.
+"""
 
 
 async def execute_for_tenant(
@@ -79,15 +82,14 @@ def _create_cursor(connection: PooledConnection, numbered: bool) -> Cursor:
 
 
 class _TableShardsChanged(Exception):
-    """Raised if a node's shards of tables (Citus) differ from the cached ones."""
+    """Difference between a node's shards of tables (Citus) and the cached shards."""
 
 
 class ConnectionCheckout:
-    """Checkout of a connection to a tenant's node: a context manager that takes the connection from the pool and returns it.
+    """Context manager that takes a connection to a tenant's node from the pool, and returns the connection on exit.
 
-    Database errors are translated on exit.
-
-    Raises StaleRoute if the tenant has moved to another node meanwhile.
+    The exit also translates database errors. It raises StaleRoute if an SQL statement failed because the tenant is on
+    another node.
     """
 
     __slots__ = ("_connection", "_node", "_org", "_pool", "_scope")
