@@ -179,6 +179,7 @@ _ACCESSIBLE_ELEMENTS = {
     '<aside class="sidebar-drawer"': '<aside aria-label="Pages" class="sidebar-drawer"',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
     '<th class="head"><p></p></th>': "<td></td>",
+    '<div id="search-results"></div>': '<h1>Search</h1>\n<div id="search-results"></div>',
 }
 """Elements of Sphinx and Furo that fail accessibility rules, with their replacements."""
 
