@@ -93,8 +93,8 @@ class LogBounds:
         epoch: The current epoch.
         last: The position of the newest event (high watermark).
         time: The time of the newest event.
-        epoch_start: The lowest position at which an epoch after the log's first one began; 0 if there was no restore. Events
-            beyond this position that readers received in earlier epochs may be lost.
+        epoch_start: The lowest position from which the log continued after a restore; 0 if there was no restore. Events
+            at higher positions that readers received in earlier epochs may be lost.
         low: The position up to which events were deleted by age (low watermark).
     """
 
@@ -115,7 +115,11 @@ class LogBounds:
         return LogPosition(self.epoch, self.low)
 
     def find_resume_position(self, position: LogPosition) -> LogPosition:
-        """Return the position in this epoch at which a reader continues; after a restore, events may be repeated."""
+        """Return the position of the current epoch from which a reader at a position continues.
+
+        A position beyond the end is moved back to the end. A position of an earlier epoch is moved back to
+        `epoch_start` if it is higher, so events may be repeated. A position below `low` is moved forward to `low`.
+        """
         kept = self.last if position.epoch in (0, self.epoch) else min(self.epoch_start, self.last)
         return LogPosition(self.epoch, max(self.low, min(position.position, kept)))
 
@@ -142,7 +146,7 @@ class LogBounds:
 class EventFilter:
     """Filter of events by types and catalogues; None means all.
 
-    `includes_webhook_types`: types that only webhooks carry match as well.
+    `includes_webhook_types`: whether types that the change feed does not contain can match as well.
     """
 
     types: frozenset[str] | None = None

@@ -13,7 +13,10 @@ from domain.kernel.tenancy import Tenant
 
 @dataclass(frozen=True, slots=True)
 class JoinedEvents:
-    """Bodies of events, joined by commas for a JSON array; all matching events up to `position` are included."""
+    """Bodies of all matching events up to `position`, joined by commas for a JSON array.
+
+    `caught_up`: the requested end was reached.
+    """
 
     count: int
     position: LogPosition
@@ -29,7 +32,7 @@ class EventPermission:
         position: The position of the event.
         owner: The organisation that published the event.
         holder: The organisation that may read the event; `*` for every organisation.
-        groups: The field groups that it may read.
+        groups: The field groups that the holder may read.
     """
 
     position: int
@@ -66,7 +69,10 @@ class EventReader(Protocol):
         ...
 
     async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
-        """Start a new epoch of the log, unless one has begun since `after`, because delivered events were lost."""
+        """Start a new epoch of the log if the log ends before `after`, because delivered events were then lost.
+
+        If the epoch of `after` is not the log's current one, nothing changes.
+        """
         ...
 
     async def filter_licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
@@ -89,10 +95,11 @@ class EventReader(Protocol):
         *,
         max_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
-        """Return the first `limit` matching events after `after`, oldest first.
+        """Return a page of at most `limit` matching events after `after`, oldest first. Raises CursorExpired.
 
-        A complete page reaches `end`, a position that exists, or goes beyond it. The page ends early with the event whose body
-        reaches `max_bytes` in total, or, if few events match, where a bounded search ended. Raises CursorExpired.
+        The page ends early with the event with which the bodies reach `max_bytes`. If few events match, the page ends
+        where the bounded search stopped. A page without these limits ends at `end`, or with newer events beyond `end`;
+        `caught_up` is then True. `end` is a position that the log has reached, or has the number OPEN_END.
 
         From the network log, only events are returned for which the tenant has a licence. Their `groups` are the field groups
         that the tenant may read, but their bodies still have all fields (see `EventRendering.redact`).
@@ -100,16 +107,17 @@ class EventReader(Protocol):
         ...
 
     async def read_recent(self, view: LogView, before: int, limit: int, wanted: EventFilter) -> RecentEvents:
-        """Return the last `limit` matching events before position `before`, newest first.
+        """Return at most `limit` of the newest matching events before position `before`, newest first.
 
-        There may be fewer, and from the network log only licensed ones, as in `read_page`.
+        There are fewer events if their bodies reach CHANGES_BYTES, or if few match and the bounded search stops first.
+        From the network log, only licensed events are returned, as in `read_page`.
         """
         ...
 
     async def read_joined(
         self, tenant: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter
     ) -> JoinedEvents:
-        """Return a page of the tenant's own log as joined bodies. Raises CursorExpired."""
+        """Return a page of the tenant's own log as joined bodies, limited as in `read_page`. Raises CursorExpired."""
         ...
 
     async def get_at(self, view: LogView, positions: Sequence[int]) -> Sequence[LoggedEvent]:
@@ -117,15 +125,15 @@ class EventReader(Protocol):
         ...
 
     async def get_about_subject(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
-        """Return the newest `limit` events about a subject after the position `after`, from the tenant's own log."""
+        """Return the newest `limit` events about a subject after `after` in the tenant's own log, newest first."""
         ...
 
     async def get_about_products(
         self, tenant: Tenant, products: Collection[str], after: int, limit: int
     ) -> Sequence[LoggedEvent]:
-        """Return the newest `limit` events about these products, their variants and offers, from the tenant's own log.
+        """Return the newest `limit` events about these products, their variants and offers, newest first.
 
-        All events after the position are scanned, so callers must choose a recent position.
+        All events after position `after` in the tenant's own log are scanned, so callers must choose a recent position.
         """
         ...
 

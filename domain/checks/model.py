@@ -13,9 +13,9 @@ from domain.runs.model import OPEN_STATUSES, Run
 MAX_OPEN_CHECKS = 20
 """Maximum number of open checks of one source."""
 PAUSES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-"""Seconds to wait before each time that a check's results are read; four seconds in total."""
-_MISSING_FIELD = "location"
-"""The field of problems about offers that a source's response lacks."""
+"""Seconds to wait before the first and each further reading of a check's results; four seconds in total."""
+_MISSING_OFFER_FIELD = "location"
+"""The field that a problem names if the source's response lacks an offer."""
 
 
 class CheckStatus(StoredEnum):
@@ -117,7 +117,7 @@ def describe_missing_offers(offers: Iterable[Offer]) -> list[Problem]:
     """Return a problem for each offer that the source's response lacks. The problem's `external_id` is the offer's ID."""
     return [
         Problem(
-            _MISSING_FIELD,
+            _MISSING_OFFER_FIELD,
             ProblemKind.MISSING,
             f"The source's response states no stock at {offer.location}. The stored stock is unchanged.",
             external_id=offer.id,
@@ -128,4 +128,4 @@ def describe_missing_offers(offers: Iterable[Offer]) -> list[Problem]:
 
 def is_missing_offer(problem: Problem, offer_id: str) -> bool:
     """Return whether the problem reports that the source's response lacks the offer with the ID `offer_id`."""
-    return problem.field == _MISSING_FIELD and problem.external_id == offer_id
+    return problem.field == _MISSING_OFFER_FIELD and problem.external_id == offer_id

@@ -196,14 +196,17 @@ def limit_events(events: Sequence[LoggedEvent], limit: int, max_bytes: int) -> S
 
 
 TIME_ORDER_TOLERANCE = timedelta(days=1)
-"""Tolerance for the order of times: in the first releases, times followed the order of positions only within hours."""
+"""Maximum by which an event may be older than an event at a lower position.
+
+The first releases did not write times in exact order; the differences were hours.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """A position in a log: after the event number `position`, whose time is `time` (None if unknown).
+    """A position in a log, directly after the event with the number `position` and the time `time` (None if unknown).
 
-    If a log was restored to an earlier state, another event may have the number; the time reveals this.
+    After a restore to an earlier state, a log can have another event with the same number, but with a different time.
     """
 
     epoch: int = 0

@@ -156,6 +156,8 @@ class NewExportFilters(TypedDict, total=False):
 
 
 class _Kind(TypedDict):
+    """Required property of a new export."""
+
     kind: ExportKind
 
 

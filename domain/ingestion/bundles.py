@@ -13,8 +13,8 @@ from domain.ingestion.values.text import ParseFault, quote_text
 from domain.kernel.problems import ProblemKind
 
 _MAX_QUANTITY = 8
-_ROUNDING = 60
-"""Maximum difference between the weight of a set and its parts because of rounding, in hundredths of a pound."""
+_MAX_ROUNDING_HUNDREDTHS_LB = 60
+"""Maximum difference between the weights of a set and its parts that rounding explains, in hundredths of a pound."""
 _MAX_SEARCHED_PARTS = 16
 """Maximum number of parts for which quantities are searched; with more, the result would be ambiguous."""
 
@@ -35,9 +35,13 @@ def complete_components(
 ) -> tuple[ParseFault, ...]:
     """Complete the components of a set, in place, with data from the rows of the parts.
 
-    A missing quantity means 1, unless the weights contradict this. Then the quantities are searched that fit the weight of the set, and
-    the volume of the set or the number of pieces in the title. If exactly one combination fits, it is used; otherwise the quantities are
-    omitted.
+    A missing quantity means 1. If the weights contradict this, and no stated quantity is above 1, quantities are
+    searched. These must match the weight of the set, and also its volume or the number of pieces in its title. If
+    exactly one combination matches, the function uses this combination. Otherwise it omits the quantities, unless the
+    volumes match with each part counted once.
+
+    If the weights cannot be compared, the quantities are omitted if the title states more pieces than the parts
+    contain.
 
     Args:
         data: The data of the set, which is changed.
@@ -205,10 +209,11 @@ class _SetTotals:
     def matches_set_weight(self, quantities: Sequence[int], *, strict: bool = False) -> bool:
         """Return whether the parts in these quantities weigh as much as the set.
 
-        A difference of 1/50 of the set's weight (with `strict`, 1/300) or of _ROUNDING is tolerated.
+        The tolerated difference is _MAX_ROUNDING_HUNDREDTHS_LB or 1/50 of the set's weight (with `strict`, 1/300),
+        whichever is larger.
         """
         off = abs(sum(w * count for w, count in zip(self.part_weights, quantities, strict=True)) - self.set_weight)
-        return off <= _ROUNDING or off * (300 if strict else 50) <= self.set_weight
+        return off <= _MAX_ROUNDING_HUNDREDTHS_LB or off * (300 if strict else 50) <= self.set_weight
 
     def matches_set_volume(self, quantities: Sequence[int]) -> bool:
         """Return whether the parts in these quantities have the volume of the set; rounding to one decimal is tolerated."""
@@ -257,8 +262,8 @@ def _is_confirmed(
 def _can_result_in_pieces(quantities: Sequence[int], pieces: int, pieces_per_part: Sequence[int]) -> bool:
     """Return whether parts in these quantities can be a set with this number of pieces.
 
-    Several parts with quantity 1 can be cartons of the same piece. Together they count as at least one piece, and at most as
-    the sum of their pieces.
+    Parts with quantity 1 can be cartons of the same piece. All such parts together therefore count as at least one
+    piece, and at most as the sum of the pieces in these parts.
 
     Args:
         quantities: The quantity of each part.

@@ -105,9 +105,12 @@ class ProductDraft:
         is_family: Whether the key was derived from similar titles and codes of several rows instead of a column.
         is_grouped: Whether the product can have several variants.
         line_by_field: The line from which the value of each field was read.
-        family_words: The sizes and the colour in the title of each variant, by key of the variant; empty without `is_family`.
-        features: The features, as the keys of a dictionary to keep their order; so are `tags` and `extra_measures`.
-        extra_measures: Measures without a field, such as "Seat W 20 in", which are added to the features.
+        family_words: The sizes and the colour of each variant (see FamilyMember), by variant key; empty without
+            `is_family`.
+        tags: The tags, as the keys of a dictionary to keep their order.
+        features: The features, as keys like `tags`.
+        extra_measures: Measures without a field, such as "Seat W 20 in", which are added to the features; keys like
+            `tags`.
         category_levels: The category names in numbered columns (`Category 1`), by number.
         path_column_category: The category path in a single column.
         google_category: The category path in Google's taxonomy.
@@ -204,7 +207,7 @@ class RowDraft:
         option_values: The values of options, such as "Oak", by number.
         cartons: The cartons by number.
         parsed_size: The parsed text of a column that contains all dimensions together, or None.
-        stock_in_value: The stock that a word in another value means (`Blue [NOT AVAILABLE]`), or None.
+        stock_in_value: The stock according to a word at the end of another value (`Blue [NOT AVAILABLE]`), or None.
         is_untracked: Whether the row states that its stock is not tracked.
         blank_fields: The paths of the fields for which the row has only blank cells.
         covers_locations: Whether the row has cells for the stock at every location of the table.

@@ -91,7 +91,10 @@ class LogBoundsCache:
         return bounds
 
     async def query(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
-        """Query the bounds of these logs; unreachable logs are omitted. Raises Unavailable if all are unreachable."""
+        """Query the bounds of these logs and cache them.
+
+        Unreachable logs are omitted from the result. Raises Unavailable if all are unreachable.
+        """
         began = asyncio.get_running_loop().time()
         found = await self._events.query_bounds(logs)
         for log, bounds in found.items():
@@ -132,9 +135,9 @@ class LogReader:
         wanted: EventFilter = ALL,
         max_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
-        """Return up to `limit` of the events after `after`, up to `end`, that match and that the tenant may read.
+        """Return at most `limit` matching events after `after` that the tenant may read. Raises CursorExpired.
 
-        The batch ends early with the event that reaches `max_bytes`, or if few events match. Raises CursorExpired.
+        The batch ends where a page of `EventReader.read_page` ends.
         """
         if after.position >= end.position:
             return EventBatch((), after, caught_up=True)
@@ -156,25 +159,36 @@ class LogReader:
         batch = await self.events.read_page(LogView.own(log), after, end, limit, ALL, max_bytes=max_bytes)
         if not batch.events:
             return batch, {}
-        grants = await self.events.list_permissions(log, after.position, batch.position.position, tenants)
-        by_holder: dict[str, list[EventPermission]] = {}
-        for grant in grants:
-            by_holder.setdefault(grant.holder, []).append(grant)
+        permissions = await self.events.list_permissions(log, after.position, batch.position.position, tenants)
+        permissions_by_holder: dict[str, list[EventPermission]] = {}
+        for permission in permissions:
+            permissions_by_holder.setdefault(permission.holder, []).append(permission)
         redacted_cache: dict[tuple[int, frozenset[str]], LoggedEvent | None] = {}
-        return batch, {tenant: self._select_granted(batch, tenant, by_holder, redacted_cache) for tenant in tenants}
+        return batch, {
+            tenant: self._select_permitted(batch, tenant, permissions_by_holder, redacted_cache) for tenant in tenants
+        }
 
-    def _select_granted(
+    def _select_permitted(
         self,
         batch: EventBatch,
         tenant: Tenant,
-        by_holder: Mapping[str, Sequence[EventPermission]],
+        permissions_by_holder: Mapping[str, Sequence[EventPermission]],
         redacted_cache: dict[tuple[int, frozenset[str]], LoggedEvent | None],
     ) -> Sequence[LoggedEvent]:
-        """Return the events that a tenant may read; `redacted_cache` has redacted events by position and field groups."""
+        """Return the events that a tenant may read, without the fields that the tenant may not read.
+
+        Args:
+            batch: The events of the network log.
+            tenant: The reader.
+            permissions_by_holder: The permissions for these events by the organisation that has them; `*` is every
+                organisation.
+            redacted_cache: Redacted events by position and field groups, None if no field remains; shared by all
+                tenants.
+        """
         groups: dict[int, frozenset[str]] = {}
-        for grant in (*by_holder.get("*", ()), *by_holder.get(tenant.org, ())):
-            if grant.owner != tenant.org:
-                groups[grant.position] = groups.get(grant.position, NETWORK_GROUPS) | grant.groups
+        for permission in (*permissions_by_holder.get("*", ()), *permissions_by_holder.get(tenant.org, ())):
+            if permission.owner != tenant.org:
+                groups[permission.position] = groups.get(permission.position, NETWORK_GROUPS) | permission.groups
         shown = []
         for event in batch.events if groups else ():
             if (seen := groups.get(event.position)) is not None:
@@ -186,20 +200,21 @@ class LogReader:
         return shown
 
     async def read_backwards(
-        self, view: LogView, before: int, lowest_position: int, limit: int, wanted: EventFilter
+        self, view: LogView, before: int, low_watermark: int, limit: int, wanted: EventFilter
     ) -> RecentEvents:
-        """Return up to `limit` of the newest matching events before position `before`, newest first.
+        """Return at most `limit` of the newest matching events before position `before`, newest first.
 
-        There are fewer events if they reach CHANGES_BYTES, or if few match. `lowest_position` is the lowest position in the log.
+        The search stops at `low_watermark`, the position up to which events were deleted. The search stops earlier if
+        the events reach CHANGES_BYTES or if a bounded query finds no event.
         """
-        if before - 1 <= lowest_position or limit <= 0:
+        if before - 1 <= low_watermark or limit <= 0:
             return RecentEvents((), before)
         found = await self.events.read_recent(view, before, limit, wanted)
         shown = self._redact_all(found.events)
         while (
             len(shown) < limit
             and found.events
-            and found.position - 1 > lowest_position
+            and found.position - 1 > low_watermark
             and sum_body_bytes(shown) < CHANGES_BYTES
         ):
             found = await self.events.read_recent(view, found.position, limit - len(shown), wanted)

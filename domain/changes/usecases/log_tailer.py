@@ -68,7 +68,7 @@ class LogSubscription:
         return batch
 
     def take_received(self, limit: int, max_bytes: int) -> EventBatch:
-        """Remove and return received events, up to `limit` events and about `max_bytes` bytes."""
+        """Remove and return at most `limit` received events, ending with the event that reaches `max_bytes`."""
         events: list[LoggedEvent] = []
         taken, waiting = 0, self._waiting
         while waiting and len(events) < limit and taken < max_bytes:
@@ -160,7 +160,10 @@ class LogChannel:
         return subscription
 
     async def read_behind(self, subscription: LogSubscription, limit: int, max_bytes: int) -> EventBatch:
-        """Return the next page of the log for a subscription that is behind."""
+        """Return the next page of the log for a subscription that is behind the channel. Raises CursorExpired.
+
+        If the tenant may not see any event, the batch is empty and ends at the position of the channel.
+        """
         after = subscription.position
         if self.is_visible is None:
             self.update_licence(await self.log_reader.filter_licensed([self.view.tenant]))
@@ -261,7 +264,7 @@ MAX_CHECK_INTERVAL_SECONDS = 5.0
 PAUSE_SECONDS = 0.01
 """Seconds between two checks while events arrive."""
 PAGE = 500
-"""Number of events that are read from a log at a time."""
+"""Maximum number of events in a page that is read from a log at once."""
 MAX_PAGES_PER_TURN = 4
 """Maximum number of pages read from one log before the next log is read."""
 MAX_WAITING_EVENTS = 20_000
@@ -297,9 +300,10 @@ class Subscription:
     async def next_batch(
         self, limit: int = PAGE, timeout: float | None = None, max_bytes: int = CHANGES_BYTES
     ) -> FeedBatch:
-        """Return the next batch; wait up to `timeout` seconds for one, then return an empty batch.
+        """Return the next batch of events; wait for events for up to `timeout` seconds (None: without limit).
 
-        The batch ends with the event that reaches `max_bytes`. Raises CursorExpired if a log has lost the next events.
+        The batch is empty if no event arrives in this time, and ends with the event that reaches `max_bytes`. Raises
+        CursorExpired if a log has lost the next events.
         """
         for subscription in (self.own, self.network):
             batch = await subscription.catch_up(limit, max_bytes)
@@ -357,7 +361,8 @@ class LogTailer:
             tenant: The tenant whose own log and network log are read.
             after: Position in both logs.
             wanted: Filter of events.
-            max_waiting: Maximum number of events that wait for the subscriber.
+            max_waiting: Maximum number of events that wait in the subscription to each log; None for the maximum of the
+                tailer.
         """
         wakeup = asyncio.Event()
         async with contextlib.AsyncExitStack() as joined:
@@ -424,7 +429,7 @@ class LogTailer:
         return any(channel.is_dirty for channel in self._channels.values())
 
     async def _wait(self, listener: SignalListener) -> bool:
-        """Wait for a signal or new work; return False after `idle_seconds` without either."""
+        """Wait until a channel is dirty or a signal arrives; return False if neither happens within `idle_seconds`."""
         if self._has_dirty_channel():
             return True
         heard = asyncio.ensure_future(listener.wait(self._idle))

@@ -15,11 +15,11 @@ from ports.signals import Channel, SignalListener, Signals
 SWEEP_INTERVAL_SECONDS = 5.0
 """Seconds between two checks of the logs of all publishers (organisations with published catalogues)."""
 PAUSE_SECONDS = 0.005
-"""Seconds of waiting after each copying; events that arrive in this time are copied in one transaction."""
+"""Seconds that the relay pauses after it has copied events; events that arrive meanwhile are then copied together."""
 MAX_BATCH_EVENTS = 500
 """Maximum number of events in one transaction."""
 MIN_PUBLISHER_EVENTS = 20
-"""Minimum number of events of one publisher that a transaction copies, or all of them if there are fewer."""
+"""Smallest limit for the events of one publisher in a transaction; with few publishers, the limit is higher."""
 _RETRY = 1.0
 
 LOG = logging.getLogger("joinery.network")
@@ -95,8 +95,8 @@ class NetworkRelay:
         self._waiting_since |= {owner: monotonic() for owner in waiting if owner not in self._waiting_since}
         while waiting:
             for livemode in (True, False):
-                owners = {owner: waiting[owner] for owner in waiting if owner.livemode == livemode}
-                if not await self._copy_batch(livemode, owners):
+                waiting_in_mode = {owner: waiting[owner] for owner in waiting if owner.livemode == livemode}
+                if not await self._copy_batch(livemode, waiting_in_mode):
                     LOG.warning("checkpoints reloaded, because another relay copies events into the network log")
                     await asyncio.sleep(PAUSE_SECONDS)
                     await self._load_checkpoints()
@@ -108,19 +108,20 @@ class NetworkRelay:
             self._waiting_since.pop(owner, None)
         self._waiting_since.pop(None, None)
 
-    async def _copy_batch(self, livemode: bool, owners: Mapping[Tenant, LogBounds]) -> bool:
+    async def _copy_batch(self, livemode: bool, publishers: Mapping[Tenant, LogBounds]) -> bool:
         """Copy a batch of events in one transaction; return False if another relay has copied events meanwhile.
 
-        The number of events of each publisher is limited, so that all publishers take turns.
+        The number of events of each publisher is limited, so that all publishers take turns. `publishers` has the
+        bounds of their logs.
         """
         batch: list[PublishedEvents] = []
         room, weight = MAX_BATCH_EVENTS, 0
-        owner_limit = max(MIN_PUBLISHER_EVENTS, MAX_BATCH_EVENTS // max(1, len(owners)))
-        for owner, bounds in owners.items():
+        publisher_limit = max(MIN_PUBLISHER_EVENTS, MAX_BATCH_EVENTS // max(1, len(publishers)))
+        for owner, bounds in publishers.items():
             if room <= 0 or weight >= READ_BYTES:
                 break
             try:
-                published = await self._read_published(owner, bounds, min(room, owner_limit))
+                published = await self._read_published(owner, bounds, min(room, publisher_limit))
             except Exception:
                 LOG.exception("published events of %s could not be read, retrying later", owner.org)
                 self._failed.add(owner)
@@ -134,7 +135,7 @@ class NetworkRelay:
         if batch and not await self._network.append(get_network_tenant(livemode), batch):
             return False
         for published in batch:
-            self._record_progress(published, owners[published.owner])
+            self._record_progress(published, publishers[published.owner])
         return True
 
     async def _read_published(self, owner: Tenant, bounds: LogBounds, room: int) -> PublishedEvents:

@@ -27,7 +27,7 @@ from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
 SCAN_SECONDS = 1.0
-"""Seconds for which the search for the events of a page continues with `search_longer`, if few events match."""
+"""Seconds after which the search of `ChangesService.read_page` with `search_longer` starts no further query."""
 MAX_SEARCHED_EVENTS = 50_000
 """Maximum number of newest events that are searched for events about products; a log has no index of products (ADR 55)."""
 MAX_COUNTED_EVENTS = 20_000
@@ -165,8 +165,8 @@ class ChangesService:
     ) -> ChangePage:
         """Return a page of the events after the position (None: from the oldest on), up to the ends of the logs now.
 
-        A page may have fewer than `limit` events before the end of the logs if few events match; with `search_longer`, the search
-        continues for SCAN_SECONDS. Raises CursorExpired.
+        If few events match, a page may have fewer than `limit` events although more follow. With `search_longer`, the
+        search continues with further queries for SCAN_SECONDS. Raises CursorExpired.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + (SCAN_SECONDS if search_longer else 0)
@@ -187,7 +187,7 @@ class ChangesService:
         return page
 
     async def _refuse_deleted(self, log: Tenant, after: LogPosition) -> None:
-        """Raise CursorExpired if events after the position were deleted while events were read."""
+        """Raise CursorExpired if events after a position without a time were deleted while the page was read."""
         # a position has a time only if the event before it was read, so later events existed as well
         if after.time is None and (await self._high_watermarks.query_fresh(log)).low > after.position:
             raise CursorExpired
@@ -259,9 +259,9 @@ class ChangesService:
     async def wait_for_events(
         self, tenant: Tenant, after: FeedPosition, limit: int, wanted: EventFilter, seconds: float
     ) -> ChangePage:
-        """Wait for events after the position; return the events, or an empty page after `seconds`.
+        """Return the first events that a subscription delivers after the position, or an empty page after `seconds`.
 
-        Raises CursorExpired.
+        The page is also empty if the process stops while the subscription waits. Raises CursorExpired.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds

@@ -64,7 +64,10 @@ class StockQuery:
 
     @property
     def key(self) -> str:
-        """The key by which the source identifies the item, without the suffix of items that several products contain."""
+        """The item's key at the source: the variant's key without the product's key.
+
+        The product's key is appended to the keys of items that the feed lists under several products.
+        """
         return self.item.variant_key.removesuffix(f" / {self.item.product_key}") or self.item.variant_key
 
     def select_statements(self, statements: Sequence[ProductStatement]) -> Sequence[ProductStatement]:
@@ -142,17 +145,18 @@ class CheckExecution:
             return StockQuery(run, source, item, task)
 
     async def _fetch_stock(self, job: ClaimedJob, query: StockQuery) -> tuple[StockQuery, FeedStatements]:
-        """Fetch and parse the source's response; return it, and the query with the used connector recorded in the run.
+        """Fetch and parse the source's response. Raises FetchFailed, ParseFailed, FeedReaderFailed.
 
-        Raises FetchFailed, ParseFailed, FeedReaderFailed.
+        Returns:
+            The query, whose run names the source's API that served the response, and the parsed response.
         """
         source, item = query.source, query.item
         item_query = StockRequest(item.product_key, query.key, item.sku)
         with self.workspaces.create_folder() as folder:
             path = folder / "snapshot"
-            async with self.connectors.fetch_stock(source.connector, query.connector_task, item_query) as answer:
-                await _write(path, answer.chunks)
-                run = replace(query.run, served_by=answer.served_by)
+            async with self.connectors.fetch_stock(source.connector, query.connector_task, item_query) as response:
+                await _write(path, response.chunks)
+                run = replace(query.run, served_by=response.served_by)
             async with self.concurrency_limit.slot(job.tenant.org):
                 return replace(query, run=run), await self._read(source, path)
 
@@ -189,10 +193,10 @@ async def _write(path: Path, chunks: AsyncIterator[bytes]) -> None:
             file.write(chunk)
 
 
-async def _store_result(tx: Tx, job: ClaimedJob, query: StockQuery, answer: FeedStatements) -> None:
+async def _store_result(tx: Tx, job: ClaimedJob, query: StockQuery, response: FeedStatements) -> None:
     """Update the item's offers from the source's response, and end the run and the job."""
     run, item, id = query.run, query.item, query.source.id
-    about = query.select_statements(answer.statements)
+    about = query.select_statements(response.statements)
     source = await tx[SourceStore].get(id, lock=True)
     await tx[CatalogueStore].lock_for_writing()
     found = await tx[CatalogueStore].load_products(id, [], [item.variant_key])
@@ -208,7 +212,7 @@ async def _store_result(tx: Tx, job: ClaimedJob, query: StockQuery, answer: Feed
     product, variant = owners[0]
     reconciler = CatalogueReconciler(source, run.id, run.stream, tx.now, False, {product.key: product}, lambda _: True)
     offers = [one for one in variant.offers if one.source == id and one.withdrawn_at is None]
-    stated = _stock_by_location(about)
+    stated = _find_stock_by_location(about)
     named = [offer for offer in offers if offer.location in stated]
     for offer in named:
         reconciler.apply_stock_check(product, offer, stated[offer.location])
@@ -217,14 +221,14 @@ async def _store_result(tx: Tx, job: ClaimedJob, query: StockQuery, answer: Feed
         events = await _write_offers(tx, reconciler, product, [variant.key, *(one.key for one in about)])
         await tx[SourceStore].save(replace(source, checked_at=tx.now))
     keys = {one.key for one in about}
-    problems = [*(one for one in answer.problems if one.external_id in keys), *reconciler.problems]
+    problems = [*(one for one in response.problems if one.external_id in keys), *reconciler.problems]
     problems += describe_missing_offers(offer for offer in offers if offer not in named)
     stats = {"rows": len(about), "problems": len(problems), **reconciler.counts}
     run = replace(run, stats=stats, problems=tuple(problems))
     await _end(tx, job, run, None if named else RunError(RunErrorCode.PARSE_FAILED, _NO_STOCK), events)
 
 
-def _stock_by_location(statements: Iterable[ProductStatement]) -> Mapping[str, OfferData]:
+def _find_stock_by_location(statements: Iterable[ProductStatement]) -> Mapping[str, OfferData]:
     """Return the data of the offers that have stock or an availability, by location."""
     offers = (offer for one in statements for variant in one.variants for offer in variant.offers)
     return {offer.location: offer.data for offer in offers if any(name in offer.data for name in STOCK_CHECK_FIELDS)}
@@ -233,9 +237,10 @@ def _stock_by_location(statements: Iterable[ProductStatement]) -> Mapping[str, O
 async def _write_offers(
     tx: Tx, reconciler: CatalogueReconciler, product: Product, keys: Sequence[str]
 ) -> Sequence[Event]:
-    """Write the offers, and invalidate the fingerprints of `keys`, so that the next run applies the rows of these keys again.
+    """Write the offers, and return the events of the changes.
 
-    The stock feed may contain the item under the variant's key or under the key in the response to the check.
+    Fingerprints are invalidated, so that the next run of each stream applies the item's rows again. `keys` are the keys
+    under which the stock feed may contain the item: the variant's key and the keys in the response.
     """
     source = reconciler.source.id
     reconciler.batch.invalidated_fingerprints = [

@@ -66,15 +66,15 @@ class CheckService:
                 check = await self._reload(tx, check)
         return check
 
-    async def _start_run(self, tx: Tx, id: str, item: SourceItem, check: str) -> Run | CheckFailure:
-        """Queue a run that checks the item; return the run, or the reason why the source cannot be queried."""
-        source = await tx[SourceStore].get(id, lock=True)
+    async def _start_run(self, tx: Tx, source_id: str, item: SourceItem, check: str) -> Run | CheckFailure:
+        """Queue a run that checks the item, unless one is queued; return the run, or why there is none."""
+        source = await tx[SourceStore].get(source_id, lock=True)
         if source is None or not self._can_check(source):
             message = "The source's connector does not support stock checks."
             return CheckFailure(CheckFault.NOT_CHECKABLE, message)
         if not source.is_runnable:
             return CheckFailure(CheckFault.SOURCE_NOT_ACTIVE, f"The source is {source.status}.")
-        waiting = await tx[RunStore].list_open_checks(id, MAX_OPEN_CHECKS)
+        waiting = await tx[RunStore].list_open_checks(source_id, MAX_OPEN_CHECKS)
         for run in waiting:
             if run.status == RunStatus.QUEUED and _is_about(run, item.variant):
                 return run  # has not queried the source yet
@@ -82,7 +82,7 @@ class CheckService:
             message = f"{MAX_OPEN_CHECKS} checks of this source are already waiting. Try again when some have ended."
             return CheckFailure(CheckFault.TOO_MANY_CHECKS, message)
         check_input = CheckInput(check, item.variant)
-        run = new_run(id, RunTrigger.STOCK_CHECK, tx.now, stream=Stream.STOCK, input=check_input)
+        run = new_run(source_id, RunTrigger.STOCK_CHECK, tx.now, stream=Stream.STOCK, input=check_input)
         await tx[RunStore].add(run)
         await tx[JobStore].add(new_execution_job(run, tx.tenant))
         await tx[AuditLog].add(build_queued_run_change(run))

@@ -57,6 +57,8 @@ FeedEndReader = Callable[[Tenant], Awaitable[FeedPosition]]
 
 @dataclass(frozen=True, slots=True)
 class _WrittenExport:
+    """Files of one attempt, and the cursor of the change feed at the time of their snapshot."""
+
     files: tuple[ExportFile, ...]
     cursor: str
 
@@ -112,7 +114,7 @@ class ExportExecution:
             await self._fail(job, context, export, refusal.detail)
         except Exception:
             _LOG.exception("attempt at an export failed", extra={"export": export.id})
-            await self._postpone(job, context, export)
+            await self._retry_or_fail(job, context, export)
 
     async def _start_attempt(self, job: ClaimedJob, context: AuditContext) -> tuple[Export, ExportProgress] | None:
         async with self.uow.begin(job.tenant, context) as tx:
@@ -213,8 +215,8 @@ class ExportExecution:
             await free_objects(tx, export)
             await self._end(tx, job, export, export.with_failure(error, tx.now))
 
-    async def _postpone(self, job: ClaimedJob, context: AuditContext, export: Export) -> None:
-        """Schedule another attempt, or fail the export after the last one."""
+    async def _retry_or_fail(self, job: ClaimedJob, context: AuditContext, export: Export) -> None:
+        """Schedule another attempt, or mark the export as failed after MAX_FAILURES attempts with an error."""
         after = export.with_retry()
         if after.failures >= MAX_FAILURES:
             await self._fail(job, context, after, _FAILED)

@@ -39,7 +39,7 @@ class ExportFileWriter:
     ) -> ExportFile:
         """Write all lines to an object with the key; return the file, which may be empty. Raises TooManyRows.
 
-        `counts_rows`: whether the rows count in `progress`.
+        `counts_rows`: whether the lines are added to the rows in `progress`, whose limit then applies.
         """
         packer, tally = self.compressor_factory(), ExportProgress()
         async with aclosing(self._compress(lines, packer, tally, counts=counts_rows)) as chunks:

@@ -473,7 +473,11 @@ def _read_json_dimensions(column: ColumnReader, row: RowDraft, cell: Mapping[str
 
 
 def _parse_all_dimensions(column: ColumnReader, row: RowDraft, text: str, decimal_mark: str) -> ParsedSize | None:
-    """Parse a text with all dimensions. In a set, assign them to the piece that the text names; report a text that names none."""
+    """Parse a text with all dimensions.
+
+    In a set, the dimensions are assigned to the piece to which the text belongs. If the piece is unknown, a conflict is
+    reported and the dimensions remain those of the set.
+    """
     title = build_item_title(row.product, row.variant)
     name, kind = find_sized_piece(title, text, row.determine_kind())
     parsed = parse_dimensions(text, column.unit or row.dimension_unit, kind, column.order, decimal_mark)
@@ -489,7 +493,10 @@ def _parse_all_dimensions(column: ColumnReader, row: RowDraft, text: str, decima
 
 
 def _find_rug_unit(column: ColumnReader) -> str | None:
-    """Return the unit for rug sizes in a column; None if unknown, also if inches are only presumed and feet are possible."""
+    """Return the unit for rug sizes in a column; None if unknown.
+
+    A presumed unit that is not metric is ignored, because rug sizes can also be in feet.
+    """
     return None if column.is_presumed_unit and column.unit not in METRIC_LENGTH_UNITS else column.unit
 
 

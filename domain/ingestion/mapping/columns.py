@@ -24,9 +24,10 @@ ColumnTarget = tuple[str, str]
 
 
 def column_target(column: Column) -> ColumnTarget:
-    """Return the target of a column: field and location. For most fields only one column can have the same target.
+    """Return the target of a column: field and location.
 
-    Each column that is listed but not read (`is_alternative`) has a different target.
+    Only one column may have a target, unless `allows_several_columns` is true for the field. A column that is not read
+    (`is_alternative`) has a target of its own: the field and its position.
     """
     if column.is_alternative:
         return column.field, f"column {column.position}"
@@ -39,7 +40,7 @@ def allows_several_columns(field: str) -> bool:
 
 
 def find_missing_data(columns: Iterable[Column], stream: str) -> tuple[str, ...]:
-    """Return what no column contains although it is required.
+    """Return the names of the required data that no column contains: `key`, `stock`, both or none.
 
     `key` is missing if no column identifies items, and `stock` if the stream is `stock` and no column contains stock or prices.
     """
@@ -161,8 +162,8 @@ def add_inferred_settings(
 ) -> list[Column]:
     """Return the columns with additional settings (unit, decimal mark, date order) that are inferred from their samples.
 
-    A length or weight without any unit gets a presumed unit (`unit_by: market`), which depends on the currency of the source and which
-    people can change. Without a currency it gets none.
+    For lengths and weights without any unit, a unit is presumed from the currency of the source (`unit_by: market`);
+    people can change this setting. If the source has no currency, no unit is presumed.
 
     Args:
         columns: The columns.

@@ -25,8 +25,8 @@ CONTRADICTED = "contradicted"
 """Field that marks a column whose values contradict every possible meaning of its header."""
 _MAX_VALUES = 60
 _MAX_VALUE_CHARS = 400
-_MIN_PRICES = 2
-"""Minimum number of values that can contradict a price; a single value that is not a price can be an error."""
+_MIN_VALUES_AGAINST_PRICE = 2
+"""Minimum number of values in a column that can contradict a price; a single contradiction can be an error."""
 _MIN_GTINS = 3
 _MIN_GTIN_SHARE = 0.9
 _INFERRED_SCORE = 62
@@ -112,7 +112,7 @@ class _Adjustment(_ProportionLimits):
         among: Groups of fields separated by `|`; the meanings must contain a field of each group.
         without: The fields that the meanings must not contain.
         weaker_than: The score that the best meaning must not reach.
-        becomes: The field that replaces that of the best meaning, or an empty string.
+        becomes: The field that replaces the field of the best meaning, or an empty string.
         adds: The field to add as another meaning, or an empty string.
         score: The score of the changed or added meaning; 0 means the score of the best meaning.
         scores: New scores of other meanings by field; 0 removes a meaning.
@@ -174,7 +174,10 @@ def compute_value_statistics(samples: Sequence[str]) -> ValueStatistics | None:
 
 
 def _find_limits(field_path: str) -> Sequence[_ProportionLimits]:
-    """Return limits for the values of a field, of which one must be met; empty if the field can have any value."""
+    """Return alternative limits for the values of a field; empty if the field can have any value.
+
+    The values must be within at least one of the alternatives.
+    """
     names = (
         (field_path, f"*.{field_path.rpartition('.')[2]}", f"{field_path.partition('.')[0]}.*")
         if "." in field_path
@@ -218,7 +221,7 @@ def filter_meanings(
     if not meanings:
         are_gtins = statistics["count"] >= _MIN_GTINS and statistics["gtins"] > _MIN_GTIN_SHARE
         return (HeaderMeaning("gtin", _INFERRED_SCORE, is_guess=True),) if are_gtins else ()
-    unchecked_fields = MONEY if statistics["count"] < _MIN_PRICES else frozenset((IGNORE,))
+    unchecked_fields = MONEY if statistics["count"] < _MIN_VALUES_AGAINST_PRICE else frozenset((IGNORE,))
     remaining = tuple(
         meaning
         for meaning in meanings
