@@ -60,10 +60,14 @@ _REASON = with_title(
         {
             "field": text("title"),
             "subject_quote": text(
-                "Halden oak bench", min_length=0, description="Verbatim excerpt from the data of the pair's first variant."
+                "Halden oak bench",
+                min_length=0,
+                description="Verbatim excerpt from the data of the pair's first variant.",
             ),
             "candidate_quote": text(
-                "Bench HALDEN, oak", min_length=0, description="Verbatim excerpt from the data of the pair's second variant."
+                "Bench HALDEN, oak",
+                min_length=0,
+                description="Verbatim excerpt from the data of the pair's second variant.",
             ),
         },
     ),
@@ -78,9 +82,7 @@ JUDGEMENT = with_title(
             "outcome": enum(*JudgementOutcome),
             "choice": enum("same", "different", "unsure"),
             "confidence": number(0.97, "The model's confidence, from 0 to 1."),
-            "reasons": array(
-                _REASON, description="The model's reasons."
-            ),
+            "reasons": array(_REASON, description="The model's reasons."),
             "note": text("Same maker, same size.", min_length=0),
             "judged_at": timestamp(),
         },
