@@ -63,7 +63,7 @@ _BRACKETS = str.maketrans("[]{}`\xa0", "()()' ")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]")
 _DOUBLE = re.compile(r"(?:''|\")(?:\s?(?:''|\"))*+")
 _ESCAPED_CONTROL = re.compile(r"_x00[0-9a-fA-F]{2}_")
-"""Pattern of control characters as spreadsheet files encode them, such as `_x000D_`."""
+"""Pattern of control characters as spreadsheet files encode them, such as _x000D_."""
 _DIAMETER_SIGN = re.compile(r"(?<![^\W\d_])[Øø](?![^\W\d_xX])|(?<=[\d\"'mM])[Øø](?![^\W\d_xX])")
 """Pattern of Ø as the diameter sign, not as a letter of a word such as `Højde`."""
 _CYRILLIC_JOIN = re.compile(
