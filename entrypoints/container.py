@@ -212,7 +212,8 @@ def create_dependencies(settings: Settings, process_name: str = "command") -> De
 async def open_dependencies(settings: Settings, process_name: str = "command") -> AsyncIterator[Dependencies]:
     """Open the dependency container of a process, load the key ring, and close all instances at the end of the context.
 
-    If the key ring cannot be loaded, for example without a database, the context is entered; using the keys then raises Unavailable.
+    If the key ring cannot be loaded, for example without a database, a warning is logged and no error is raised. Using
+    the keys then raises Unavailable.
 
     Args:
         settings: The settings of the process.

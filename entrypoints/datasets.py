@@ -112,6 +112,7 @@ class OperationDatasets:
 
     @cached_property
     def _services(self) -> Mapping[str, Any]:
+        """Use cases by name of the area."""
         return create_services(self.list_areas(), self.dependencies)
 
 

@@ -97,7 +97,8 @@ def create_identity_providers(settings: Settings, http: GuardedClient) -> Identi
 def create_pool(settings: Settings, vault: AesGcmVault) -> Pool:
     """Create the pool of database connections.
 
-    Each connection holds advisory locks, which show other processes the operator's secrets that this process has loaded.
+    Each connection holds an advisory lock for each operator's secret that this process has loaded. Processes check
+    these locks before they activate a new secret.
     """
     return Pool(
         settings.database_url,
@@ -255,7 +256,7 @@ def create_telemetry(settings: Settings, process: ProcessName) -> Telemetry | No
 def create_value_reencrypter(
     keyring: KeyRingKeeper, vault: Vault, values: EncryptedValues, connectors: Connectors, clock: Clock
 ) -> ValueReencrypter:
-    """Create the component that encrypts all stored values again after a change of the secret."""
+    """Create the component that re-encrypts stored values after a change of the operator's secret."""
 
     def destination(connector: str, config: Mapping[str, Any]) -> str | None:
         info = connectors.find_connector(connector)

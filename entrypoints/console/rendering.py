@@ -235,7 +235,12 @@ def format_fields(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def format_field(value: Any, path: str = "") -> str:
-    """Format the value of the field `path` of a product. An empty value becomes an empty text."""
+    """Format the value of a product's or variant's field; return an empty text for an empty value.
+
+    Args:
+        value: The value, as in the API.
+        path: The field's name; `dimensions`, `media` and `category_path` have formats of their own.
+    """
     match value:
         case str():
             return value
@@ -265,7 +270,7 @@ def format_field(value: Any, path: str = "") -> str:
 
 
 def format_names(items: Iterable[Any]) -> Markup:
-    """Format a list of names: `Maple, Oak, and Pine`."""
+    """Join names in the current language, such as `Maple, Oak, and Pine`; names that are not Markup are escaped."""
     return Markup(format_list([str(escape(item)) for item in items], locale=get_current_locale()))  # noqa: S704  # escaped
 
 
@@ -340,7 +345,7 @@ def get_environment() -> Environment:
 
 
 def render_template(template: str, block: str | None, values: dict[str, Any]) -> str:
-    """Render a template, or only its block named `block`, if it has one."""
+    """Render the block `block` of a template, or the whole template if `block` is None or not in the template."""
     loaded_template = get_environment().get_template(template)
     block_function = loaded_template.blocks.get(block) if block is not None else None
     if block_function is None:

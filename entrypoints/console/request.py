@@ -28,7 +28,7 @@ MAX_FORM_BYTES = 256 << 10
 MAX_ANONYMOUS_FORM_BYTES = 32 << 10
 """Maximum size of a form in bytes if nobody is signed in."""
 _MAX_INLINE_BYTES = 16 << 10
-"""Maximum size in bytes of a form that is decoded on the event loop, which takes at most about ten milliseconds."""
+"""Maximum size in bytes of a form that is decoded on the event loop; decoding then takes at most about 10 ms."""
 _SLICE_BYTES = 16 << 10
 """Bytes of a file that are decoded at once; other requests run between two slices."""
 _MAX_FIELDS = 500

@@ -115,7 +115,7 @@ class ForgeryCheck:
 
 
 class CookieBuilder:
-    """Builder of headers that set cookies, which scripts cannot read.
+    """Builder of headers that set cookies. Scripts cannot read the cookies (HttpOnly).
 
     Attributes:
         session_cookie_name: The name of the session cookie; with HTTPS, it begins with `__Host-`.

@@ -11,8 +11,8 @@ _FIRST_SETTINGS = ("url", "currency", "decimal", "warehouse", "price_code", "med
 """Settings at the start of forms, in this order, if the connector has them."""
 _HIDDEN_SETTINGS = ("inbound", "platform", "role", "format")
 """Settings that forms do not contain."""
-_NOT_SECRET = frozenset({"username", "shop", "store", "header", "query", "consumer_key"})
-"""Credentials that are not secret; inputs for all others are masked."""
+_UNMASKED_CREDENTIALS = frozenset({"username", "shop", "store", "header", "query", "consumer_key"})
+"""Names of the credential fields that are not secret; the inputs for all other fields are masked."""
 
 
 class FormField(NamedTuple):
@@ -75,7 +75,11 @@ def build_sign_in_methods(schema: Mapping[str, Any] | None) -> list[SignInMethod
         properties, required = branch.get("properties", {}), branch.get("required", ())
         fields = [
             _build_field(
-                f"credentials.{key}.{name}", part, None, required=name in required, secret=name not in _NOT_SECRET
+                f"credentials.{key}.{name}",
+                part,
+                None,
+                required=name in required,
+                secret=name not in _UNMASKED_CREDENTIALS,
             )
             for name, part in properties.items()
         ]
@@ -157,6 +161,13 @@ def set_allowed_senders(config: Mapping[str, Any], form: FormData) -> dict[str, 
 
 
 def build_source_request(form: FormData, kind: str, config: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return the body of the API request that creates a source from a form; `fields` are further properties of the body."""
+    """Return the body of the API request that creates a source, with the name and usage rights in a form.
+
+    Args:
+        form: The form.
+        kind: The kind of source, such as `file` or `push`.
+        config: The settings of the source.
+        **fields: Further properties of the body.
+    """
     attributes = {"name": form.get("name"), "kind": kind, "licence_basis": form.get("licence_basis", "unknown")}
     return attributes | {"config": dict(config)} | fields

@@ -16,7 +16,7 @@ from ports.unit_of_work import Tx
 POLL_SECONDS = 0.7
 """Seconds between two reads of the object whose progress is streamed."""
 HEARTBEAT_SECONDS = 15.0
-"""Seconds after which a comment is sent, and the session is checked, if nothing has changed."""
+"""Seconds between two heartbeats. At a heartbeat, the session is checked and a comment is sent."""
 LIFETIME_SECONDS = 300.0
 """Seconds after which a stream ends; the browser reconnects and is authenticated again."""
 MAX_STREAMS = 6
@@ -32,16 +32,18 @@ def stream_progress(
     resource: Any,
     build_values: Callable[[Any], dict[str, Any]],
 ) -> Response:
-    """Stream the progress of an object, such as a run: its block `progress` in a template, after each change.
+    """Stream the progress of an object, such as a run.
 
-    The event `show` contains the rendered block. The event `end` follows when the object is complete or the session ends.
+    After each change, the event `show` contains the rendered block `progress` of the template. The event `end` follows
+    when the work is complete, or when the session has changed or ended.
 
     Args:
         page: The context with the session.
-        template: The template with the block.
+        template: The template with the block `progress`.
         find_object: Function that reads the object; if it returns None, NotFound is raised.
         resource: The API resource that renders the object as JSON.
-        build_values: Function that returns the variables of the block from the JSON; `open` is whether work is in progress.
+        build_values: Function that returns the variables of the block from the JSON. The variable `open` must be
+            present: true while work is in progress.
     """
 
     async def read_values() -> dict[str, Any]:

@@ -34,7 +34,7 @@ OWNER_EMAIL = "owner@demo-furniture.example"
 """Email address of the person whom the printed link signs in."""
 ALLOWED_HOSTS_VARIABLE = "JOINERY_ALLOW_PRIVATE_HOSTS"
 PORT_VARIABLE = "JOINERY_DEMO_FEEDS_PORT"
-"""Variable with the port of the feeds' web server."""
+"""Environment variable with the port of the feeds' web server."""
 STATE_FILE = "demo.json"
 """File of the demo's state in the data directory."""
 _FEED_TASKS: Final[set["asyncio.Task[None]"]] = set()
@@ -49,7 +49,7 @@ class DemoVendor:
         name: The vendor's name.
         licence_basis: The usage rights of the vendor's data.
         config: The configuration of the vendor's source, without URLs.
-        paths: The paths of the vendor's feeds, by the key of `config` to which the feed's URL is added.
+        paths: The path of each feed, by the setting of the source that contains the feed's URL, such as `stock_url`.
     """
 
     name: str
@@ -227,9 +227,9 @@ async def _create_sources(api: DemoApi, state: DemoState, data_dir: Path) -> Non
 
 
 async def _import_catalogues_and_stock(api: DemoApi, state: DemoState) -> list[FollowedRun]:
-    """Import both catalogues concurrently, then the stock file of LINDGREN; return the runs.
+    """Import both catalogues concurrently, then the stock file of the vendor LINDGREN; return the runs.
 
-    The stock file is not imported if the import of LINDGREN's catalogue did not succeed.
+    If the run of LINDGREN's catalogue does not succeed, the stock file is not imported.
     """
     catalogues = [FollowedRun(vendor.name, state.sources[vendor.name]) for vendor in VENDORS]
     await _import(api, catalogues, ["", "Importing the feeds of two vendors:"])

@@ -11,7 +11,7 @@ ITEM_MASTER = "/lindgren-falk/item-master.csv"
 STOCK_SHEET = "/lindgren-falk/stock.csv"
 DATA_FOLDER = Path(__file__).parent / "data"
 IMAGE_HOST = "https://images.vendor.example"
-"""Placeholder in the feeds, which is replaced by the URL of this web server."""
+"""Start of the image URLs in the stored feeds; responses contain the URL of this web server instead."""
 DEFAULT_LIMIT = 30
 MAX_LIMIT = 250
 
@@ -64,7 +64,7 @@ async def _serve_products(request: web.Request) -> web.Response:
 
 
 def _parse_positive(request: web.Request, name: str, default: int) -> int:
-    """Return a query parameter as an integer of at least 1; `default` if the parameter is not a number."""
+    """Return a query parameter as an integer of at least 1 (0 becomes 1); `default` if the parameter is not digits."""
     text = request.query.get(name, "")
     return max(1, int(text)) if text.isascii() and text.isdigit() else default
 

@@ -9,7 +9,7 @@ _WIDTH = 24
 
 
 def count_processed(stats: Mapping[str, int], item_kind: str) -> int:
-    """Return how many items a run has created or changed (for products, also how many it found unchanged).
+    """Return how many items a run has created or changed. The number of products includes unchanged products.
 
     Args:
         stats: The statistics of the run.

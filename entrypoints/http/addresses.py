@@ -57,7 +57,7 @@ class TrustedProxies:
 
     @staticmethod
     def is_local(peer: str, headers: Mapping[str, str]) -> bool:
-        """Return whether a request with these headers comes from this machine (`peer`) and not through a proxy."""
+        """Return whether a request comes from this machine without a proxy; `peer` is the address of the connection."""
         if any(name in _PROXY_HEADERS or name.startswith("x-forwarded") for name in headers):
             return False
         address = parse_address(peer)

@@ -22,7 +22,7 @@ Send = Callable[[Message], Awaitable[None]]
 MAX_DISCARD_SECONDS = 1.0
 """Maximum seconds for which the rest of a rejected body is received, so that the client can read the response."""
 MAX_DISCARD_BYTES = 8 << 20
-"""Maximum bytes of a rejected body that are received for this purpose."""
+"""Maximum bytes of the rest of a rejected body that are received within MAX_DISCARD_SECONDS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +130,9 @@ class IncomingBody:
         return bytes(body)
 
     async def receive_after_body(self) -> Message:
-        """Wait until the body is complete; return the next ASGI message.
+        """Wait until the body has been received; return the next ASGI message.
 
-        A framework that must not read the body gets this as its `receive`.
+        This method is the ASGI `receive` of frameworks that must not read the body themselves.
         """
         await self._is_complete.wait()
         return await self._receive()
@@ -293,7 +293,7 @@ def decode_body(raw: bytes, max_values: int) -> Any:
             raise _build_decoding_error(
                 f"The body has more than {max_values} values. Send the values in parts.", code="too_many"
             )
-    value = _parse(raw)
+    value = _decode_json(raw)
     if value is _DuplicateKey:
         raise _build_duplicate_key_error(raw)  # decodes again, when the first value is no longer in memory
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
@@ -303,10 +303,10 @@ def decode_body(raw: bytes, max_values: int) -> Any:
     return value
 
 
-def _parse(raw: bytes) -> Any:
-    """Decode the JSON; return its value, or the class _DuplicateKey if an object contains a key twice.
+def _decode_json(raw: bytes) -> Any:
+    """Decode JSON in UTF-8; return the value, or the class `_DuplicateKey` itself if an object contains a key twice.
 
-    Raises InvalidRequest for other defects.
+    Raises InvalidRequest for any other defect.
     """
     try:
         return _strict_decoder.decode(raw.decode("utf-8"))
@@ -376,8 +376,8 @@ def _iterate_children(value: Any) -> Iterator[tuple[str | int, Any]]:
     return iter(value.items()) if isinstance(value, dict) else enumerate(value)
 
 
-def _walk(value: Any) -> Iterator[tuple[list[str | int], Any]]:
-    """Yield the path and value of the whole and of every nested value. Each step reuses and changes the path list."""
+def _iterate_values(value: Any) -> Iterator[tuple[list[str | int], Any]]:
+    """Yield the path and value of the root and of each nested value. The path list changes with the next step."""
     yield [], value
     if not isinstance(value, (dict, list)):
         return
@@ -403,7 +403,7 @@ def _format_path(path: list[str | int]) -> str:
 def _build_duplicate_key_error(raw: bytes) -> InvalidRequest:
     """Return the error for a body in which an object contains a key twice, with the path of the first such key."""
     try:
-        for path, value in _walk(_marking_decoder.decode(raw.decode("utf-8"))):
+        for path, value in _iterate_values(_marking_decoder.decode(raw.decode("utf-8"))):
             if isinstance(value, _ObjectWithDuplicate):
                 return _build_decoding_error(
                     "This field occurs twice in one object. Keep one of them.",
@@ -417,7 +417,7 @@ def _build_duplicate_key_error(raw: bytes) -> InvalidRequest:
 
 def _check_texts(value: Any) -> None:
     """Raise InvalidRequest if a text or field name contains a lone surrogate or a NUL character."""
-    for path, inner in _walk(value):
+    for path, inner in _iterate_values(value):
         if isinstance(inner, str) and _UNSTORABLE.search(inner):
             raise _build_decoding_error(
                 "The text contains a lone surrogate or a NUL character. Remove the character.",
@@ -484,7 +484,7 @@ def _find_unexpected_fields(body: Any) -> FieldErrors:
 T = TypeVar("T")
 
 MAX_BODY_THREADS = 2
-"""Number of threads for large bodies."""
+"""Maximum number of threads that process large bodies."""
 
 
 class OrganisationThreadPool:

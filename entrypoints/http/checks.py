@@ -79,6 +79,7 @@ class RequestState:
     is_forwarded: bool = False
     """True if the request (an MCP message) was executed by sending an API request, which is logged instead of this request."""
     version: str = ""
+    """The API version of the request; empty before it is selected."""
     rate_headers: HeaderList = field(default_factory=list)
     """The RateLimit headers of the response; empty before the request is counted."""
     query: Mapping[str, Any] = field(default_factory=dict)
@@ -90,6 +91,7 @@ class RequestState:
     """The body, converted to the operation's command class."""
     page_request: PageRequest = FIRST_PAGE
     cursor_context: bytes = b""
+    """Encoded operation, tenant, IDs and filters. A cursor is valid only in the same context."""
     idempotency_key: str | None = None
     dry_run: str | None = None
     """The header Service-Dry-Run: None, `true` or `explain`."""
@@ -111,9 +113,9 @@ MAX_REQUEST_LINE_LENGTH = 8192
 
 
 def check_request_line(state: RequestState) -> None:
-    """Check the length and the characters of path and query.
+    """Set the request ID, and check the length and the characters of path and query. Raises InvalidRequest.
 
-    Sets the request ID first, which error responses also contain. Raises InvalidRequest.
+    The request ID is set first, so that error responses also contain the ID.
     """
     request = state.request
     state.request_id = choose_request_id(request)
@@ -161,7 +163,7 @@ def set_mode(state: RequestState) -> None:
 class VersionSelection:
     """Step that selects the API version: the version in the request, else the organisation's default version.
 
-    If the organisation has no default version, the request sets it.
+    If the organisation has no default version, the version in the request becomes the default; without one, the latest.
     """
 
     def __init__(self, access: AccessService, versions: Versions) -> None:
@@ -277,7 +279,7 @@ RETRY_AFTER_BY_LEVEL = {1: 2, 2: 5, 3: 10}
 
 
 def find_shedding_level(rate_class: str, tier: str) -> int:
-    """Return the load level (1 to 3) from which such requests are rejected; 4 if they are never rejected.
+    """Return the load level (1 to 3) from which requests of a rate class and tier are rejected; 4 if they never are.
 
     Args:
         rate_class: The rate class, such as `read`.
@@ -295,7 +297,7 @@ class LoadShedding:
         self._pressure = pressure
 
     def __call__(self, state: RequestState) -> None:
-        """Raise Overloaded if the load has reached the level from which such requests are rejected."""
+        """Raise Overloaded if requests of this rate class and tier are rejected at the present load level."""
         level = self._pressure.level
         if level == 0:
             return

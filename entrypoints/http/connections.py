@@ -1,4 +1,4 @@
-"""HTTP connections based on Hypercorn, with limits of protocols, number of connections, and slow clients.
+"""HTTP connections based on Hypercorn, with limits for protocols, the number of connections, and the time of transfers.
 
 Only HTTP/1.1 is served unless HTTP/2 is enabled. Upgrades (`Upgrade: h2c`, RFC 7540 §3.2) are ignored, because an
 upgraded connection is a tunnel through a proxy, which then sees no further requests.

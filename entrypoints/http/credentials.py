@@ -72,7 +72,7 @@ class TtlCache(Generic[T]):
 
 
 STATEMENTS_PER_SECOND = 50
-"""Maximum number of database statements per second; as many are allowed at once."""
+"""Maximum average number of database statements per second, and maximum number of statements in a burst."""
 MAX_BATCH = 500
 """Maximum number of credentials that one statement looks up."""
 MAX_PENDING_CREDENTIALS = 5_000
@@ -164,8 +164,8 @@ def parse_bearer(header: str | None) -> str:
 class RequestAuthentication:
     """Step that authenticates a request.
 
-    A credential that was looked up is cached for CACHE_SECONDS, after which a revocation takes effect. Its expiry and its
-    permitted networks are checked for each request.
+    Credentials are cached for CACHE_SECONDS, so a revocation may take effect with this delay. The expiry and the
+    permitted networks of the credential are checked for each request.
     """
 
     def __init__(self, access: AccessService, proxies: TrustedProxies, schema: SchemaCheck | None = None) -> None:

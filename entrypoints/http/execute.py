@@ -170,7 +170,10 @@ class _OpenStream:
 
 
 class OpenStreams:
-    """Registry of open event streams, which ends streams whose lifetime is over or whose caller has lost permission."""
+    """Registry of open event streams.
+
+    A stream is ended when its lifetime is over or its caller has lost permission.
+    """
 
     def __init__(
         self,
@@ -283,7 +286,10 @@ class OperationExecutor:
         }
 
     async def __call__(self, state: RequestState) -> Response:
-        """Execute the operation of the request; return the response. After a DomainError, nothing is changed."""
+        """Execute the operation of the request; return the response.
+
+        Raises the DomainError of a handler unless the error response is stored for the idempotency key.
+        """
         operation, org = state.operation, state.caller.tenant.org
         execute = self._execute_by_type[type(operation)]
         if state.match.ids and not isinstance(operation, Write):
@@ -387,7 +393,7 @@ class OperationExecutor:
         return response
 
     def _encrypt(self, operation: Write, key: str, body: bytes) -> bytes:
-        """Return the body for storage, encrypted if the operation returns a secret."""
+        """Return the body for storage; if the operation returns a secret, encrypted for the idempotency key `key`."""
         return self._vault.encrypt({"body": body.decode()}, key) if operation.encrypt_replay else body
 
     def _decrypt(self, operation: Write, key: str, body: bytes) -> bytes:
@@ -422,7 +428,7 @@ class OperationExecutor:
         return WriteContext(*self._build_context_arguments(state), tx.now, tx, version, state.command)
 
     def _build_context_arguments(self, state: RequestState) -> _SharedArguments:
-        """Return the first arguments of the context that a handler receives, which all types of operations have in common."""
+        """Return the arguments that the contexts of all types of operations have in common, in order."""
         service, page = self._services[state.operation.area], (state.page_request, state.version, state.cursor_context)
         return service, state.caller, state.match.ids, state.query, *page, self._cursors, self._base_url
 

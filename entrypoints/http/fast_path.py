@@ -55,7 +55,7 @@ async def _send_stream(chunks: AsyncGenerator[bytes, None], receive: Receive, se
 
 
 async def _send_chunks(chunks: AsyncGenerator[bytes, None], send: Send) -> None:
-    """Send the chunks. Raises TimeoutError if the client reads nothing for too long."""
+    """Send the chunks. Raises TimeoutError if sending one chunk takes longer than MAX_SEND_SECONDS."""
     async with aclosing(chunks):
         async for chunk in chunks:
             async with asyncio.timeout(MAX_SEND_SECONDS):

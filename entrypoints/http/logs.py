@@ -65,7 +65,7 @@ class AccessLog:
 log = logging.getLogger("joinery.request_logs")
 
 BATCH = 500
-"""Number of waiting entries that are written at once."""
+"""Maximum number of entries in a batch; when as many are waiting, they are written at once."""
 INTERVAL = 0.5
 """Seconds after which waiting entries are written even if they are fewer than BATCH."""
 QUEUE_FULL = 10_000
@@ -113,9 +113,10 @@ class RequestLogQueue:
         return len(self._waiting) + len(self._deferred)
 
     def put(self, entry: RequestLog) -> Awaitable[None] | None:
-        """Add an entry to the queue, or drop it if there are more than OVERFLOW.
+        """Add an entry to the queue; if OVERFLOW entries are waiting, drop the entry instead.
 
-        If the queue is full, returns an awaitable that delays the request until entries are written, but only briefly.
+        If more than QUEUE_FULL entries are waiting, returns an awaitable that delays the request until entries are
+        written, but for at most MAX_DELAY_SECONDS.
         """
         entries = self._waiting
         if len(entries) >= OVERFLOW:
@@ -168,13 +169,13 @@ class RequestLogQueue:
                 self._has_work.set()
 
     def _requeue_deferred(self) -> None:
-        """Move the deferred entries back to the queue once DEFERRED_RETRY_SECONDS have passed."""
+        """Move the deferred entries back to the queue if DEFERRED_RETRY_SECONDS have passed or the task is stopping."""
         if self._deferred and (self._stopping or asyncio.get_running_loop().time() >= self._retry_at):
             self._waiting.extend(self._deferred)
             self._deferred.clear()
 
     def _defer(self, entries: Sequence[RequestLog]) -> None:
-        """Store entries for a retry after DEFERRED_RETRY_SECONDS; if there are too many, drop the oldest."""
+        """Keep entries for a retry after DEFERRED_RETRY_SECONDS; drop the oldest ones beyond QUEUE_FULL."""
         self._deferred.extend(entries)
         self._retry_at = asyncio.get_running_loop().time() + DEFERRED_RETRY_SECONDS
         while len(self._deferred) > QUEUE_FULL:
