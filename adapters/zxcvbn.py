@@ -8,7 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from domain.kernel.errors import Overloaded
 
 MAX_ESTIMATED_CHARS = 16
-"""Maximum characters of a password that are estimated: 16 take up to 30 ms, 32 up to a second."""
+"""Maximum number of characters of a password that are estimated; the rest is ignored.
+
+The estimate of 16 characters takes up to 30 ms, of 32 up to a second.
+"""
 SERVICE_WORDS = (
     "joinery",
     "furniture",
@@ -59,7 +62,7 @@ class ZxcvbnEstimator:
 
 
 def _estimate_guesses(password: str, personal_words: Sequence[str]) -> int:
-    """Estimate the guesses until the password is found, by someone who knows the words."""
+    """Estimate how many guesses an attacker who knows `personal_words` needs to find the password."""
     from zxcvbn import zxcvbn  # noqa: PLC0415  loading its word lists takes 0.2 s, and few processes need them
 
     return int(zxcvbn(password, user_inputs=list(personal_words))["guesses"])

@@ -34,7 +34,7 @@ def sign_url(
         method: The permitted method.
         key: The key of the object; None for the bucket.
         now: The time of the signature in UTC.
-        lifetime_seconds: The lifetime of the link, at most MAX_LINK_SECONDS.
+        lifetime_seconds: The lifetime of the link; the bounds 1 and MAX_LINK_SECONDS replace values beyond them.
         headers: Headers that the request must have.
         query: Further parameters of the link.
     """
@@ -63,7 +63,10 @@ def sign_url(
 
 
 def _compute_signature(address: BucketAddress, day: str, text: str) -> str:
-    """Sign the text with the key that is derived from the secret key for the day and the region."""
+    """Return the signature of a text in hexadecimal.
+
+    The signing key is derived from the secret key for the region and the day (`YYYYMMDD`).
+    """
     key = f"AWS4{address.secret_key}".encode()
     for part in (day, address.region, "s3", "aws4_request"):
         key = hmac.digest(key, part.encode(), hashlib.sha256)

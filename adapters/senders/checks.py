@@ -20,15 +20,19 @@ class SenderVerifier:
     """Verification of senders (port SenderChecks in domain/mail/ports.py).
 
     Args:
-        resolver: The resolver, which is used in this process.
-        run_parser: Runs the verification, which blocks, in a thread or another process.
+        resolver: DNS resolver. Its look-ups run in this process.
+        run_parser: Function that runs the blocking verification in a thread or in another process.
     """
 
     def __init__(self, resolver: DnsResolver, run_parser: ParserRunner = asyncio.to_thread) -> None:
         self._records, self._run = resolver, run_parser
 
     async def check(self, raw: bytes, author_address: str, envelope: Envelope) -> Authentication:
-        """Verify the sender of a message by SPF, DKIM and DMARC; if that does not end within 30 seconds, all results are `temperror`."""
+        """Verify the sender of a message by SPF, DKIM and DMARC.
+
+        All results are `temperror` if the verification fails or takes more than 30 seconds. `author_address` is the
+        address in the header From.
+        """
         try:
             async with asyncio.timeout(MAX_SECONDS):
                 return await self._run(verify_sender, self._look_up, raw, author_address, envelope)
@@ -36,7 +40,7 @@ class SenderVerifier:
             return _TEMPORARY_ERRORS
 
     def _look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[DnsRecord, ...] | None:
-        """Return the DNS records of a name; None if they are unavailable."""
+        """Return the DNS records of a name; None if they are not available within `seconds`."""
         try:
             return self._records.look_up(name, kind, seconds)
         except DnsUnavailable:
@@ -90,7 +94,11 @@ def _find_dmarc_records(lookups: TimeLimitedLookups, domain: str) -> dict[str, d
 def _is_aligned(
     lookups: TimeLimitedLookups, author: str, other_domain: str, records: dict[str, dmarc.DmarcRecord], *, strict: bool
 ) -> bool:
-    """Return whether another domain is aligned with the author's domain (DMARC): equal, or of the same organisation."""
+    """Return whether another domain is aligned with the author's domain (DMARC).
+
+    Aligned domains are equal or, unless `strict` is set, have the same organisational domain. `records` are the DMARC
+    records of the author's domain and its parent domains, by domain.
+    """
     own = dmarc.find_organisational_domain(author, records)
     if author == other_domain:
         return True

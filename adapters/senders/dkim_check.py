@@ -62,7 +62,7 @@ def verify_signatures(raw_message: bytes, lookups: TimeLimitedLookups) -> list[D
     costly, until = _estimate_regex_steps(raw_message) > _MAX_REGEX_STEPS, time.monotonic() + _MAX_SECONDS
     found: list[DkimResult] = []
     for at, value in enumerate(headers[:MAX_SIGNATURES]):
-        left_out = costly or _is_rejected_unverified(value) or time.monotonic() > until
+        left_out = costly or _violates_policy(value) or time.monotonic() > until
         found.append(DkimResult(SenderCheckResult.POLICY, "") if left_out else _verify_signature(message, at, lookups))
     return found
 
@@ -80,13 +80,17 @@ def summarise_results(signatures: list[DkimResult]) -> SenderCheckResult:
     return next((result for result in order if result in results), SenderCheckResult.NONE)
 
 
-def _is_rejected_unverified(value: bytes) -> bool:
-    """Return whether a signature is rejected without verification.
+def _violates_policy(header_value: bytes) -> bool:
+    """Return whether the value of a DKIM-Signature header is rejected without verification.
 
-    This applies if it is too long, covers only a part of the body, or uses a weak algorithm.
+    Such a value is too long, covers only a part of the body, or uses a weak algorithm.
     """
-    unwieldy = len(value) > _MAX_HEADER_BYTES or _EXCESSIVE_WHITESPACE.search(value) is not None
-    return unwieldy or _PARTIAL_BODY_TAG.search(value) is not None or _WEAK_ALGORITHM.search(value) is not None
+    unwieldy = len(header_value) > _MAX_HEADER_BYTES or _EXCESSIVE_WHITESPACE.search(header_value) is not None
+    return (
+        unwieldy
+        or _PARTIAL_BODY_TAG.search(header_value) is not None
+        or _WEAK_ALGORITHM.search(header_value) is not None
+    )
 
 
 def _estimate_regex_steps(raw: bytes) -> int:

@@ -7,7 +7,7 @@ from domain.sso.ports import DnsRecord, DnsUnavailable, RecordKind
 
 MAX_TOTAL_SECONDS = 8.0
 """Maximum seconds from the first to the last look-up for a message."""
-_LOOKUP_SECONDS = 3.0
+_MAX_LOOKUP_SECONDS = 3.0
 """Maximum seconds of one look-up."""
 DnsLookup = Callable[[str, RecordKind, float], tuple[DnsRecord, ...] | None]
 """Function that returns the DNS records of a name and kind within a number of seconds; None if they are unavailable."""
@@ -29,7 +29,7 @@ class TimeLimitedLookups:
         remaining = self._until - time.monotonic()
         if remaining <= 0:
             raise DnsUnavailable(name)
-        records = self._look_up(name, kind, min(remaining, _LOOKUP_SECONDS))
+        records = self._look_up(name, kind, min(remaining, _MAX_LOOKUP_SECONDS))
         if records is None:
             raise DnsUnavailable(name)
         return records

@@ -29,7 +29,10 @@ class ApiPager:
         self._is_lines = ctx.config.get("format") == "jsonl"
 
     async def fetch_first_page(self) -> FetchedPage:
-        """Fetch the first page. Raises ConnectorError; RetryLater at once if the service requests a wait."""
+        """Fetch the first page in one attempt. Raises ConnectorError.
+
+        If the service requests a wait, RetryLater is raised without waiting.
+        """
         if not self._url:
             raise BadData("the source's settings name no URL (config.url)")
         return await self._fetch_page(self._paging.build_first_url(self._url), patient=False, ends=frozenset())

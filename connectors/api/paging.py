@@ -36,9 +36,10 @@ PAGING_SCHEMA: Mapping[str, Any] = {
 }
 """JSON Schema of the setting `paging`.
 
-The style `page` counts pages from `start` (1), `offset` counts records, `cursor` sends the value at `cursor_path` of
-the response, `next_link` follows the URL at `next_path`, `link_header` the Link header with rel=next (RFC 8288). The
-default `auto` follows a Link header or a usual member such as `next`, if the response has one.
+The style `page` numbers pages from `start`, which is 1 by default. `offset` counts records. `cursor` sends the value at
+`cursor_path` of the response. `next_link` follows the URL at `next_path`, and `link_header` follows the Link header
+with rel=next (RFC 8288). `none` requests one page only. The default `auto` follows a Link header or, without one, a
+link at a usual path of the response, such as `next` or `links.next`.
 """
 
 _USUAL_NEXT_PATHS = (
@@ -66,7 +67,7 @@ class PagePosition:
 class PagingStyle:
     """Builder of the URLs of pages, in the paging style that the source's settings select.
 
-    `max_pages` is the maximum number of pages.
+    `max_pages` is the maximum number of pages; ApiPager omits further ones and notes this in the snapshot.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

@@ -81,7 +81,7 @@ def _iterate_rows(ctx: Context, path: Path, headers: list[str]) -> Iterator[Row]
 
 
 class _StoreConverter:
-    """Converter of a store's products to cells. Units, brands and categories are those of previous lines of the snapshot."""
+    """Converter of products to cells, with the units, brands and categories from previous lines of the snapshot."""
 
     def __init__(self, ctx: Context) -> None:
         self.units: Mapping[str, Any] = {}

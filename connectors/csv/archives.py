@@ -30,7 +30,10 @@ _DAMAGED = "the workbook is damaged: it cannot be unpacked"
 
 
 def open_archive(path: Path) -> zipfile.ZipFile:
-    """Open a zip archive. Raises BadData if its directory is damaged or larger than the directory of any workbook."""
+    """Open a zip archive.
+
+    Raises BadData if its directory is damaged, or larger than _MAX_ENTRIES or _MAX_DIRECTORY_BYTES.
+    """
     with path.open("rb") as file:
         _check_directory(file)
     try:
@@ -75,8 +78,8 @@ def _read_zip64_end(file: BinaryIO, end: int) -> tuple[int, int, int, int]:
         end: Offset of the ordinary end record, which follows the zip64 end record.
 
     Returns:
-        The number of entries, the length in bytes and the offset of the directory, and the offset at which the
-        directory must end: that of the zip64 end record.
+        The directory's number of entries, length in bytes and offset, and the offset of the zip64 end record, at which
+        the directory must end.
     """
     record_start = end - _LOCATOR_SIZE - _END_64_SIZE
     file.seek(max(0, record_start))

@@ -456,7 +456,7 @@ _MAX_TAG_BYTES = 2 * MIB
 def check_xlsx(path: Path, limits: Limits) -> None:
     """Check an XLSX workbook before it is opened. Raises BadData if it would take too much memory or time to read.
 
-    The number of cells of a worksheet is that of the rectangle around its cells. A shared string counts once for each
+    All cells in the rectangle from A1 to a worksheet's last row and column count. A shared string counts once for each
     cell that refers to it.
     """
     # Every part is checked, because a workbook may declare any part to be a worksheet.

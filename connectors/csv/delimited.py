@@ -24,7 +24,7 @@ _MAX_LINE_CHARS = 2 * MIB
 _MAX_RECORD_CHARS = 4 * MIB
 _MAX_RECORD_LINES = 1_000
 _MAX_DELIMITERS = 50_000
-"""Maximum number of delimiters in one line. Each value takes fifty times its size in the file."""
+"""Maximum number of delimiters in one line. More raise BadData, because values take more memory than file size."""
 _MAX_REPORTS = 100
 _END_MARK = "\x1eend of file\x1e"
 _QUOTED = re.compile(r'(?<![^,;\t|\r\n])"(?:[^"]|"")*+"(?=[,;\t|\r\n]|\Z)')
@@ -111,7 +111,7 @@ class _MeasuredLines:
             yield line
 
     def next_record(self) -> None:
-        """Start the count of the next record."""
+        """Add the characters of the current record to `finished_chars`, and start the next record with 0 characters."""
         self.finished_chars += self.record_chars
         self.record_chars = 0
 
@@ -196,7 +196,7 @@ def _iterate_rows(
 
 
 def _find_stated_delimiter(lines: Sequence[str]) -> str | None:
-    """Return the delimiter that a first line such as `sep=;` states, or None. Some spreadsheet programs write it."""
+    """Return the delimiter from a first line such as `sep=;`, which some spreadsheet programs write, or None."""
     line = lines[0].strip().strip('"') if lines else ""
     return line[4] if len(line) == 5 and line.lower().startswith("sep=") else None
 
@@ -210,14 +210,18 @@ def _detect_delimiter(lines: Sequence[str], ctx: Context) -> str:
     return max(DELIMITERS, key=lambda delimiter: _score_table(list(_parse_sample(sample, delimiter)), ctx.score_header))
 
 
-def _score_table(rows: list[list[str]], score: Callable[[Sequence[str]], int]) -> float:
-    """Return how much rows resemble a table, by the proportion of equally wide rows, that width, and known headers."""
+def _score_table(rows: list[list[str]], count_known_words: Callable[[Sequence[str]], int]) -> float:
+    """Return a score of how much rows resemble a table; 0 if no row has two values.
+
+    The score increases with the most frequent width, with the proportion of rows of this width, and with the known
+    words in the first of these rows, which `count_known_words` counts.
+    """
     widths = [len(row) for row in rows if len(row) > 1]
     if not widths:
         return 0.0
     usual = max(set(widths), key=lambda width: (widths.count(width), width))
     first = next(row for row in rows if len(row) == usual)
-    return widths.count(usual) / len(rows) * log(usual) + 0.5 * min(score(first), 4)
+    return widths.count(usual) / len(rows) * log(usual) + 0.5 * min(count_known_words(first), 4)
 
 
 def _parse_sample(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
@@ -259,7 +263,7 @@ def detect_encoding(path: Path) -> FileEncoding:
     if wide is not None:
         return wide
     skip = 3 if head.startswith(codecs.BOM_UTF8) else 0
-    valid_count, broken = _count_utf8(path)
+    valid_count, broken = _count_utf8_characters(path)
     if not broken or valid_count > broken or skip:
         return FileEncoding("utf-8", skip, broken)
     return FileEncoding("cp1252", skip)
@@ -278,8 +282,8 @@ def _detect_utf16(head: bytes) -> FileEncoding | None:
     return None
 
 
-def _count_utf8(path: Path) -> tuple[int, int]:
-    """Return the number of non-ASCII characters in a file read as UTF-8, and the number of invalid sequences."""
+def _count_utf8_characters(path: Path) -> tuple[int, int]:
+    """Return the number of valid non-ASCII characters and of invalid sequences in a file that is decoded as UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     valid_count = broken = 0
     with path.open("rb") as file:

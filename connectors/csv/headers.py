@@ -33,7 +33,7 @@ class HeaderLayout:
 
     Attributes:
         headers: Names of the columns.
-        first_data_row: Index of the first row of data.
+        first_data_row: Index of the first row of data in the rows that were passed to `find_header`.
         known_words: Number of words of known headers in the header row.
     """
 
@@ -71,11 +71,11 @@ def find_header(
     return HeaderLayout(_complete_names(names, table[after:]), after, known)
 
 
-def _choose_header(table: list[list[str]], score: Callable[[Sequence[str]], int]) -> tuple[int, int] | None:
+def _choose_header(table: list[list[str]], count_known_words: Callable[[Sequence[str]], int]) -> tuple[int, int] | None:
     """Return the index of the row with the highest score as a header row, and its number of known words.
 
-    The score of a row consists of its known words and of its number of filled cells, relative to the median of all
-    rows. Cells that are long or numeric reduce the score.
+    None means that all rows are blank. The score of a row consists of its known words and of its number of filled
+    cells, relative to the median of all rows. Cells that are long or numeric reduce the score.
     """
     # One known word in a wide row counts little, because data may contain known words.
     counts = [sum(map(bool, row)) for row in table]
@@ -83,7 +83,7 @@ def _choose_header(table: list[list[str]], score: Callable[[Sequence[str]], int]
     best: tuple[float, int, int] | None = None
     for at in [at for at, count in enumerate(counts) if count][:MAX_SEARCHED_ROWS]:
         row, count = table[at], counts[at]
-        known = score(row[:MAX_SCORED_CELLS])
+        known = count_known_words(row[:MAX_SCORED_CELLS])
         plain = sum(1 for cell in row if cell and len(cell) <= _MAX_NAME_CHARS and not _NUMBER.fullmatch(cell))
         points = known if known > 1 or count <= _NARROW_WIDTH else known * 0.2
         points = (points + min(count / filled[len(filled) // 2], 1.0)) * (plain / count) ** 2

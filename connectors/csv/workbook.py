@@ -102,7 +102,7 @@ def _is_table(layout: HeaderLayout, sample: list[tuple[int, list[str]]]) -> bool
 
 
 def _iterate_records(sheet: CalamineSheet) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, each as its row number and the texts of its cells."""
+    """Yield the rows that are not blank, each as its row number (from 1) and the texts of its cells."""
     for line, row in enumerate(sheet.iter_rows(), start=1):
         cells = [cell if type(cell) is str else _format_cell(cell) for cell in row]
         if any(cells) and any(map(str.strip, cells)):

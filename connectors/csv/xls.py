@@ -77,6 +77,14 @@ _WORKBOOK_NAMES = ("Workbook", "Book", "WORKBOOK", "BOOK")
 
 @dataclass(frozen=True, slots=True)
 class _DirectoryEntry:
+    """Entry of a compound file's directory.
+
+    Attributes:
+        name: Name of the stream.
+        start: Number of the first sector, in the mini stream if `size` is less than _MINI_STREAM_BYTES.
+        size: Size of the stream in bytes.
+    """
+
     name: str
     start: int
     size: int
@@ -114,22 +122,23 @@ def read_workbook_stream(path: Path) -> bytes:
     raise BadData("the file is an old Office document without a workbook; send the table as XLSX or CSV")
 
 
-def _list_fat_sectors(sectors: Sectors, data: bytes, difat: int) -> list[int]:
+def _list_fat_sectors(sectors: Sectors, data: bytes, difat_sector: int) -> list[int]:
     """Return the numbers of the sectors that contain the allocation table.
 
-    The file's header lists the first 109; further ones are listed in a chain of sectors that starts at `difat`.
+    The file's header lists the first 109. A chain of further sectors (DIFAT), which starts at the sector number
+    `difat_sector`, lists the others.
     """
     found = list(struct.unpack_from("<109I", data, 76))
     seen: set[int] = set()
-    while difat < _FREE_SECTOR:
-        if difat in seen:
+    while difat_sector < _FREE_SECTOR:
+        if difat_sector in seen:
             raise BadData(DAMAGED_WORKBOOK)
-        seen.add(difat)
-        numbers = sectors.decode_numbers(sectors.read_sector(difat))
+        seen.add(difat_sector)
+        numbers = sectors.decode_numbers(sectors.read_sector(difat_sector))
         if not numbers:
             raise BadData(DAMAGED_WORKBOOK)
         found.extend(numbers[:-1])
-        difat = numbers[-1]
+        difat_sector = numbers[-1]
     return [number for number in found if number < _FREE_SECTOR]
 
 
@@ -173,7 +182,10 @@ def check_xls(path: Path, limits: Limits) -> None:
 
 
 def _find_sheet_offsets(stream: bytes) -> list[int]:
-    """Return the offsets of the worksheets in the workbook stream, which its first records state."""
+    """Return the offsets of the worksheets in the workbook stream, as its first records state them.
+
+    Raises BadData if the workbook is encrypted or has more than _MAX_SHEETS worksheets.
+    """
     found = []
     for kind, at, size in _iterate_records(stream, 0):
         if kind == _ENCRYPTION_RECORD and size >= 2 and stream[at : at + 2] != b"\0\0":

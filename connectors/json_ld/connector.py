@@ -20,7 +20,7 @@ from connectors.sdk.tables import Table
 
 _JSON_LD_MARK = b"ld+json"
 _RESERVED_BYTES = 4 * MIB
-"""Bytes of the maximum size of a snapshot that are not used for pages, so that notes always fit."""
+"""Part of `Limits.snapshot_bytes` that is reserved for the notes about skipped pages, in bytes."""
 _CHUNK_CHARS = 64 * 1024
 
 

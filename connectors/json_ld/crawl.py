@@ -48,7 +48,8 @@ class CrawledSite:
 
         Args:
             url: URL of the page.
-            is_first: Whether this is the first page of the crawl, which is fetched at once and in one attempt.
+            is_first: Whether this is the first request after robots.txt. It is sent without a delay and in one attempt,
+                and raises RetryLater instead of waiting.
 
         Raises:
             ConnectorError: If the last attempt fails. The run must fail too, or the page's products would be withdrawn.
@@ -118,9 +119,10 @@ async def open_site(ctx: Context, url: str) -> CrawledSite:
 
 
 async def find_page_urls(site: CrawledSite, url: str) -> list[str]:
-    """Return the URLs of the site's pages in its sitemaps that robots.txt allows, without duplicates.
+    """Return the URLs of the pages in the site's sitemaps that robots.txt allows, without duplicates.
 
-    Raises ConnectorError. `url` may be the URL of a sitemap, which then is the only one.
+    The settings `include` and `max_pages` restrict the pages. If `url` is the URL of a sitemap, the search starts
+    there instead of at the sitemaps in robots.txt. Raises ConnectorError.
     """
     start = [url] if _is_sitemap(url) else [*site.robots.sitemaps] or [f"{site.origin}/sitemap.xml"]
     max_pages = int(site.ctx.config.get("max_pages", DEFAULT_MAX_PAGES))

@@ -115,7 +115,7 @@ class HttpClient(Protocol):
     ) -> AbstractAsyncContextManager[HttpResponse]:
         """Send a POST request, for services that require POST to sign in or query, and yield the response.
 
-        Redirects are not followed. The arguments are those of `get`.
+        Redirects are not followed. `headers` and `hosts` have the same meaning as in `get`.
         """
         ...
 

@@ -8,7 +8,7 @@ WaitReason = Literal["rate_limited", "upstream_busy", "retry"]
 
 
 class ConnectorError(Exception):
-    """Base class of the errors of a connector. The message is shown to the source's owner and contains no secret."""
+    """Base class of the errors of a connector. The message is shown to users and contains no secret."""
 
 
 class RetryLater(ConnectorError):

@@ -96,7 +96,7 @@ class FakeHttp:
         hosts: frozenset[str] | None = None,
         secrets: frozenset[str] = frozenset(),
     ) -> AsyncIterator[FakeResponse]:
-        """Record the request and yield the response for the URL, or status 304 if `conditional` has its ETag."""
+        """Record the request and yield the URL's response, or status 304 if `conditional` has the response's ETag."""
         response = self._find_reply("GET", url, headers, None)
         etag = Headers(response.headers).get("ETag")
         if conditional is not None and etag is not None and conditional.etag == etag:

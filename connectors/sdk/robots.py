@@ -8,7 +8,7 @@ from protego import Protego
 AGENT = "Joinery"
 """Name of Joinery in robots.txt files (product token); the User-Agent header begins with this name."""
 MAX_ROBOTS_BYTES = 500 * 1024
-"""Maximum number of bytes of a robots.txt that are read (RFC 9309 §2.5)."""
+"""Maximum number of bytes of a robots.txt that are evaluated; the rest is ignored (RFC 9309 §2.5)."""
 _MAX_LINE_CHARS = 4_000
 _MAX_SITEMAPS = 1_000
 _MAX_DELAY_SECONDS = 86_400.0
@@ -16,13 +16,13 @@ _REPEATED_STARS = re.compile(r"\*{2,}")
 
 
 class Robots:
-    """Rules of a robots.txt for Joinery: those for its name or, without any, those for all agents.
+    """Rules of a robots.txt for Joinery: the group for its name or, without one, the group for all agents.
 
     Invalid lines are ignored.
 
     Attributes:
-        delay: Minimum number of seconds between requests; None if the file states none.
-        sitemaps: URLs of sitemaps that the file lists.
+        delay: Minimum number of seconds between requests, at most a day; None if the file states none.
+        sitemaps: URLs of the first 1,000 sitemaps that the file lists.
     """
 
     def __init__(self, body: bytes = b"") -> None:
@@ -39,7 +39,7 @@ class Robots:
 
 
 def _is_usable(line: str) -> bool:
-    """Return whether a line is used: its length is within the maximum, or it is a Disallow line, which is truncated."""
+    """Return whether a line has at most _MAX_LINE_CHARS characters or is a Disallow line, which is truncated."""
     # A truncated Disallow forbids more than the whole line, which is harmless; a truncated Allow would permit more.
     return len(line) <= _MAX_LINE_CHARS or line.lstrip()[:8].lower() == "disallow"
 

@@ -25,7 +25,10 @@ _TAIL_CHARS = 64
 
 
 def extract_scripts(html: str) -> Iterator[str]:
-    """Yield the text of each JSON-LD script in a page, at most 200. Scripts in HTML comments are skipped."""
+    """Yield the texts of the JSON-LD scripts in a page.
+
+    Scripts in HTML comments and scripts after the first 200 are skipped.
+    """
     found = 0
     for markup in _iterate_scripts(html):
         script = _ScriptParser()
@@ -128,7 +131,10 @@ def to_list(value: Any) -> list[Any]:
 
 
 def find_first_text(value: Any) -> str | None:
-    """Return the first non-empty text of a value or list of values; for an object, of its name or value; else None."""
+    """Return the first text or number in a value or list of values as text; None if there is none.
+
+    Blank texts are skipped. An object counts as its `name`, `@value` or `value`.
+    """
     for element in to_list(value):
         if isinstance(element, dict):
             element = element.get("name", element.get("@value", element.get("value")))

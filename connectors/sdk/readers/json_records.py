@@ -24,7 +24,7 @@ _EXCLUDED_NAMES = frozenset(
 )
 _MAX_DEPTH = 3
 _MAX_WRAPPER_CHARS = 4096
-"""Maximum number of characters that a line has in addition to its page."""
+"""Maximum number of characters by which a line may exceed `Limits.page_bytes`, for the members around its page."""
 
 
 def _ignore_report(_: Report) -> None:
@@ -180,7 +180,10 @@ def _iterate_first_array(path: Path, limits: Limits) -> Iterator[Any]:
 
 
 def _iterate_nested_array(stream: JsonStream, depth: int) -> Iterator[Any]:
-    """Yield the elements of the first array of objects inside the object at the stream's position."""
+    """Yield the elements of the first array of objects inside the object at the stream's position.
+
+    `depth` is the level of this object, from 1. Objects below the third level are not searched.
+    """
     for key in stream.iterate_keys():
         ahead = stream.peek()
         if key in _EXCLUDED_NAMES or ahead not in "[{" or depth > _MAX_DEPTH:

@@ -48,7 +48,7 @@ FIELD_BY_ATTRIBUTE: Mapping[str, str | None] = {
 }
 """Field of each attribute of Google's product data specification; None for an attribute without a field.
 
-Shipping dimensions are those of the package.
+The shipping attributes describe the package.
 """
 _OTHER_NAMES = {"summary": "description", "colour": "color", "sell_on_google_quantity": "quantity"}
 _CHARACTERISTIC = frozenset({"id", "title", "price", "availability"})
@@ -159,7 +159,7 @@ class _CellConverter:
             self._ctx.report(Report(detail, line, "sale_price_effective_date"))
 
     def _take_first(self, name: str, cell: Cell) -> Cell:
-        """Return the first value of an attribute that permits only one; report an attribute with several once."""
+        """Return the first text of an attribute that permits one value; report several values once per attribute."""
         if not isinstance(cell, list):
             return cell
         if name not in self._reported:

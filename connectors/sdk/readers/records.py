@@ -54,7 +54,7 @@ def build_records_table(
 
 
 def _take_sample(records: Iterator[Record]) -> Iterator[Record]:
-    """Yield the first records, at most 200 and about 4 MiB. Their columns are those of the table."""
+    """Yield the records that determine the table's columns: the first 200, or fewer if they exceed about 4 MiB."""
     left = _SAMPLE_SIZE
     for count, record in enumerate(records, start=1):
         yield record
@@ -108,12 +108,15 @@ def flatten_rows(record: dict[str, Any], path: list[str]) -> Iterator[dict[str, 
         yield flatten_record(record)
         return
     repeated = flatten_record(record, excluded_name=prefix)
-    for variant in variants[: _limit_rows(repeated, len(variants))]:
+    for variant in variants[: _compute_max_rows(repeated, len(variants))]:
         yield {**repeated, **flatten_record(variant, prefix=f"{prefix}.")}
 
 
-def _limit_rows(repeated: Mapping[str, Cell], count: int) -> int:
-    """Return the number of rows of a record with `count` variants; the more cells each row repeats, the fewer rows."""
+def _compute_max_rows(repeated: Mapping[str, Cell], count: int) -> int:
+    """Return the maximum number of rows of a record with `count` variants.
+
+    The larger the cells `repeated`, which each row repeats, the lower the maximum.
+    """
     if count <= _MIN_ROWS:
         return count
     return max(_MIN_ROWS + 1, min(_MAX_ROWS, _MAX_REPEATED_SIZE // estimate_size(repeated)))

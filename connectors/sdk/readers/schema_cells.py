@@ -158,8 +158,9 @@ def _split_measure(value: Any) -> tuple[str, str | None, str]:
     """Split a measure, which is a schema.org QuantitativeValue or a text, into number, unit and description.
 
     Returns:
-        The number as a text, which may include the unit; the unit, which is empty if the number's text may include it,
-        and None if it is unknown; all texts of the measure, in which words such as `capacity` are searched for.
+        Number, unit and description. The number is a text, which may include the unit; in this case, the unit is
+        empty. An unknown unit is None. The description contains all texts of the measure, so that the caller can
+        search for words such as `capacity`.
     """
     if isinstance(value, dict):
         number = find_first_text(value.get("value")) or find_first_text(value.get("minValue")) or ""

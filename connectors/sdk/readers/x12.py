@@ -55,7 +55,7 @@ class OpenEnvelopes:
         interchange: Control number of the interchange.
         group: Control number of the functional group.
         transaction: Control number of the transaction set.
-        kind: Code of the transaction set, such as `846`; empty outside of one.
+        kind: Code of the transaction set, such as `846`; empty outside of a transaction set.
         segments: Number of segments of the transaction set so far.
         transactions: Number of transaction sets of the group so far.
         groups: Number of groups of the interchange so far.
@@ -73,7 +73,7 @@ class OpenEnvelopes:
 
 
 def is_x12(head: bytes) -> bool:
-    """Return whether the first bytes of a file are those of an X12 interchange."""
+    """Return whether a file that begins with the bytes `head` is an X12 interchange."""
     return _FILE_START.match(head) is not None
 
 

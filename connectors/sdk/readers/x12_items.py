@@ -76,9 +76,9 @@ def _join_kinds(kinds: Sequence[str]) -> str:
 
 
 def _iterate_rows(ctx: Context, path: Path, kind: str, reporter: OnceReporter, *, is_first_pass: bool) -> Iterator[Row]:
-    """Yield the rows of all transaction sets with one code, such as `846`.
+    """Yield the rows of all transaction sets with the code `kind`, such as `846`.
 
-    If `is_first_pass`, faults of envelopes are reported; each kind needs another pass through the file.
+    The file is read once per code. Only the first pass (`is_first_pass`) reports faults of envelopes.
     """
     header, item, counted = TransactionHeader(), list[Segment](), 0
     for transaction_kind, segment in iterate_transaction_segments(
