@@ -17,7 +17,7 @@ _RESULT = JsonResource[CheckResult](
         "failure": optional(
             failure(
                 "not_checkable",
-                "The source's connector does not support stock checks.",
+                "The source's connector does not support stock checks. Import the current stock by a run instead.",
                 "Why the offer could not be checked; the offer is unchanged.",
             )
         ),

@@ -22,12 +22,12 @@ _MAX_EXAMINED_ENTRIES = 2_000
 """Number of examined entries after which a page ends, even if fewer entries than its limit match `undoable`."""
 _BATCH_SIZE = 500
 """Number of entries in each batch that is examined for a page; the first batch is smaller."""
-MADE_BEFORE_UNDO = "The change was made before undo was supported."
+MADE_BEFORE_UNDO = "The change was made before undo was supported. Reverse this change manually."
 KEPT_NO_LONGER = (
-    f"The previous value was stored for {retention.KEPT_FOR_UNDOING.days} days and is deleted. Make the change "
-    f"manually."
+    f"The previous value was stored for {retention.KEPT_FOR_UNDOING.days} days and is no longer available. "
+    f"Reverse this change manually."
 )
-_AS_BEFORE = "The previous state is already in place."
+_AS_BEFORE = "Nothing was undone, because the previous values are already in place."
 
 
 class Reversals(Protocol):
@@ -209,7 +209,7 @@ async def _find_original_entry(tx: Tx, entry: AuditEntry) -> AuditEntry:
     while first.undoes is not None:
         found = await tx[AuditLog].list_entries_of_acts([first.undoes])
         if not found:
-            raise UndoUnavailable("The original change is no longer stored. Make the change manually.")
+            raise UndoUnavailable("The original change is no longer stored. Reverse this change manually.")
         first = found[0]
     return first
 

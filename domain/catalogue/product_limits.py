@@ -38,8 +38,8 @@ class ProductSizeLimit:
         self._refusals[product.id, field] = count + 1, place
         detail = (
             f"{count + 1:,} {field} of the product {product.key} were not stored, because they exceed the limits of a product: "
-            f"{VARIANTS_HELD:,} variants, {OFFERS} offers for each variant, and {PRODUCT_BYTES // MIB} MiB. The data stored "
-            f"before is unchanged."
+            f"{VARIANTS_HELD:,} variants, {OFFERS} offers for each variant, and {PRODUCT_BYTES // MIB} MiB. Their previously "
+            f"stored data is unchanged."
         )
         problem = Problem(field, ProblemKind.TOO_LONG, detail, problems[place].line if count else line)
         problems[place : place + 1] = [problem]

@@ -192,7 +192,9 @@ class CatalogueReconciler:
         if owner is product or variant is None or not self.is_in_feed(owner.key):
             return
         if any(offer.withdrawn_at is None for offer in variant.offers) or not variant.offers:
-            detail = f"The item {stated.key} also belongs to the product {owner.key}. It is stored for both products."
+            detail = (
+                f"The item {stated.key} also belongs to the product {owner.key}. The item is stored for both products."
+            )
             self.problems.append(Problem("sku", ProblemKind.DUPLICATE, detail, line=self.line))
             stated.key = f"{stated.key} / {product.key}"
 

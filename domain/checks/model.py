@@ -119,7 +119,7 @@ def describe_missing_offers(offers: Iterable[Offer]) -> list[Problem]:
         Problem(
             _MISSING_OFFER_FIELD,
             ProblemKind.MISSING,
-            f"The source's response states no stock at {offer.location}. The stored stock is unchanged.",
+            f"The source's response does not contain the stock at {offer.location}. The stored stock is unchanged.",
             external_id=offer.id,
         )
         for offer in offers

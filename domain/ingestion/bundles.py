@@ -90,7 +90,7 @@ def _check_piece_count_in_title(
     if sum(_count_pieces_in_part(code, part_by_code.get(code)) for code in codes) >= pieces:
         return ()
     detail = (
-        f"{quote_text(title)} states {pieces} pieces, but its parts contain fewer if each part is counted once. "
+        f"{quote_text(title)} states {pieces} pieces, but one of each part adds up to fewer pieces. "
         "The quantities of the parts were left out."
     )
     return (ParseFault(ProblemKind.CONFLICT, detail),)

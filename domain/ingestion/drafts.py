@@ -32,11 +32,11 @@ _LIMIT_BY_FIELD = {
     "variants": f"A product has at most {VARIANTS:,} variants",
     "axes": f"A variant has at most {AXES} axes",
     "offers": f"A variant has at most {OFFERS} offers",
-    "category path": f"A category path has at most {MAX_PATH_LEVELS} levels of {ITEM_CHARS:,} characters each",
+    "category path": f"A category path has at most {MAX_PATH_LEVELS} levels, with at most {ITEM_CHARS:,} characters each",
 }
 _LIST_LIMIT = (
-    f"A list has at most {ITEMS} entries of {ITEM_CHARS:,} characters each, and {PRODUCT_LIST_BYTES // KIB} KiB in total "
-    f"({VARIANT_LIST_BYTES // KIB} KiB in a variant)"
+    f"A list has at most {ITEMS} entries, with at most {ITEM_CHARS:,} characters each, and in total at most "
+    f"{PRODUCT_LIST_BYTES // KIB} KiB in a product or {VARIANT_LIST_BYTES // KIB} KiB in a variant"
 )
 
 
@@ -86,9 +86,9 @@ class Truncation:
         found = []
         for name, (count, line, column) in self._fields.items():
             noun = name.rpartition(".")[2].replace("_", " ")
-            entries = "entry" if count == 1 else "entries"
+            entries = "entry in {} exceeds a limit and was" if count == 1 else "entries in {} exceed a limit and were"
             limit = _LIMIT_BY_FIELD.get(noun, _LIST_LIMIT)
-            detail = f"Too many values in one product: {count:,} {entries} of {noun} left out. {limit}."
+            detail = f"{count:,} {entries.format(noun)} left out. {limit}."
             found.append(Problem(name, ProblemKind.TOO_LONG, detail, line, column, sheet))
         return found
 

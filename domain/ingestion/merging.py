@@ -160,7 +160,10 @@ class RecordMerger:
             reason: A clause about what is unknown, such as `The source has no product A-1`.
             key: The key of the record.
         """
-        detail = f"{reason}. A record with only offers cannot create it and was ignored."
+        detail = (
+            f"{reason}. The offers were ignored, because a record with only offers creates no products or variants. "
+            f"Add another field, such as a title."
+        )
         self.problems.append(Problem(field, ProblemKind.MISSING, detail, external_id=key))
 
     def _is_discontinued(self, stored: Product | None, is_discontinued_by_records: bool | None) -> bool:

@@ -110,7 +110,9 @@ def _complete_variants(product: ProductDraft) -> None:
     alike = add_distinguishing_axes(product) if product.is_grouped else ()
     if alike:
         keys = ", ".join(variant.key for variant in alike[:3])
-        detail = f"{len(alike)} variants differ from others of the product only by their code ({quote_text(keys)})."
+        detail = (
+            f"{len(alike)} variants differ from another variant of the product only by their code ({quote_text(keys)})."
+        )
         product.add_problem("axes", ProblemKind.MISSING, detail, product.rows[0][0])
 
 

@@ -155,7 +155,10 @@ def reconcile_piece_count(
     if number is None or sum(piece.get("quantity", 1) for piece in kept) >= number or len(kept) < 2:
         return kept, None
     if any(piece.get("quantity", 1) > 1 for piece in kept):
-        return kept, f"{quote_text(title)} states {number} pieces, but sizes are given for fewer."
+        return kept, (
+            f"{quote_text(title)} states {number} pieces, but sizes are given for fewer. "
+            "The quantities of the pieces were kept."
+        )
     without_quantities: list[BundleComponent] = [
         {"name": piece["name"], "dimensions": piece["dimensions"]} for piece in kept
     ]

@@ -77,12 +77,12 @@ def _check_multiline_text(value: Any) -> ParseResult[str]:
 
 
 def _check_code(value: Any) -> ParseResult[str]:
-    """Check a vendor's code such as an SKU, which can be a string or a whole number."""
+    """Check a vendor's code such as a SKU, which can be a string or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or len(value) > MAX_TITLE:
         return build_unreadable_result(
-            str(value), f"is not a code such as an SKU; send a string of at most {MAX_TITLE:,} characters"
+            str(value), f"is not a code such as a SKU; send a string of at most {MAX_TITLE:,} characters"
         )
     return ParseResult(clean_code(value))
 
@@ -95,7 +95,7 @@ def _check_text_list(value: Any) -> ParseResult[list[str]]:
         return build_fault_result(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries")
     texts = [cleaned for item in value if (cleaned := clean_value(item))]
     short_enough = [item for item in texts if len(item) <= ITEM_CHARS]
-    detail = f"{len(texts) - len(short_enough)} of the texts are longer than {ITEM_CHARS} characters."
+    detail = f"Texts of more than {ITEM_CHARS:,} characters were left out: {len(texts) - len(short_enough)}."
     return ParseResult(
         short_enough or None, (ParseFault(ProblemKind.TOO_LONG, detail),) if len(short_enough) < len(texts) else ()
     )
@@ -230,7 +230,7 @@ def _create_enum_check(*allowed: str) -> Check:
         return (
             ParseResult(found)
             if found in allowed
-            else build_unreadable_result(str(value), "is not a value of this field")
+            else build_unreadable_result(str(value), f"is not one of the values {', '.join(allowed)}")
         )
 
     return check
@@ -242,12 +242,16 @@ def _check_availability(value: Any) -> ParseResult[str]:
     return (
         ParseResult(meaning.availability)
         if meaning
-        else build_unreadable_result(str(value), "is not a known availability")
+        else build_unreadable_result(str(value), 'is not a known availability; send a value such as "in_stock"')
     )
 
 
 def _check_eta(value: Any) -> ParseResult[str]:
-    return parse_date(value) if isinstance(value, str) else build_unreadable_result(str(value), "is not a date")
+    return (
+        parse_date(value)
+        if isinstance(value, str)
+        else build_unreadable_result(str(value), "is not a date; send a date such as 2026-12-04")
+    )
 
 
 def _check_gtin(value: Any) -> ParseResult[str]:
@@ -266,7 +270,10 @@ def _check_axes(value: Any) -> ParseResult[dict[str, str | None]]:
     if not is_map or not all(isinstance(text, str) for text in texts):
         return build_unreadable_result(str(value), "is not an object whose values are strings")
     if len(value) > ITEMS or any(len(text) > MAX_TITLE for text in texts):
-        detail = f"The object has more than {ITEMS} entries, or a name or value longer than {MAX_TITLE} characters."
+        detail = (
+            f"The object was left out, because it has more than {ITEMS} entries, "
+            f"or a name or value of more than {MAX_TITLE:,} characters."
+        )
         return ParseResult(None, (ParseFault(ProblemKind.TOO_LONG, detail),))
     return ParseResult({name: clean_value(item or "") for name, item in value.items() if name.strip()})
 
@@ -281,7 +288,9 @@ def _check_media(value: Any, base_url: str | None = None) -> ParseResult[list[di
         base_url: The URL to which file names are appended, or None.
     """
     if not isinstance(value, list):
-        return build_unreadable_result(str(value), "is not a list of media")
+        return build_unreadable_result(
+            str(value), 'is not a list of media; send a list such as ["https://vendor.example/1.jpg"]'
+        )
     out: list[dict[str, Any]] = []
     faults: list[ParseFault] = []
     if len(value) > ITEMS:
@@ -474,7 +483,10 @@ class _RecordReader:
                 found[name] = minor
             else:
                 del found[name]
-                detail = f"Prices of an offer must share one currency; {currency} is not {found['currency']}."
+                detail = (
+                    f"The price is in {currency} and was left out, because other prices of the offer are in "
+                    f"{found['currency']}. Use one currency for all prices of an offer."
+                )
                 self.report(f"{path}.{name}", ProblemKind.CONFLICT, detail)
         return found
 
@@ -486,8 +498,8 @@ class _RecordReader:
             self.report(path, ProblemKind.UNREADABLE, "Offers must be a list of objects.")
             return []
         if len(value) > OFFERS:
-            reason = f"{len(value) - OFFERS:,} offers left out. A variant has at most {OFFERS} offers."
-            self.report(path, ProblemKind.TOO_LONG, f"Too many values in one product: {reason}")
+            detail = f"Offers left out: {len(value) - OFFERS:,}. A variant has at most {OFFERS} offers."
+            self.report(path, ProblemKind.TOO_LONG, detail)
         out: dict[str, OfferStatement] = {}
         for field, item in self._iter_objects(value[:OFFERS], path, "offer"):
             location = _check_line_text(item.get("location", "")).value or self.settings.warehouse or "default"
@@ -566,7 +578,9 @@ def parse_record(
     reader = _RecordReader(line, settings)
     product = record.get("product") if isinstance(record, Mapping) else None
     if not isinstance(product, Mapping):
-        reader.report("product", ProblemKind.MISSING, "A record needs a product.")
+        reader.report(
+            "product", ProblemKind.MISSING, "The record has no product. Add the object product with an external_id."
+        )
         return None, reader.problems
     key = reader.key = _check_code(product.get("external_id", "")).value
     if key is None:

@@ -26,7 +26,7 @@ from domain.kernel.schema import Schema, integer, nullable
 from domain.kernel.tenancy import Tenant
 
 R = TypeVar("R")
-VERSION = integer(3, minimum=1, description="The version that If-Match compares.")
+VERSION = integer(3, minimum=1, description="The object's version, which the service compares with If-Match.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,9 @@ def currency() -> Schema:
     return with_title("currency", {"type": "string", "enum": sorted(EXPONENTS), "examples": ["usd"]})
 
 
-def money(example: int = 49900, description: str = "Minor units of the currency.") -> Schema:
+def money(
+    example: int = 49900, description: str = "The amount in minor units of the currency, such as cents."
+) -> Schema:
     """Return the schema of money in minor units."""
     return {"type": "integer", "examples": [example], "description": description}
 

@@ -141,10 +141,17 @@ def _find_position(headers: Sequence[str], edit: ColumnEdit, suggester: WordSugg
             return FieldError("position", "too_large", detail)
         if edit.column in (None, headers[edit.position]):
             return edit.position
-        detail = f"The column at position {edit.position} has another header: {_quote(headers[edit.position])}."
+        detail = (
+            f"The column at position {edit.position} has the header {_quote(headers[edit.position])}. "
+            "Correct the position or the header."
+        )
         return FieldError("column", "invalid_value", detail)
     if edit.column is None:
-        return FieldError("column", "required", "Identify the column by its position or its exact header.")
+        return FieldError(
+            "column",
+            "required",
+            "The entry does not name a column. Enter the position or the exact header of the column.",
+        )
     found = [position for position, header in enumerate(headers) if header == edit.column]
     if len(found) == 1:
         return found[0]
@@ -195,7 +202,7 @@ def _check_repeated_fields(columns: Sequence[Column]) -> None:
         repeats.append(f"{name}: {', '.join(heads[:_MAX_LISTED])}")
     if repeats:
         detail = (
-            "These fields can have only one column each, or one for each location. Keep one column of each and set the field of "
-            f"the others to null or to another field. {'; '.join(repeats)}."
+            "Each of these fields can have only one column, or one for each location. Set the field of the other columns to null "
+            f"or to another field. {'; '.join(repeats)}."
         )
         raise Unprocessable.for_field("columns", "duplicate", detail)

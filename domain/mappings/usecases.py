@@ -239,7 +239,9 @@ class MappingRequestJob:
             _LOG.warning("model answer discarded", extra={"mapping": mapping.id, "reason": str(fault)})
             await self._save_answer(job, request, (), answer.usage)
         except ModelRefused as refusal:
-            _LOG.info("model request about a mapping refused", extra={"mapping": mapping.id, "reason": str(refusal)})
+            _LOG.info(
+                "model request about a mapping failed, no retry", extra={"mapping": mapping.id, "reason": str(refusal)}
+            )
             await self._save_answer(job, request, (), refusal.usage)
         except ModelUnavailable as failure:
             await self._postpone(job, mapping, str(failure), failure.retry_after, failure.usage)

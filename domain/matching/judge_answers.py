@@ -242,9 +242,10 @@ def find_fault(answer: JudgeAnswer, subject: Mapping[str, str], candidate: Mappi
             text = item.get(reason.field, "")
             if is_quote_in_text(quote, text) and is_meaningful_quote(quote, text):
                 continue
-            fault = "no complete word or number" if is_quote_in_text(quote, text) else "text that does not occur there"
+            is_present = is_quote_in_text(quote, text)
+            fault = "contains no complete word or number" if is_present else "does not occur in the field"
             place = f"`{sanitise_model_text(reason.field, 40)}` of the {side}"
-            return f"The model quotes {fault} from {place}: “{sanitise_model_text(quote, _MAX_QUOTE_CHARS)}”."
+            return f"The model's quote from {place} {fault}: “{sanitise_model_text(quote, _MAX_QUOTE_CHARS)}”."
     return None
 
 

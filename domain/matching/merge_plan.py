@@ -33,7 +33,7 @@ Two products with `VARIANTS_HELD` variants each do not exceed the limit.
 _AUTOMATIC = (DecidedBy.RULES, DecidedBy.JUDGE)
 
 
-PRODUCT_MERGE_REASON = "The variants of both products are the same items."
+PRODUCT_MERGE_REASON = "The products share merged variants."
 
 
 class CannotMerge(Exception):
@@ -132,7 +132,7 @@ class MergePlan:
             raise CannotMerge("The variants are already merged.")
         if shared := self.collect_sources(left) & self.collect_sources(right):
             raise CannotMerge(
-                f"The variants are merged with different items of the source {min(shared)}. Undo one of these merges first."
+                f"The merge would join two items of the source {min(shared)}. Undo an earlier merge of one of the variants first."
             )
         self._check_separations(pair, left, right, decider)
         self._check_size(pair, decider)

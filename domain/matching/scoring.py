@@ -530,7 +530,7 @@ def build_evidence(
     odds = pair.odds
     found += [
         PairEvidence("calibration", 0, odds.calibration, "correlated features"),
-        PairEvidence("rivals", 0, odds.competition, "other candidates of either item"),
+        PairEvidence("rivals", 0, odds.competition, "competing candidates of either item"),
         PairEvidence("conflicts", 0, odds.conflicts, ", ".join(pair.conflicts)),
     ]
     return found if pair.conflicts else found[:-1]

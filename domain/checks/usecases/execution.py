@@ -50,7 +50,7 @@ from ports.workspaces import Workspaces
 _LOG = logging.getLogger("joinery.checks")
 _ATTEMPTS = 3
 _INTERNAL_ERROR = "An internal error occurred. Nothing was changed. The operator can find the error in the log."
-_NO_STOCK = "The source's response states no stock of this item. The stored stock is unchanged."
+_NO_STOCK = "The source's response does not contain the stock of this item. The stored stock is unchanged."
 
 
 @dataclass(frozen=True, slots=True)

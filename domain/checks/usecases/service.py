@@ -70,10 +70,11 @@ class CheckService:
         """Queue a run that checks the item, unless one is queued; return the run, or why there is none."""
         source = await tx[SourceStore].get(source_id, lock=True)
         if source is None or not self._can_check(source):
-            message = "The source's connector does not support stock checks."
+            message = "The source's connector does not support stock checks. Import the current stock by a run instead."
             return CheckFailure(CheckFault.NOT_CHECKABLE, message)
         if not source.is_runnable:
-            return CheckFailure(CheckFault.SOURCE_NOT_ACTIVE, f"The source is {source.status}.")
+            message = f"The source is {source.status}. Only active and degraded sources are checked."
+            return CheckFailure(CheckFault.SOURCE_NOT_ACTIVE, message)
         waiting = await tx[RunStore].list_open_checks(source_id, MAX_OPEN_CHECKS)
         for run in waiting:
             if run.status == RunStatus.QUEUED and _is_about(run, item.variant):

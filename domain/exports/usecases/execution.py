@@ -113,7 +113,7 @@ class ExportExecution:
         except QuotaExceeded as refusal:
             await self._fail(job, context, export, refusal.detail)
         except Exception:
-            _LOG.exception("attempt at an export failed", extra={"export": export.id})
+            _LOG.exception("export attempt failed", extra={"export": export.id})
             await self._retry_or_fail(job, context, export)
 
     async def _start_attempt(self, job: ClaimedJob, context: AuditContext) -> tuple[Export, ExportProgress] | None:

@@ -93,7 +93,9 @@ class ExportService:
         if kind == ExportKind.ORGANISATION:
             _refuse_missing_scopes(self.datasets.scopes - requester.scopes)
             if filters != ExportFilters():
-                detail = "An export of the whole organisation has no filters. Omit them, or export the products."
+                detail = (
+                    "An export of the whole organisation does not accept filters. Omit the filters, or export products."
+                )
                 raise Unprocessable.for_field("filters", "invalid_value", detail)
         else:
             _check_product_export(requester)

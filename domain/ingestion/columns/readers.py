@@ -487,7 +487,7 @@ def _parse_all_dimensions(column: ColumnReader, row: RowDraft, text: str, decima
     if name is not None:
         return move_size_to_component(size, name)
     if not size.components:
-        reason = "does not state which piece of the set has this size; it is kept as the size of the whole set"
+        reason = "does not state which piece of the set has this size; the size is kept for the whole set"
         column.unwrap(row, build_fault_result(ProblemKind.CONFLICT, text, reason))
     return size
 
@@ -553,7 +553,9 @@ def _read_money(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> No
     if offer.setdefault("currency", price.currency) == price.currency:
         offer.setdefault(column.field, price.minor_units)
     else:
-        reason = f"is in {price.currency}; other prices of the offer are in {offer['currency']}"
+        reason = (
+            f"is in {price.currency} and was left out, because other prices of the offer are in {offer['currency']}"
+        )
         column.unwrap(row, build_fault_result(ProblemKind.CONFLICT, text, reason))
 
 

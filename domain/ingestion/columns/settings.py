@@ -88,7 +88,7 @@ _ARRIVAL: Final[Mapping[str, ColumnSetting]] = {
 _FALLBACK: Final[Mapping[str, ColumnSetting]] = {
     "fallback": ColumnSetting(
         lambda text: text if text.isascii() and text.isdecimal() and len(text) < 4 else None,
-        "a whole number; the column with 1 is read if the main column of the field is blank, then the column with 2, and so on",
+        "a whole number from 0 to 999; fallback columns are read in this order if the main column of the field is blank",
     ),
 }
 
@@ -135,9 +135,7 @@ def validate_settings(
         if current.get(name) == value:
             settings[name] = value
         elif name not in known:
-            detail = (
-                f"A column of {field} has no setting {name[:MAX_SETTING_CHARS]}. Valid settings: {', '.join(known)}."
-            )
+            detail = f"A column of {field} does not accept the setting {name[:MAX_SETTING_CHARS]}. Valid settings: {', '.join(known)}."
             faults.append(ColumnSettingError(name, "unknown_field", detail))
         elif len(value) > MAX_SETTING_CHARS or (read := known[name].parse(value)) is None:
             faults.append(

@@ -334,7 +334,7 @@ def _parse_free_text_boxes(
                 faults = [ParseFault(ProblemKind.TOO_LONG, f"{quote_text(text)} lists more than {_MAX_BOXES} boxes.")]
     listed_count = sum(box.count for box in boxes)
     if stated_counts and max(stated_counts) != listed_count:
-        faults.append(build_conflict_fault(text, f"announces {max(stated_counts)} boxes and lists {listed_count}"))
+        faults.append(build_conflict_fault(text, f"states {max(stated_counts)} boxes but lists {listed_count}"))
     return boxes, faults
 
 

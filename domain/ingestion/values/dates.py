@@ -69,7 +69,7 @@ def _build_date(text: str, year: int, month: int, day: int) -> ParseResult[str]:
         found = date(year if year > 99 else 2000 + year, month, day)
         if found.year >= 1990:
             return ParseResult(found.isoformat())
-    return build_unreadable_result(text, "is not a date of the calendar")
+    return build_unreadable_result(text, "is not a valid date from 1990 or later")
 
 
 def _parse_numeric_date(text: str, match: re.Match[str], order: str | None) -> ParseResult[str]:

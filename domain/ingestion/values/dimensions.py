@@ -1175,7 +1175,7 @@ class _SizeBuilder:
             if of_part:
                 self.add_extras(items)
             else:
-                self.add_fault(ProblemKind.UNREADABLE, f"does not state what {items[0].measure.value} measures")
+                self.add_fault(ProblemKind.UNREADABLE, f"does not state which dimension {items[0].measure.value} is")
         for at, items in enumerate(sequences):
             if at == 0:
                 length_by_dimension.update(self._assign_sequence(items, kind, group.order))
@@ -1258,7 +1258,7 @@ class _SizeBuilder:
         if aside and not dimensions and not components and not self.faults:
             self.add_fault(
                 ProblemKind.UNREADABLE,
-                "contains only sizes of parts or of other positions (such as extended), not of the item",
+                "does not contain the size of the item, only of parts or in other positions (such as extended)",
             )
         sides: Any = dimensions
         return ParsedSize(sides, tuple(components), (*self.tokenised.other_texts, *self.extras))
@@ -1425,7 +1425,7 @@ def parse_by_grammar(
         builder.add_fault(ProblemKind.UNREADABLE, "lacks a number")
     if tokenised.unread_texts:
         builder.add_fault(
-            ProblemKind.UNREADABLE, f"contains {', '.join(tokenised.unread_texts[:3])}, which is not a measure"
+            ProblemKind.UNREADABLE, f"contains text that is not a measure: {', '.join(tokenised.unread_texts[:3])}"
         )
     faults = tuple(builder.faults)
     if not size.dimensions and not size.components:

@@ -115,5 +115,5 @@ class Leader:
                     for duty in self._duties:
                         group.create_task(duty())
             except Exception:
-                LOG.exception("leadership ended, requesting it again in %.0f s", self._retry)
+                LOG.exception("leadership ended, next request in %.0f s", self._retry)
             await asyncio.sleep(self._retry)

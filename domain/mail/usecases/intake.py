@@ -261,7 +261,7 @@ def _refuse_sender(incoming: _IncomingMessage, source: Source, message: ParsedMe
     if not contains_sender(inbound.get("senders", ()), message.sender):
         raise MessageRefused(
             MessageReason.SENDER_NOT_LISTED,
-            f"{message.sender} is not in the list of permitted senders of this address.",
+            f"{message.sender} is not in the list of permitted senders of this address. Ask the recipient to add the sender.",
         )
 
 
@@ -272,7 +272,7 @@ def _refuse_unauthenticated(incoming: _IncomingMessage, message: ParsedMessage) 
     if found.dmarc == SenderCheckResult.FAIL and found.policy == MailPolicy.REJECT:
         text = (
             f"The message fails DMARC (SPF {found.spf}, DKIM {found.dkim}), and {domain} requests rejection of "
-            f"such mail."
+            f"such mail. Send the message through a server that the domain authorises."
         )
         raise MessageRefused(MessageReason.DMARC_REJECTED, text)
     if found.dmarc == SenderCheckResult.TEMPERROR and not is_loopback(incoming.envelope.peer):

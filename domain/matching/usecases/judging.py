@@ -72,7 +72,7 @@ MAX_BUDGET_MICROS = 10**12
 MIN_CONFIDENCE = 0.5
 """Minimum confidence at which an answer may merge or dismiss a pair automatically."""
 NO_MODEL_MESSAGE = "No language model is configured on this service. The operator can set one with JOINERY_MODELS."
-_UNPRICED = "The operator has not set a price for this language model. Use null for the default model."
+_UNPRICED = "The operator has not set a price for this language model. Set the model to null for the default model."
 
 
 async def load_judge_settings(tx: Tx) -> JudgeSettings:

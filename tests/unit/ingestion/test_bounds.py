@@ -55,7 +55,7 @@ def test_a_category_path_keeps_its_first_levels() -> None:
     assert [(one.field, one.problem) for one in problems] == [("category_path", ProblemKind.TOO_LONG)]
     assert [(one.field, one.problem) for one in reported] == [("product.category_path", ProblemKind.TOO_LONG)]
     assert all(
-        "2 entries of category path" in one.detail and "at most 20" in one.detail for one in (*problems, *reported)
+        "2 entries in category path" in one.detail and "at most 20" in one.detail for one in (*problems, *reported)
     )
 
 
@@ -102,7 +102,7 @@ def test_variants_beyond_the_most_are_left_out_and_counted_once_each() -> None:
     assert statement.variants[-1].key == f"V-{VARIANTS}"
     (problem,) = (problem for problem in problems if problem.field != "axes")
     assert (problem.field, problem.line) == ("variants", 2 * VARIANTS + 2)
-    assert "10 entries of variants left out" in problem.detail
+    assert "10 entries in variants exceed a limit and were left out" in problem.detail
 
 
 def test_locations_of_a_variant_are_bounded() -> None:

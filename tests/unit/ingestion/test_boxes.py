@@ -94,7 +94,7 @@ def test_a_count_of_boxes_is_read_wherever_it_stands(form: str, count: int, side
         ("80x60x20 cm, 4 pcs/ctn", "4 pcs/ctn"),
         ("80x60x20 cm, G.W. 25 kg, N.W. 22 kg", "22 kg"),
         ("2 boxes: 80x60x20 cm, 25 kg total", "all boxes together"),
-        ("Box 1 of 2: 80x60x20 cm", "announces 2 boxes and lists 1"),
+        ("Box 1 of 2: 80x60x20 cm", "states 2 boxes but lists 1"),
         ("80x60x20 cm, 25 kg, 90 lb", "more than one weight"),
         ("Box 1: 80x60x20 cm, volt 220 V", "220 V"),
         ("80x60x20", "unit of length"),
