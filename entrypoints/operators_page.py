@@ -27,7 +27,7 @@ T = TypeVar("T")
 MAX_READ_SECONDS = 4.0
 """Maximum number of seconds for reading a part of the overview."""
 MAX_MESSAGES = 30
-"""Number of outgoing emails in the overview."""
+"""Maximum number of outgoing emails in the overview; older ones are omitted."""
 CACHE_PERIOD = timedelta(seconds=2)
 """Time for which an overview is cached."""
 
@@ -56,7 +56,7 @@ class Overview:
         now: The time at which the data were read.
         readiness: Whether each dependency of the service is available.
         status: The components and incidents of the public status page.
-        backlog: The numbers of open jobs by kind of lane.
+        backlog: The numbers of due and running jobs, by kind of lane (group of jobs that run one after the other).
         tenants: The organisations by load, highest first.
         slowest: The sources whose newest runs took longest.
         troubled: The degraded and blocked sources.
@@ -76,7 +76,7 @@ class Overview:
 
     @property
     def is_truncated(self) -> bool:
-        """True if the backlog is truncated: it has the maximum number of counted jobs, so that more jobs may be waiting."""
+        """True if the backlog may be incomplete, because counting stopped at MAX_EXAMINED_JOBS jobs."""
         return bool(sum(one.waiting_count + one.running_count for one in self.backlog.value or ()) >= MAX_EXAMINED_JOBS)
 
 
@@ -189,7 +189,12 @@ class OperatorsPage:
         return await self._render_page()
 
     def _is_allowed(self, peer: str, headers: Mapping[str, str]) -> bool:
-        """Return whether a request comes directly from this machine, with a host name of the page, and from no website."""
+        """Return whether a request is directly from this machine, names an allowed host, and is from no other site.
+
+        Args:
+            peer: The IP address of the client.
+            headers: The headers by lower-case name.
+        """
         site = headers.get("sec-fetch-site", "none")
         return (
             TrustedProxies.is_local(peer, headers)

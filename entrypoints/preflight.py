@@ -12,11 +12,11 @@ PACKAGES = ("domain", "ports", "adapters", "connectors", "entrypoints")
 
 
 class PreflightError(OperatorError):
-    """Import of another distribution's package instead of Joinery's, because both have the same name."""
+    """Conflict of package names: a name in PACKAGES leads to a package of another distribution."""
 
 
 def check_packages() -> None:
-    """Raise PreflightError if one of Joinery's package names leads to a package of another distribution."""
+    """Raise PreflightError if a package in PACKAGES is missing, or would be imported from another distribution."""
     home = Path(__file__).resolve().parent.parent
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)

@@ -137,7 +137,7 @@ class Settings:
     http2: bool = False
     """True if the API accepts HTTP/2 without TLS, by upgrade or prior knowledge."""
     models: str | None = None
-    """JOINERY_MODELS: the API or script of the language models for unrecognised columns and the judge; None for no models."""
+    """Language models for column mappings and the judge: a key of PROVIDER_URLS or `scripted:///…`; None for none."""
     provider: ModelProvider | None = None
     """Model provider if `models` is `openai` or `anthropic`, else None."""
     smtp: SmtpServer | None = None
@@ -280,8 +280,8 @@ def _read_provider(env: Mapping[str, str]) -> ModelProvider | None:
     return ModelProvider(api, url, model, prices, key)
 
 
-def _check_models_url(url: str, allowed: frozenset[str]) -> None:
-    """Raise SettingsError if the URL is invalid, or http to a host that is neither this machine nor in `allowed`."""
+def _check_models_url(url: str, allowed_hosts: frozenset[str]) -> None:
+    """Raise SettingsError if the URL is invalid, or uses http for a host that is neither local nor allowed."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port
@@ -289,7 +289,7 @@ def _check_models_url(url: str, allowed: frozenset[str]) -> None:
         raise SettingsError("JOINERY_MODELS_URL is not a valid URL.") from None
     if not host or parts.scheme not in ("http", "https") or parts.username or parts.query or parts.fragment:
         raise SettingsError("JOINERY_MODELS_URL must be an http or https URL without user, query and fragment.")
-    is_local = host in _LOOPBACK or host in allowed or f"{host}:{port}" in allowed
+    is_local = host in _LOOPBACK or host in allowed_hosts or f"{host}:{port}" in allowed_hosts
     if parts.scheme == "http" and not is_local:
         raise SettingsError("JOINERY_MODELS_URL must be https, unless JOINERY_ALLOW_PRIVATE_HOSTS names its host.")
 

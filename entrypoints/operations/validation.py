@@ -331,10 +331,12 @@ class Subschema:
 
     @cached_property
     def _items(self) -> "Subschema | None":
+        """Subschema of the items of a list; None if there is none."""
         return self._create_subschema("items")
 
     @cached_property
     def _branches(self) -> list[tuple[Any, "Subschema"]]:
+        """Branches of anyOf or oneOf, each as a pair: validator of the branch's type, and subschema."""
         branches = (self._schema.get("anyOf") or self._schema.get("oneOf") or []) if self._can_split else []
         return [(self._compile(_keep_type(branch)), Subschema(branch, self._options)) for branch in branches]
 
@@ -349,7 +351,10 @@ class Subschema:
         return fitting_branches[0] if len(fitting_branches) == 1 else None
 
     def _find_shallow_errors(self, value: Any) -> Iterator[Any]:
-        """Yield the errors of the value without those of nested values: all if `_is_self_contained`, else the first."""
+        """Yield the errors of the value itself: all if `_is_self_contained`, else at most one.
+
+        Nested values are included only if the schema cannot be split (`_can_split`).
+        """
         if self._is_self_contained:
             yield from self._shallow_validator.iter_errors(value)
             return
@@ -368,9 +373,9 @@ def _keep_type(branch: Any) -> Any:
 
 
 MAX_FIELD_ERRORS = 100
-"""Maximum number of field errors that are reported for a request."""
+"""Maximum number of field errors in an error response; further ones are omitted."""
 MAX_FIELD_LENGTH = 300
-"""Maximum characters of a field name."""
+"""Maximum characters of a field name in a field error; longer names are truncated."""
 
 
 _DATE_TIME = re.compile(
@@ -380,7 +385,7 @@ _DATE_TIME = re.compile(
 PathFormatter = Callable[[Sequence[str | int]], str]
 """Function that converts the path of a value to a field name."""
 FieldErrorParts = tuple[Sequence[str | int], str, str]
-"""Parts of a FieldError: path of the invalid value, from which the field name is formatted, code, and sentence."""
+"""Parts of a FieldError: path of the invalid value (converted to the field name by a PathFormatter), code, sentence."""
 
 
 def is_date_time(text: str) -> bool:
@@ -421,18 +426,21 @@ class Validator:
     """
 
     def __init__(self, schema: Mapping[str, Any], format_path: PathFormatter = format_body_path) -> None:
-        self._part = Subschema(dict(schema), {"validate_formats": True, "formats": FORMATS})
+        self._root_subschema = Subschema(dict(schema), {"validate_formats": True, "formats": FORMATS})
         self._schema = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True, formats=FORMATS)
         self.schema: Final = dict(schema)
-        self._names = format_path
+        self._format_path = format_path
 
     def find_field_errors(self, value: Any) -> tuple[FieldError, ...]:
-        """Return the field errors of the value in the order of the schema, at most MAX_FIELD_ERRORS + 1."""
+        """Return the field errors of the value in the order of the schema, one per field and code.
+
+        The search stops at MAX_FIELD_ERRORS + 1 errors, which shows the caller that the maximum is exceeded.
+        """
         if self._schema.is_valid(value):
             return ()
         error_by_name: dict[tuple[str, str], FieldError] = {}
         for path, code, detail in self._iter_errors(value):
-            field_error = FieldError(self._names(path)[:MAX_FIELD_LENGTH], code, detail)
+            field_error = FieldError(self._format_path(path)[:MAX_FIELD_LENGTH], code, detail)
             error_by_name.setdefault((field_error.field, field_error.code), field_error)
             if len(error_by_name) > MAX_FIELD_ERRORS:
                 break
@@ -440,13 +448,13 @@ class Validator:
 
     def _iter_errors(self, value: Any) -> Iterator[FieldErrorParts]:
         """Yield the parts of the value's field errors. A large value is validated subschema by subschema to save memory."""
-        converter = FieldErrorConverter("parameter" if self._names is format_query_path else "field")
+        converter = FieldErrorConverter("parameter" if self._format_path is format_query_path else "field")
         if is_small_value(value):
             for error in self._schema.iter_errors(value):
                 yield from converter.convert_error(error, [], self.schema)
             return
         has_errors = False
-        for path, error, schema in self._part.find_errors(value, []):
+        for path, error, schema in self._root_subschema.find_errors(value, []):
             has_errors = True
             yield from converter.convert_error(error, path, schema)
         if not has_errors:
@@ -454,7 +462,11 @@ class Validator:
 
 
 class FieldErrorConverter:
-    """Converter of errors of jsonschema_rs into field errors, for one request. `noun` is `field` or `parameter`."""
+    """Converter of errors of jsonschema_rs into field errors, for one request.
+
+    Args:
+        noun: The word for an unknown name in sentences: `field` or `parameter`.
+    """
 
     def __init__(self, noun: str) -> None:
         self._noun, self._suggester = noun, WordSuggester()
@@ -491,7 +503,12 @@ class FieldErrorConverter:
 
 
 def _find_schema_at(schema: Any, path: Sequence[str | int]) -> Mapping[str, Any]:
-    """Return the subschema that contains the last keyword of the path; an empty mapping if there is none."""
+    """Return the subschema that contains the keyword at the path; an empty mapping if there is none.
+
+    Args:
+        schema: The whole schema.
+        path: The path of the keyword in the schema (`schema_path` in jsonschema_rs).
+    """
     for segment in list(path)[:-1]:
         if isinstance(schema, Mapping):
             schema = schema.get(segment, schema.get("oneOf") if segment == "anyOf" else None)
@@ -503,7 +520,11 @@ def _find_schema_at(schema: Any, path: Sequence[str | int]) -> Mapping[str, Any]
 
 
 def _choose_code(kind: Any) -> str:
-    """Return `invalid_type` if every branch of anyOf or oneOf has a type error, else `invalid_value`."""
+    """Return `invalid_type` if every branch of anyOf or oneOf has a type error, else `invalid_value`.
+
+    Args:
+        kind: The kind of the error in jsonschema_rs; for anyOf and oneOf, this contains the errors of each branch.
+    """
     context = getattr(kind, "context", None)
     has_type_errors_only = context and all(any(error.kind.name == "type" for error in branch) for branch in context)
     return "invalid_type" if has_type_errors_only else "invalid_value"
@@ -515,8 +536,8 @@ def _find_intended_errors(kind: Any, path: list[str | int]) -> list[Any] | None:
     Return None if no or several branches allow it.
 
     Args:
-        kind: The description of an anyOf or oneOf error by jsonschema_rs.
-        path: The path of the value in the error.
+        kind: The kind of an anyOf or oneOf error in jsonschema_rs, which contains the errors of each branch.
+        path: The path of the invalid value (`instance_path` in jsonschema_rs).
     """
     context = getattr(kind, "context", None) or []
     fitting_branches = [

@@ -92,7 +92,7 @@ WORKLOAD_GAUGES = (
 
 
 class SchedulerMetrics(Metrics):
-    """Metrics of a scheduler. Only the leader exports those of the whole service, which `read_periodically` reads."""
+    """Metrics of a scheduler. Only the leader runs `read_periodically` and exports metrics of the whole service."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class SchedulerMetrics(Metrics):
             LOG.warning("workload metrics could not be read: %s", error)
 
     def _read_workload_gauge(self, gauge: WorkloadGauge) -> dict[Sequence[str], float]:
-        """Return the current value of a gauge by its (empty) label values; an empty mapping without a value."""
+        """Return the value of a gauge without labels under the key `()`; an empty mapping if the value is unknown."""
         value = gauge.read_value(self._workload_metrics) if self._workload_metrics is not None else None
         return {} if value is None else {(): value}
 

@@ -77,7 +77,7 @@ def build_pages() -> dict[str, str]:
     return pages_by_name | dict(_generate_pages(contents, decisions))
 
 
-def _read_page(file: str, name: str, page_by_file: Mapping[str, str]) -> str:
+def _read_page(file: str, page_path: str, page_by_file: Mapping[str, str]) -> str:
     """Read a Markdown file and adapt it to the site.
 
     Links to files become links to pages of the site; the text of a link to any other file remains without a link.
@@ -85,7 +85,7 @@ def _read_page(file: str, name: str, page_by_file: Mapping[str, str]) -> str:
 
     Args:
         file: The path of the file in the repository.
-        name: The path of the page below /docs/.
+        page_path: The path of the page below /docs/.
         page_by_file: The paths of all pages, by file.
     """
 
@@ -97,7 +97,7 @@ def _read_page(file: str, name: str, page_by_file: Mapping[str, str]) -> str:
         return (
             link[1]
             if target_page is None
-            else f"[{link[1]}]({relpath(target_page, dirname(name) or '.')}.md{mark}{anchor})"
+            else f"[{link[1]}]({relpath(target_page, dirname(page_path) or '.')}.md{mark}{anchor})"
         )
 
     def to_tabs(found: re.Match[str]) -> str:
@@ -185,7 +185,7 @@ _ACCESSIBLE_ELEMENTS = {
 
 
 def _render_spaced_fields(*arguments: Any, **options: Any) -> str:
-    """Render fields like `render_fields`, with a space before each block element."""
+    """Render fields like `render_fields`, with spaces that separate the words of elements in the search index."""
     # The search index removes tags, and would otherwise join the words around them.
     return re.sub(r"<(?=li|ul|details|br)", " <", render_fields(*arguments, **options))
 

@@ -92,7 +92,7 @@ def _format_arguments(operation: Operation, if_match: str, literals: Mapping[str
     Args:
         operation: The operation.
         if_match: The argument with the version of the object, used if the operation requires If-Match.
-        literals: The literals of the language that replace those of JSON.
+        literals: The literals of the language for `true`, `false` and `null`, as far as they differ from JSON.
     """
     arguments = [json.dumps(id) for id in list_example_values(operation).values()]
     if operation.body is not None:
@@ -108,6 +108,6 @@ def format_rate(per_second: float) -> str:
 
 
 def describe_rate_class(rate_class: str) -> str:
-    """Describe the rate limits of a rate class, such as `read`, in the smallest and in larger plans."""
+    """Describe the rate limits of a rate class, such as `read`, for each tier of plans, without the bursts."""
     first, *larger = (format_rate(rates[rate_class][0]).partition(" ") for rates in TIERS.values())
     return f"{rate_class}: {first[0]} requests {first[2]}, {' or '.join(number for number, _, _ in larger)} in larger plans"

@@ -57,10 +57,16 @@ def _create_sample_event(type: str) -> Event:
     return create_sample(type, new_id("cat"), _NOW)
 
 
-def _build_resource(noun: str, event: Event, **properties: Any) -> dict[str, Any]:
-    """Return the subject of an event, such as a product, as the API operation that reads it returns it."""
-    resource: dict[str, Any] = {"object": noun, "id": event.data["id"], **properties, "version": event.version}
-    for path, _, new in _create_sample_event(f"{noun}.created").fields:
+def _build_resource(subject_kind: str, event: Event, **properties: Any) -> dict[str, Any]:
+    """Return an example of the resource that an event is about, in the format of the API.
+
+    Args:
+        subject_kind: The kind of the resource, such as `product`.
+        event: The event.
+        properties: Further properties of the resource.
+    """
+    resource: dict[str, Any] = {"object": subject_kind, "id": event.data["id"], **properties, "version": event.version}
+    for path, _, new in _create_sample_event(f"{subject_kind}.created").fields:
         _set_value(resource, path, new)
     return resource
 
@@ -68,18 +74,18 @@ def _build_resource(noun: str, event: Event, **properties: Any) -> dict[str, Any
 def _build_object(event: Event) -> dict[str, Any] | None:
     """Return the `data.object` of an event's fat payload; None if the payload contains no object."""
     moment = "2026-11-20T13:08:00.123Z"
-    noun = event.type.partition(".")[0]
-    if noun not in SUBJECT_KINDS_WITH_OBJECT:
+    subject_kind = event.type.partition(".")[0]
+    if subject_kind not in SUBJECT_KINDS_WITH_OBJECT:
         return None
-    if noun == "offer":
+    if subject_kind == "offer":
         references = {name: event.data[name] for name in ("source", "location", "variant", "product")}
-        return _build_resource(noun, event, **references, catalogue=event.catalogue, observed_at=moment)
+        return _build_resource(subject_kind, event, **references, catalogue=event.catalogue, observed_at=moment)
     active = {"status": "discontinued" if event.type == "product.discontinued" else "active"}
-    if noun == "variant":
+    if subject_kind == "variant":
         references = {"product": event.data["product"]}
-        return _build_resource(noun, event, **references, **active, offers=[], updated_at=moment)
+        return _build_resource(subject_kind, event, **references, **active, offers=[], updated_at=moment)
     return _build_resource(
-        noun, event, catalogue=event.catalogue, **active, visibility="listed", variants=[], created_at=moment,
+        subject_kind, event, catalogue=event.catalogue, **active, visibility="listed", variants=[], created_at=moment,
         updated_at=moment,
     )  # fmt: skip
 

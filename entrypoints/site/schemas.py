@@ -32,7 +32,7 @@ BOUNDS = (
 )
 """Phrases for the bounds of a value, by keyword of JSON Schema."""
 _IMPLIED_BOUNDS = (("minLength", 0), ("minLength", 1))
-"""Bounds that descriptions omit."""
+"""Bounds that `describe_bounds` omits because they are obvious, as keyword and value."""
 _ID = re.compile(r"\^(\w+_)\[0-9A-Za-z\]")
 
 
@@ -94,7 +94,9 @@ def render_description(schema: Schema, with_bounds: bool = True) -> str:
 
 
 def render_fields(schema: Schema, with_bounds: bool = True, depth: int = 0) -> str:
-    """Render the fields of an object schema as nested HTML lists, of which the inner ones are collapsed.
+    """Render the fields of an object schema as nested HTML lists; empty if the schema contains no object.
+
+    The lists at depth 2 and deeper are collapsed.
 
     Args:
         schema: The schema.

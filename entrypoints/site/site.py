@@ -25,7 +25,7 @@ HOME_PATH = "/docs/"
 _MAX_SUGGESTIONS = 6
 """Maximum number of similar pages that the page for an unknown path lists."""
 _MAX_COMPARED_LENGTH = 40
-"""Maximum characters of a name that is compared with page names, to limit the cost."""
+"""Maximum characters of an unknown name; longer names are not compared with page names, to limit the cost."""
 _STYLE = files("entrypoints.site").joinpath("plain.css").read_text("utf-8").strip()
 
 

@@ -39,5 +39,5 @@ def render_status_page(
 
 
 def _map_uptimes(component: Component) -> dict[date, float]:
-    """Return the uptime of a component by day."""
+    """Return the uptime of a component by day, as a fraction from 0 to 1."""
     return {day.day: day.uptime for day in component.days}

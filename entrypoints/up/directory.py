@@ -231,15 +231,18 @@ def create_socket_folder(data_dir: Path, server_name: str, user_id: int | None =
     raise UpError(f"The path {data_dir} is too long for a Unix socket. Choose a shorter one with --data-dir.")
 
 
-def _create_private_folder(path: Path, user: int | None) -> Path:
-    """Create a folder that only the user with the ID `user` (None: this process's) can access. Raises UpError."""
+def _create_private_folder(path: Path, user_id: int | None) -> Path:
+    """Create a folder that only the user with the ID (None: the user of this process) can access; return `path`.
+
+    Raises UpError if the folder belongs to another user.
+    """
     path.mkdir(mode=0o700, exist_ok=True)
     status = path.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (os.geteuid(), user):
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (os.geteuid(), user_id):
         raise UpError(f"{path} belongs to another user. Remove it, or choose another directory with --data-dir.")
     path.chmod(0o700)
-    if user is not None:
-        os.chown(path, user, user)
+    if user_id is not None:
+        os.chown(path, user_id, user_id)
     return path
 
 

@@ -134,8 +134,8 @@ class PostgresCluster:
             self.path.rmdir()
         new_directory.rename(self.path)
 
-    async def _run_program(self, argv: Sequence[str], directory: Path, input_text: bytes) -> None:
-        """Run a PostgreSQL program in the directory with the standard input. Raises UpError if the program fails."""
+    async def _run_program(self, argv: Sequence[str], directory: Path, standard_input: bytes) -> None:
+        """Run a PostgreSQL program with `directory` as its working directory. Raises UpError if the program fails."""
         process = await asyncio.create_subprocess_exec(
             *argv,
             stdin=subprocess.PIPE,
@@ -145,7 +145,7 @@ class PostgresCluster:
             preexec_fn=create_child_setup(signal.SIGKILL, user_id=self.user_id, directory=directory),
         )
         try:
-            output, _ = await process.communicate(input_text)
+            output, _ = await process.communicate(standard_input)
         finally:
             if process.returncode is None:
                 process.kill()
@@ -184,10 +184,14 @@ class _Server(UpComponent):
         self.home = data_dir.absolute()
         super().__init__(name, self.home / "log" / f"{name}.log")
 
-    def create_folders(self, user: int | None = None) -> None:
-        """Create the folders of the log and of the socket; the user with the ID `user` (None: this process's) can access the socket."""
+    def create_folders(self, user_id: int | None = None) -> None:
+        """Create the folders of the log and of the socket.
+
+        Args:
+            user_id: The ID of the user that can access the socket's folder; None for the user of this process.
+        """
         self.log_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.socket_folder = create_socket_folder(self.home, self.name, user)
+        self.socket_folder = create_socket_folder(self.home, self.name, user_id)
 
     async def stop(self) -> None:
         """Stop the server and remove its empty socket folder."""
@@ -200,7 +204,13 @@ class _Server(UpComponent):
 async def _wait_until_serving(
     process: ChildProcess, is_serving: Callable[[], Awaitable[bool]], deadline: float
 ) -> bool:
-    """Wait until `is_serving` returns True; return False if the process ends or the deadline (monotonic) passes first."""
+    """Return True when `is_serving` returns True; return False if the process ends or the deadline passes first.
+
+    Args:
+        process: The server's process.
+        is_serving: Returns whether the server accepts connections.
+        deadline: The deadline in seconds of `time.monotonic`.
+    """
     while process.get_exit_code() is None and time.monotonic() < deadline:
         if await is_serving():
             return True
@@ -229,7 +239,7 @@ class Postgres(_Server):
         return f"postgresql://{quote(role)}@/{quote(database)}?host={quote(str(self.socket_folder), safe='')}"
 
     async def start(self) -> ChildProcess:
-        """Create the database if it does not exist, and start the server; return when the server accepts connections."""
+        """Start the server, with a new cluster if none exists; return when it accepts connections. Raises UpError."""
         cluster = PostgresCluster(self.home / "postgres")
         self.create_folders(cluster.user_id)
         await cluster.create_if_missing()
@@ -303,7 +313,7 @@ def _is_running(pid: int) -> bool:
 
 
 class Valkey(_Server):
-    """Valkey server of a data directory, for data that is also in the database."""
+    """Valkey server without persistence, for data that the database also contains."""
 
     stop_seconds = 5.0
 
@@ -315,7 +325,7 @@ class Valkey(_Server):
         return f"unix://{self.socket_folder / 'valkey.sock'}"
 
     async def start(self) -> ChildProcess:
-        """Start the server without data; return when the server accepts connections."""
+        """Start the server, which is empty at first; return when it accepts connections. Raises UpError."""
         self.create_folders()
         socket = self.socket_folder / "valkey.sock"
         socket.unlink(missing_ok=True)

@@ -47,7 +47,7 @@ def build_environment(
         port: The API's port.
         database_url: The database's URL.
         redis_url: The URL of Redis.
-        demo: Whether the demo is added.
+        demo: Whether JOINERY_DEMO is set to 1.
         base_environment: The environment to which `JOINERY_…` variables are added; by default that of this process.
     """
     base_environment = os.environ if base_environment is None else base_environment
@@ -79,7 +79,12 @@ def build_environment(
 
 
 def require_free_port(port: int) -> int:
-    """Return `port` if it is free on the loopback address, or any free port for 0; otherwise raise OSError or OverflowError."""
+    """Return `port` if it is free on the loopback address; for 0, return any free port.
+
+    Raises:
+        OSError: The port is in use or requires special privileges.
+        OverflowError: The port is greater than 65535 or negative.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", port))

@@ -46,9 +46,9 @@ class UpOptions:
     Attributes:
         data_dir: The data directory.
         port: The port of the API; 0 for any free port.
-        demo: Whether the demo is added.
-        on_ready: Called when the API responds, for the demo. Errors are logged and printed, and the service continues.
-        on_servers_ready: Called when the servers run and before the processes start, for migrations. Errors abort the start.
+        demo: Whether JOINERY_DEMO is set to 1 for the processes.
+        on_ready: Called when the service is ready. Errors are logged and printed, and the service continues.
+        on_servers_ready: Called when the servers run and before the processes start. Errors abort the start.
         build_command_lines: Returns the command lines of the processes.
         environment: The environment; None for that of this process.
     """

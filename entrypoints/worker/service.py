@@ -32,7 +32,7 @@ from ports.telemetry import Tracing, WorkMetrics
 from ports.unit_of_work import UnitOfWork
 
 WARM_UP_DELAY_SECONDS = 2.0
-"""Seconds after the start of a worker until it starts feed readers in advance."""
+"""Seconds after the start of job execution until the worker prepares the factory of feed readers."""
 
 
 async def run_worker(dependencies: Dependencies, settings: Settings, duties: frozenset[str]) -> None:
@@ -60,7 +60,7 @@ async def _execute_jobs(
 ) -> None:
     """Execute jobs of all kinds until `stop` is set."""
     await asyncio.to_thread(dependencies[FileWorkspaces].delete_orphans)
-    warm_up = asyncio.create_task(_warm_readers(dependencies), name="warming readers")
+    warm_up = asyncio.create_task(_prepare_feed_readers(dependencies), name="warming readers")
     handlers = create_handlers(AREAS, dependencies)
     handlers |= {kind: RunMetricsHandler(handlers[kind], dependencies[UnitOfWork], metrics) for kind in RUN_KINDS}
     drain = LaneProcessor(
@@ -75,8 +75,8 @@ async def _execute_jobs(
         await asyncio.gather(warm_up, return_exceptions=True)
 
 
-async def _warm_readers(dependencies: Dependencies) -> None:
-    """Wait WARM_UP_DELAY_SECONDS, then start feed readers in advance."""
+async def _prepare_feed_readers(dependencies: Dependencies) -> None:
+    """Wait WARM_UP_DELAY_SECONDS, then start the parent process of feed readers to speed up the first reader."""
     await asyncio.sleep(WARM_UP_DELAY_SECONDS)
     await dependencies[FeedReaderFactory].prepare()
 
