@@ -10,7 +10,7 @@ from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
 from domain.media.ports import ImageRefused
 
-MAX_EDGE = 2048
+MAX_EDGE_PIXELS = 2048
 """Maximum length in pixels of the longer side of a stored image; a larger image is scaled down."""
 MAX_PIXELS = 64_000_000
 """Maximum pixels of a decoded image."""
@@ -44,7 +44,7 @@ def convert_to_webp(source: Path, target: Path) -> list[tuple[str, int, int]]:
     try:
         with Image.open(source, formats=FORMATS) as image:
             _check_size(image)
-            image.draft(image.mode, (MAX_EDGE, MAX_EDGE))
+            image.draft(image.mode, (MAX_EDGE_PIXELS, MAX_EDGE_PIXELS))
             image.load()
             normalised = _normalise(image)
     except (UnidentifiedImageError, Image.DecompressionBombError):
@@ -75,7 +75,7 @@ def _check_size(image: Image.Image) -> None:
 
 
 def _normalise(image: Image.Image) -> Image.Image:
-    """Rotate the image upright, scale it to at most MAX_EDGE, and convert it to sRGB."""
+    """Rotate the image upright, scale it to at most MAX_EDGE_PIXELS, and convert it to sRGB."""
     profile = image.info.get("icc_profile")
     upright = ImageOps.exif_transpose(image)
     if upright.mode in _HIGH_DEPTH_MODES:
@@ -85,7 +85,7 @@ def _normalise(image: Image.Image) -> Image.Image:
         upright = upright.convert("RGBA" if has_alpha else "RGB")
     elif upright.mode in ("RGB", "L") and "transparency" in upright.info:
         upright = upright.convert("RGBA")
-    upright.thumbnail((MAX_EDGE, MAX_EDGE), Image.Resampling.LANCZOS, reducing_gap=2.0)
+    upright.thumbnail((MAX_EDGE_PIXELS, MAX_EDGE_PIXELS), Image.Resampling.LANCZOS, reducing_gap=2.0)
     return _to_srgb(upright, profile)
 
 

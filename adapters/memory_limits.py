@@ -6,7 +6,7 @@ from collections.abc import Callable
 from domain.kernel.buckets import TokenBucket, create_full_bucket
 from ports.limits import RateLimitBucket, TakeResult
 
-MAX_BUCKETS = 10_000
+CLEANUP_THRESHOLD = 10_000
 """Number of token buckets at which full buckets are deleted, because a full bucket equals a new one."""
 
 
@@ -31,7 +31,7 @@ class MemoryLimits:
 
     def _create_bucket(self, limit: RateLimitBucket, old: TokenBucket | None, now: float) -> TokenBucket:
         """Create and store the bucket of a rate limit: full, or with the tokens of `old` if the rate limit has changed."""
-        if len(self._buckets) >= MAX_BUCKETS:
+        if len(self._buckets) >= CLEANUP_THRESHOLD:
             self._buckets = {key: other for key, other in self._buckets.items() if other.refill(now) < other.burst}
         bucket = create_full_bucket(limit.burst, limit.rate, now)
         if old is not None:

@@ -10,7 +10,7 @@ from adapters.api_json.resource import Body, JsonResource
 from adapters.api_json.runs import RUN
 from domain.catalogue import categories
 from domain.catalogue.category_rules import MAX_PATH_LEVELS, RuleChange, SourceCategory
-from domain.kernel.bounds import ITEM_CHARS
+from domain.kernel.bounds import MAX_ENTRY_CHARS
 from domain.kernel.resource import Field, RenderContext, computed, optional
 from domain.kernel.schema import array, id_schema, integer, nullable, response_object, strict_object, text
 from domain.runs.model import Run
@@ -108,7 +108,7 @@ RULE_CHANGES = Body(
                 strict_object(
                     {
                         "path": array(
-                            text("Living Room", max_length=ITEM_CHARS), min_items=1, max_items=MAX_PATH_LEVELS
+                            text("Living Room", max_length=MAX_ENTRY_CHARS), min_items=1, max_items=MAX_PATH_LEVELS
                         )
                         | _PATH,
                         "category": nullable(id_schema("ctg")) | {"description": "Null removes the path's rule."},

@@ -138,7 +138,7 @@ DELIVERY = JsonResource[Delivery](
     },
     path="/v1/webhook-endpoints/{endpoint}/deliveries/{id}",
 )
-FORECAST = {
+FORECAST_PREVIEW_PROPERTIES = {
     "forecast": response_object(
         None,
         {

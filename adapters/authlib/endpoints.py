@@ -10,14 +10,14 @@ from authlib.oauth2.rfc8628 import DeviceAuthorizationEndpoint
 from adapters.authlib.grant_types import SUPPORTED_CLIENT_AUTH
 from adapters.authlib.models import OAuthClient, RequestToken
 from domain.access.usecases import generate_secret
-from domain.oauth.model import DEVICE_CODE, DEVICE_PREFIX, DEVICE_SECONDS, POLL_SECONDS
+from domain.oauth.model import DEVICE_CODE, DEVICE_CODE_SECONDS, DEVICE_PREFIX, MIN_POLL_SECONDS
 
 
 class DeviceFlowEndpoint(DeviceAuthorizationEndpoint):  # type: ignore[misc]  # Authlib has no types
     """Device authorization endpoint (RFC 8628)."""
 
-    EXPIRES_IN = DEVICE_SECONDS
-    INTERVAL = POLL_SECONDS
+    EXPIRES_IN = DEVICE_CODE_SECONDS
+    INTERVAL = MIN_POLL_SECONDS
     CLIENT_AUTH_METHODS: Final = SUPPORTED_CLIENT_AUTH
 
     def authenticate_client(self, request: Any) -> OAuthClient:

@@ -110,7 +110,7 @@ def parse_client_metadata(document: Mapping[str, Any], *, public: bool) -> Clien
         name=name[:MAX_NAME_LENGTH],
         redirect_uris=uris,
         scopes=parse_scopes(claims.get("scope") or "") or SCOPES,
-        confidential=confidential,
+        is_confidential=confidential,
         home=claims.get("client_uri"),
         response=shown,
     )

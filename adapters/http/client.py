@@ -182,7 +182,7 @@ class GuardedClient:
         sent = {**(headers or {}), **_build_conditional_headers(conditional)}
         redirects = self._bounds.max_redirects
         async with self.request(
-            "GET", url, headers=sent, hosts=hosts, private=secrets, max_redirects=redirects, turns=turns
+            "GET", url, headers=sent, hosts=hosts, secrets=secrets, max_redirects=redirects, turns=turns
         ) as response:
             yield response
 
@@ -210,7 +210,7 @@ class GuardedClient:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
-        private: frozenset[str] = frozenset(),
+        secrets: frozenset[str] = frozenset(),
         max_redirects: int = 0,
         bounds: HttpBounds | None = None,
         turns: TurnFactory | None = None,
@@ -219,13 +219,13 @@ class GuardedClient:
 
         If `max_redirects` is 0, a redirect is yielded as the response; higher values are for GET and HEAD only. If `turns`
         is given, the client waits for a turn at the host of the URL and of each redirect. A turn ends with the context.
-        `private` are secret texts that are sent only to the origin of the URL.
+        `secrets` are secret texts that are sent only to the origin of the URL.
         """
         limits = bounds or self._bounds
         sent = dict(headers or {})
         plan = _RequestPlan(method, body, limits, turns)
         async with AsyncExitStack() as turn:
-            response = await self._send_with_redirects(plan, _parse_url(url), sent, hosts, private, max_redirects, turn)
+            response = await self._send_with_redirects(plan, _parse_url(url), sent, hosts, secrets, max_redirects, turn)
             try:
                 chunks = ResponseBody(
                     response, limits.max_received_bytes, limits.max_body_bytes, limits.minimum_rate

@@ -46,16 +46,16 @@ class HostBounds:
         max_per_caller: Maximum number of concurrent requests of one organisation.
         spacing_seconds: Minimum time between the starts of two requests.
         max_wait_seconds: Maximum time that a request waits for its turn before HostBusy is raised.
-        max_awaited_pause: Maximum remaining pause that a request waits for; for a longer one, HostBusy is raised at once.
-        max_recorded_pause: Maximum pause that is recorded; a longer one that a host requests is shortened.
+        max_awaited_pause_seconds: Maximum remaining pause that a request waits for; for a longer one, HostBusy is raised at once.
+        max_recorded_pause_seconds: Maximum pause that is recorded; a longer one that a host requests is shortened.
     """
 
     max_concurrent: int = 32
     max_per_caller: int = 4
     spacing_seconds: float = 0.05
     max_wait_seconds: float = 60.0
-    max_awaited_pause: float = 5.0
-    max_recorded_pause: float = 600.0
+    max_awaited_pause_seconds: float = 5.0
+    max_recorded_pause_seconds: float = 600.0
 
 
 @dataclass(slots=True)
@@ -138,7 +138,7 @@ class HostRateLimiter:
 
     async def _wait_for_start(self, host: _HostState, org: str) -> None:
         """Wait for the end of a pause and for the required spacing of requests. Raises HostBusy for a long pause."""
-        if (remaining := host.paused_until.get(org, 0.0) - self.clock()) > self.bounds.max_awaited_pause:
+        if (remaining := host.paused_until.get(org, 0.0) - self.clock()) > self.bounds.max_awaited_pause_seconds:
             raise HostBusy("The host has asked Joinery to send no requests for a while.", remaining)
         if remaining > 0:
             await self.sleep(remaining)
@@ -151,7 +151,7 @@ class HostRateLimiter:
     def _record_pause(self, host: _HostState, org: str, status: int, headers: Mapping[str, str]) -> None:
         """Record the pause that a response with status 429 or 503 requests by Retry-After (RFC 9110 §10.2.3)."""
         if status in _OVERLOAD_STATUSES and (seconds := _parse_retry_after(headers.get("Retry-After") or "")):
-            until = self.clock() + min(seconds, self.bounds.max_recorded_pause)
+            until = self.clock() + min(seconds, self.bounds.max_recorded_pause_seconds)
             host.paused_until[org] = max(host.paused_until.get(org, 0.0), until)
 
     def _remove_idle_hosts(self) -> None:

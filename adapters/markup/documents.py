@@ -28,11 +28,11 @@ class RobotsFacts:
     """Entries of a robots.txt that apply to the whole site.
 
     Attributes:
-        crawl_delay: Minimum seconds between requests; None if the file states none.
+        crawl_delay_seconds: Minimum seconds between requests; None if the file states none.
         sitemaps: URLs of sitemaps.
     """
 
-    crawl_delay: float | None = None
+    crawl_delay_seconds: float | None = None
     sitemaps: tuple[str, ...] = ()
 
 
@@ -85,7 +85,7 @@ class _Rules:
 
     def __init__(self, body: bytes, facts: RobotsFacts, run: ParserRunner) -> None:
         self._body, self._run = body, run
-        self.crawl_delay_seconds, self.sitemaps = facts.crawl_delay, facts.sitemaps
+        self.crawl_delay_seconds, self.sitemaps = facts.crawl_delay_seconds, facts.sitemaps
 
     async def is_allowed(self, url: str) -> bool:
         try:

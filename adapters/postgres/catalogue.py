@@ -33,7 +33,7 @@ from domain.catalogue.completions import MAX_CODE_COMPLETIONS, MAX_WORD_COMPLETI
 from domain.catalogue.filter_counts import MAX_COUNTED_PRODUCTS, FilterCounts, count_values, list_most_frequent
 from domain.catalogue.merged_statements import ProductCluster, SourcePrecedence
 from domain.catalogue.merged_view import MergedView
-from domain.catalogue.missed_runs import MISSED_RUNS, AbsentProduct
+from domain.catalogue.missed_runs import MIN_MISSED_RUNS, AbsentProduct
 from domain.catalogue.model import (
     STREAM_BITS,
     Document,
@@ -216,7 +216,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
     async def compare_fingerprints(self, slots: SlotRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
         await self._session.create_temporary_tables(BATCH["staging"])
         await fill_fingerprint_table(self, fingerprints)
-        found = await self._fetch_rows("compared", **build_field_params(slots), missed_runs=MISSED_RUNS)
+        found = await self._fetch_rows("compared", **build_field_params(slots), missed_runs=MIN_MISSED_RUNS)
         changed_rows = [
             (key, same, present) for key, _, same, present, _ in found if key is not None and not (same and present)
         ]
@@ -348,7 +348,11 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         return CategoryPaths({tuple(path): n for path, n, _ in found}, found[0][2] - len(found) if found else 0)
 
     async def find_absent_products(self, source: str, since: datetime) -> Sequence[AbsentProduct]:
-        values = {"stream": Stream.CATALOGUE, "discontinued": ProductStatus.DISCONTINUED, "missed_runs": MISSED_RUNS}
+        values = {
+            "stream": Stream.CATALOGUE,
+            "discontinued": ProductStatus.DISCONTINUED,
+            "missed_runs": MIN_MISSED_RUNS,
+        }
         found = await self._fetch_rows("absences", source=source, since=since, **values)
         return [AbsentProduct(key, ProductStatus(status), absent_since) for key, status, absent_since in found]
 

@@ -16,7 +16,7 @@ from adapters.postgres.session import TenantSession, encode_rows, encode_texts
 from adapters.postgres.stores import TenantStore, load_statements
 from domain.catalogue import search_terms
 from domain.catalogue.batch import Batch, RowFingerprint, SlotRange
-from domain.catalogue.missed_runs import MISSED_RUNS
+from domain.catalogue.missed_runs import MIN_MISSED_RUNS
 from domain.catalogue.model import Offer, Product, Variant
 from domain.catalogue.ports import CatalogueRenderer
 
@@ -44,7 +44,7 @@ def _exclude_new(changed: Iterable[CatalogueObject], new: Iterable[CatalogueObje
 
 async def fill_fingerprint_table(store: TenantStore, fingerprints: Iterable[RowFingerprint]) -> None:
     """Replace the rows of the temporary table `new_fingerprints` by these fingerprints."""
-    rows = ((row.slot, row.key, row.fingerprint, row.product_id, row.problems) for row in fingerprints)
+    rows = ((row.slot, row.key, row.fingerprint, row.product_id, row.problem_count) for row in fingerprints)
     await store.fill_temporary_table("fingerprints", rows, _FINGERPRINTS)
 
 
@@ -214,7 +214,7 @@ class BatchWriter(DocumentWriter):
             await self._run("outdate_fingerprints", **stream_params, keys=keys, slots=slots)
         if batch.absent_keys:
             bounds = {"low": key_range.low, "high": key_range.high, "keys": encode_texts(batch.absent_keys)}
-            await self._run("save_absent", **stream_params, **bounds, now=now, missed_runs=MISSED_RUNS)
+            await self._run("save_absent", **stream_params, **bounds, now=now, missed_runs=MIN_MISSED_RUNS)
 
     def _build_product_row(self, product: Product) -> DatabaseRow:
         encoded = self._encoded_data[product.id] = self._rendering.encode_data(product.data)

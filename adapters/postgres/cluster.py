@@ -153,13 +153,13 @@ class TablePlacement:
         placed_tables: Tables that are already distributed or replicated.
         unplaced_reference_tables: Reference tables that are not yet replicated to all nodes.
         unplaced_distributed_tables: Tables that must still be distributed by organisation.
-        local: Tables that remain on the coordinator.
+        local_tables: Tables that remain on the coordinator.
     """
 
     placed_tables: tuple[str, ...]
     unplaced_reference_tables: tuple[str, ...]
     unplaced_distributed_tables: tuple[str, ...]
-    local: tuple[str, ...]
+    local_tables: tuple[str, ...]
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ async def read_placement(connection: CoordinatorConnection) -> TablePlacement:
         unplaced_distributed_tables=tuple(
             sorted(by_org - placed_tables, key=lambda name: (name != ANCHOR_TABLE, name))
         ),
-        local=tuple(sorted(all_tables - by_org - set(REFERENCE_TABLES))),
+        local_tables=tuple(sorted(all_tables - by_org - set(REFERENCE_TABLES))),
     )
 
 
@@ -278,22 +278,22 @@ class NodeStatus:
     """Status of a node.
 
     Attributes:
-        member: Server of the node.
-        tenants: Number of organisations on the node.
+        server: Server of the node.
+        organisation_count: Number of organisations on the node.
         shards: Number of shards on the node.
         bytes: Size of the shards in bytes.
         open_jobs: Number of jobs that are not completed.
-        largest: Sizes of the largest organisations on the node.
+        largest_organisations: Sizes of the largest organisations on the node.
         wal_level: PostgreSQL's setting of this name; None if the node did not respond.
-        error: Reason why the node did not respond; the values after `tenants` are then unknown.
+        error: Reason why the node did not respond; the values after `organisation_count` are then unknown.
     """
 
-    member: ClusterServer
-    tenants: int
+    server: ClusterServer
+    organisation_count: int
     shards: int = 0
     bytes: int = 0
     open_jobs: int = 0
-    largest: Sequence[OrganisationSize] = ()
+    largest_organisations: Sequence[OrganisationSize] = ()
     wal_level: str | None = None
     error: str | None = None
 
@@ -308,7 +308,7 @@ class ShardMove:
         source: Server that the shard is moved from.
         target: Server that the shard is moved to.
         bytes: Size of the shards in bytes.
-        copied: Number of bytes copied so far.
+        copied_bytes: Number of bytes copied so far.
         phase: Phase of the move, as Citus names it.
     """
 
@@ -317,7 +317,7 @@ class ShardMove:
     source: str
     target: str
     bytes: int
-    copied: int
+    copied_bytes: int
     phase: str
 
 
@@ -432,19 +432,19 @@ async def move_organisation(
         raise ClusterError("The tables are not distributed. Run `joinery cluster init` first.")
     shard = await connection.fetch_value("shard_of", org=org)
     group = await connection.fetch_value("placed", shard=shard)
-    source = next(node for node in before.nodes if node.member.group == group)
+    source = next(node for node in before.nodes if node.server.group == group)
     target = _choose_target(before, source, target_name)
     _check_replication([source, target])
     neighbours = int(await connection.fetch_value("neighbours", org=org, shard=shard))
     others = f" and {neighbours} other organisations" if neighbours else ""
-    report(f"moving shard {shard} with {org}{others} from {source.member.name} to {target.member.name}")
-    ends = {"from_host": source.member.host, "from_port": source.member.port,
-            "to_host": target.member.host, "to_port": target.member.port}  # fmt: skip
+    report(f"moving shard {shard} with {org}{others} from {source.server.name} to {target.server.name}")
+    ends = {"from_host": source.server.host, "from_port": source.server.port,
+            "to_host": target.server.host, "to_port": target.server.port}  # fmt: skip
     # The shard is not split first: an update that waits for a split reads the new shard with an older snapshot and finds no
     # row, without an error (Citus 13).
     async with _report_move_progress(connection, report):
         await connection.fetch_value("move", shard=shard, **ends)
-    return MoveResult(org, source.member.name, target.member.name, shard, neighbours)
+    return MoveResult(org, source.server.name, target.server.name, shard, neighbours)
 
 
 async def rebalance_shards(connection: CoordinatorConnection, report: ProgressReporter) -> int:
@@ -453,7 +453,7 @@ async def rebalance_shards(connection: CoordinatorConnection, report: ProgressRe
     If a rebalance is already running, wait for it. The coordinator's background worker moves the shards, and continues
     if this process ends. Raises ClusterError.
     """
-    _check_replication([node for node in (await read_cluster_status(connection)).nodes if node.member.accepts_shards])
+    _check_replication([node for node in (await read_cluster_status(connection)).nodes if node.server.accepts_shards])
     if (job := await connection.fetch_value("running")) is not None:
         report(f"The rebalance {job} is already running.")
     elif (job := await connection.fetch_value("start")) is None:
@@ -477,12 +477,12 @@ def _choose_target(status: ClusterStatus, source: NodeStatus, target_name: str |
         source: Node that stores the shard.
         target_name: Name of the node; None for the node with the fewest bytes.
     """
-    others = [node for node in status.nodes if node.member.accepts_shards and node.member != source.member]
-    names = ", ".join(node.member.name for node in others) or "none"
+    others = [node for node in status.nodes if node.server.accepts_shards and node.server != source.server]
+    names = ", ".join(node.server.name for node in others) or "none"
     if target_name is not None:
-        if target_name == source.member.name:
+        if target_name == source.server.name:
             raise ClusterError(f"The organisation is already on {target_name}.")
-        others = [node for node in others if node.member.name == target_name]
+        others = [node for node in others if node.server.name == target_name]
         if not others:
             raise ClusterError(
                 f"{target_name} is not a node that the organisation can be moved to. Available: {names}."
@@ -496,7 +496,7 @@ def _choose_target(status: ClusterStatus, source: NodeStatus, target_name: str |
 def _check_replication(nodes: Sequence[NodeStatus]) -> None:
     """Raise ClusterError unless all nodes respond and support logical replication."""
     for node in nodes:
-        name = node.member.name
+        name = node.server.name
         if node.error is not None:
             raise ClusterError(f"{name} does not respond: {node.error}")
         if node.wal_level != "logical":
@@ -509,7 +509,7 @@ def _check_replication(nodes: Sequence[NodeStatus]) -> None:
 async def _describe_progress(connection: CoordinatorConnection) -> str:
     """Return one line of text about all running moves, or an empty string."""
     moves = await list_running_moves(connection)
-    total, copied = sum(shard.bytes for shard in moves), sum(shard.copied for shard in moves)
+    total, copied = sum(shard.bytes for shard in moves), sum(shard.copied_bytes for shard in moves)
     phases = sorted({shard.phase.lower() for shard in moves})
     return f"{copied / 2**20:.1f} of {total / 2**20:.1f} MiB, {', '.join(phases)}" if moves else ""
 

@@ -146,7 +146,7 @@ async def grant_privileges(connection: Connection) -> None:
     if has_operator:
         await _grant_operator(connection)
     for name, is_sequence in await fetch_rows(connection, _OWNED):
-        await revoke_all(connection, name, sequence=is_sequence)
+        await revoke_all(connection, name, is_sequence=is_sequence)
         for role, tables in PRIVILEGES.items():
             if (has_operator or role != OPERATOR) and (privileges := tables.get(name)):
                 rights = sql.SQL(privileges), sql.Identifier("public", name), sql.Identifier(role)
@@ -169,8 +169,8 @@ async def _grant_operator(connection: Connection) -> None:
         await connection.execute(statement.format(sql.Identifier("public", name), role))
 
 
-async def revoke_all(connection: Connection, name: str, *, sequence: bool = False) -> None:
+async def revoke_all(connection: Connection, name: str, *, is_sequence: bool = False) -> None:
     """Revoke all privileges on a table, or on a sequence, from PUBLIC and from the processes' roles."""
-    kind = sql.SQL("SEQUENCE" if sequence else "TABLE")
+    kind = sql.SQL("SEQUENCE" if is_sequence else "TABLE")
     names = kind, sql.Identifier("public", name), _ROLES
     await connection.execute(sql.SQL("REVOKE ALL ON {} {} FROM PUBLIC, {}").format(*names))

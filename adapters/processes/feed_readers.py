@@ -31,7 +31,7 @@ from domain.kernel.problems import Problem
 from domain.runs.usecases.snapshot_reading import SnapshotReader
 from ports.codec import Codec
 
-MAX_REUSED_BYTES = 4 << 20
+MAX_SNAPSHOT_BYTES_FOR_REUSE = 4 << 20
 """Size of a snapshot in bytes from which its process is not reused for another snapshot."""
 MAX_SNAPSHOTS_PER_PROCESS = 100
 """Maximum number of snapshots that one process reads."""
@@ -330,7 +330,7 @@ class ProcessFeedReaders:
     async def open(self, request: ReadRequest) -> AsyncIterator[ProcessFeedReader]:
         async with self._concurrency:
             reader = await self._acquire_reader(request)
-            is_small = _measure_file(request.snapshot) < MAX_REUSED_BYTES
+            is_small = _measure_file(request.snapshot) < MAX_SNAPSHOT_BYTES_FOR_REUSE
             try:
                 yield reader
             finally:

@@ -22,7 +22,7 @@ CALL_TIMEOUT_SECONDS = 0.05
 """Seconds after which a call to Redis is abandoned."""
 RETRY_SECONDS = 1.0
 """Seconds without calls to Redis after a failed call."""
-MAX_LEASES = 10_000
+MIN_LEASES_FOR_CLEANUP = 10_000
 """Number of stored leases from which expired leases are deleted before a new lease is stored."""
 
 LOG = logging.getLogger("joinery.limits")
@@ -118,7 +118,7 @@ class RedisLimits:
 
     def _create_lease(self, limit: RateLimitBucket, now: float) -> BucketLease:
         """Create and store the lease of a rate limit; delete expired leases if there are too many."""
-        if len(self._leases) >= MAX_LEASES:
+        if len(self._leases) >= MIN_LEASES_FOR_CLEANUP:
             self._leases = {
                 key: lease for key, lease in self._leases.items() if lease.pending_request or now < lease.expires_at
             }

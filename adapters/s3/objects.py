@@ -23,7 +23,7 @@ from ports.objects import ObjectInfo, ObjectMissing, SignedPut, download_headers
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
 
-CHUNK_BYTES = 256 * 1024
+MIN_CHUNK_BYTES = 256 * 1024
 """Minimum size in bytes of the chunks in which an object is read."""
 PAGE_SIZE = 500
 """Maximum number of objects on a page of a listing."""
@@ -84,7 +84,7 @@ class S3Objects:
                 found = await obstore.get_async(self._store, self._address.prefix_key(key))
         except FileNotFoundError as error:
             raise ObjectMissing(key) from error
-        chunks = aiter(found.stream(min_chunk_size=CHUNK_BYTES))
+        chunks = aiter(found.stream(min_chunk_size=MIN_CHUNK_BYTES))
         while True:
             with _translate_errors():
                 chunk = await anext(chunks, None)

@@ -110,7 +110,7 @@ class _MeasuredLines:
                 raise BadData(f"one row is longer than {_MAX_RECORD_CHARS // MIB} MiB: a quoted value is not closed")
             yield line
 
-    def next_record(self) -> None:
+    def finish_record(self) -> None:
         """Add the characters of the current record to `finished_chars`, and start the next record with 0 characters."""
         self.finished_chars += self.record_chars
         self.record_chars = 0
@@ -148,7 +148,7 @@ def _iterate_records(lines: _MeasuredLines, delimiter: str) -> Iterator[tuple[in
     line = 1
     try:
         for cells in reader:
-            lines.next_record()
+            lines.finish_record()
             if cells and (cells[0].strip() or any(map(str.strip, cells))):
                 if cells[-1].endswith(_END_MARK) or reader.line_num - line > _MAX_RECORD_LINES:
                     break

@@ -18,14 +18,14 @@ class RowFingerprint:
         slot: A hash of the key, below SLOT_COUNT; ranges of slots divide the keys into chunks.
         fingerprint: The digest; an empty one differs from every other.
         product_id: ID of the product to which the rows belong; empty before the rows are applied.
-        problems: Number of values that could not be read.
+        problem_count: Number of values that could not be read.
     """
 
     slot: int
     key: str
     fingerprint: bytes
     product_id: str = ""
-    problems: int = 0
+    problem_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class FingerprintDiff:
         changed: Keys that are new, or whose fingerprint differs.
         returned: Keys that were absent and are back with the same fingerprint.
         absent: Keys that were present before and are missing now.
-        still_absent: Keys that were absent before and still are, for fewer than MISSED_RUNS complete runs.
+        still_absent: Keys that were absent before and still are, for fewer than MIN_MISSED_RUNS complete runs.
         unchanged_count: Number of all other keys.
         problem_count_by_key: Number of problems of each unchanged key that has problems.
         reappeared: Changed keys that were absent before.

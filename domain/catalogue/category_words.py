@@ -126,7 +126,7 @@ sculptures | sculpture, statue, figurine, skulptur, skulpturen, escultura, scult
 parts | parts and accessories, spare part, replacement part, ersatzteil, ersatzteile, pieces detachees, repuesto, ricambio
 """
 
-NEUTRAL = frozenset(
+NEUTRAL_WORDS = frozenset(
     """
     and et und y e en of for the a de da di la le les des der die das del du fur mit with in d l al con
     home house living room dining kitchen entryway entry hallway hall furniture mobel meuble mueble mobili mobile meubel meubelen

@@ -7,7 +7,7 @@ from typing import Any
 from domain.catalogue.model import Availability
 from domain.events.model import ChangedField, FieldChange
 
-NESTED = frozenset({"dimensions", "rug", "axes", "compliance"})
+NESTED_FIELDS = frozenset({"dimensions", "rug", "axes", "compliance"})
 """Fields whose parts are compared and merged one by one."""
 
 PRICES = ("cost", "msrp", "map", "price", "compare_at")
@@ -25,7 +25,7 @@ def list_created_fields(data: Mapping[str, Any], prefix: str = "data.") -> list[
     """Return a change from None to the value for every field of a new object."""
     changes: list[ChangedField] = []  # plain tuples, because a first import creates millions
     for name, value in data.items():
-        if name in NESTED:
+        if name in NESTED_FIELDS:
             changes += [(f"{prefix}{name}.{part}", None, new) for part, new in value.items()]
         else:
             changes.append((prefix + name, None, value))
@@ -41,7 +41,7 @@ def compute_changes(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str 
         before, after = old.get(name), new.get(name)
         if before == after:
             continue
-        if name in NESTED:
+        if name in NESTED_FIELDS:
             changes += compute_changes(before or {}, after or {}, f"{prefix}{name}.")
         else:
             changes.append(FieldChange(prefix + name, before, after))
@@ -61,8 +61,8 @@ def merge_data(stored: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str
     """
     data = dict(stored)
     for name, value in stated.items():
-        new = merge_data(data.get(name) or {}, value) if name in NESTED and value is not None else value
-        if new is None or (name in NESTED and not new):
+        new = merge_data(data.get(name) or {}, value) if name in NESTED_FIELDS and value is not None else value
+        if new is None or (name in NESTED_FIELDS and not new):
             data.pop(name, None)
         else:
             data[name] = new

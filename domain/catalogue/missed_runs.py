@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from domain.catalogue.model import ProductStatus
 
-MISSED_RUNS = 3
+MIN_MISSED_RUNS = 3
 """Minimum number of consecutive complete runs without a product before its status may change.
 
 Further runs are not counted.
@@ -15,7 +15,7 @@ DISCONTINUED_AFTER = timedelta(days=30)
 
 
 class AbsentProduct(NamedTuple):
-    """A product that the last MISSED_RUNS complete runs of its source did not list, absent since `since`."""
+    """A product that the last MIN_MISSED_RUNS complete runs of its source did not list, absent since `since`."""
 
     key: str
     status: ProductStatus

@@ -137,7 +137,7 @@ class CatalogueStore(CatalogueReader, Protocol):
         ...
 
     async def find_absent_products(self, source: str, since: datetime) -> Sequence[AbsentProduct]:
-        """Return the source's products that the last MISSED_RUNS complete runs did not list.
+        """Return the source's products that the last MIN_MISSED_RUNS complete runs did not list.
 
         Omitted are discontinued products, and products whose absence began after `since`.
         """

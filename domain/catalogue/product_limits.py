@@ -5,7 +5,7 @@ from typing import Any
 
 from domain.catalogue.model import Product, Variant
 from domain.catalogue.trimming import json_size
-from domain.kernel.bounds import MIB, OFFERS, PRODUCT_BYTES, VARIANTS_HELD
+from domain.kernel.bounds import MAX_OFFERS, MAX_STORED_VARIANTS, MIB, PRODUCT_BYTES
 from domain.kernel.problems import Problem, ProblemKind
 
 _MAX_VARIANT_BYTES = 256 << 10
@@ -38,7 +38,7 @@ class ProductSizeLimit:
         self._refusals[product.id, field] = count + 1, place
         detail = (
             f"{count + 1:,} {field} of the product {product.key} were not stored, because they exceed the limits of a product: "
-            f"{VARIANTS_HELD:,} variants, {OFFERS} offers for each variant, and {PRODUCT_BYTES // MIB} MiB. Their previously "
+            f"{MAX_STORED_VARIANTS:,} variants, {MAX_OFFERS} offers for each variant, and {PRODUCT_BYTES // MIB} MiB. Their previously "
             f"stored data is unchanged."
         )
         problem = Problem(field, ProblemKind.TOO_LONG, detail, problems[place].line if count else line)
@@ -47,7 +47,7 @@ class ProductSizeLimit:
     def try_add_variant(self, product: Product, data: Mapping[str, Any], old: Variant | None = None) -> bool:
         """Return whether a product can have a new variant, or new data for the variant `old`; if so, count its size."""
         counts = self._count_objects(product)
-        if old is None and counts[0] >= VARIANTS_HELD:
+        if old is None and counts[0] >= MAX_STORED_VARIANTS:
             return False
         if self._is_within_upper_bound(counts, variants=1):
             counts[0] += old is None
@@ -61,7 +61,7 @@ class ProductSizeLimit:
         If so, discard the cached sizes of the product, because the caller moves the variant.
         """
         counts = self._count_objects(product)
-        if counts[0] >= VARIANTS_HELD:
+        if counts[0] >= MAX_STORED_VARIANTS:
             return False
         self._counts.pop(product.id)
         self._weights.pop(product.id, None)
@@ -70,7 +70,7 @@ class ProductSizeLimit:
     def try_add_offer(self, product: Product, variant: Variant, location: str, data: Mapping[str, Any]) -> bool:
         """Return whether a product can have a new offer of the variant; if so, count its size."""
         counts = self._count_objects(product)
-        if len(variant.offers) >= OFFERS:
+        if len(variant.offers) >= MAX_OFFERS:
             return False
         if self._is_within_upper_bound(counts, offers=1):
             counts[1] += 1

@@ -109,7 +109,7 @@ class CatalogueReconciler:
         A statement without a product key is applied to the product that has its variants, unless the titles differ.
         """
         product = self.products.get(statement.key)
-        if product is None and not statement.names_product:
+        if product is None and not statement.has_product_key:
             product = self._find_product_of_variants(statement)
         is_part = product is not None and self._covers_only_some_variants(product, statement)
         is_gone = product is not None and self._is_discontinued_by_source(product)
@@ -143,7 +143,7 @@ class CatalogueReconciler:
     def _covers_only_some_variants(self, product: Product, statement: ProductStatement) -> bool:
         """Return whether the feed's entry (`statement`) has no product key, and lacks variants of the product."""
         keys = {stated.key for stated in statement.variants}
-        return not statement.names_product and any(one.key not in keys for one in product.variants)
+        return not statement.has_product_key and any(one.key not in keys for one in product.variants)
 
     def _is_discontinued_by_source(self, product: Product) -> bool:
         """Return whether a product is discontinued because its source marked the product itself, not its variants.
@@ -358,8 +358,10 @@ class CatalogueReconciler:
                 else stated.blank_fields
             )
             held = differences.remove_blank_fields(variant.data, "variant", blank)
-            if stated.cartons is not None and ("cartons" in stated.data or "variant.cartons" in blank):
-                cartons = stated.cartons.merge_cartons(variant.data.get("cartons", []), stated.data.get("cartons", []))
+            if stated.carton_cells is not None and ("cartons" in stated.data or "variant.cartons" in blank):
+                cartons = stated.carton_cells.merge_cartons(
+                    variant.data.get("cartons", []), stated.data.get("cartons", [])
+                )
                 stated.data["cartons"] = cartons or None  # type: ignore[typeddict-item]  # None removes
             stated.data = differences.merge_data(held, stated.data)  # type: ignore[assignment]
             trim_variant(stated.data)  # type: ignore[arg-type]

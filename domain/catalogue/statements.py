@@ -38,7 +38,7 @@ class VariantStatement:
         blank_fields: Names of fields whose cells are blank, such as `variant.dimensions.width`.
         covers_locations: False if the rows have no cells for stock or locations, so that other offers are kept.
         states_status: False if the rows have no cells for status or availability.
-        cartons: The cells of numbered cartons; None if the feed has no columns for them.
+        carton_cells: The cells of numbered cartons; None if the feed has no columns for them.
     """
 
     key: str
@@ -48,7 +48,7 @@ class VariantStatement:
     blank_fields: frozenset[str] = frozenset()
     covers_locations: bool = True
     states_status: bool = True
-    cartons: "CartonCells | None" = None
+    carton_cells: "CartonCells | None" = None
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class ProductStatement:
         is_complete: Whether `variants` has all variants of the product.
         has_offers_only: Whether a pushed record has only offers.
         blank_fields: Names of the product's fields whose cells are blank, such as `product.brand`.
-        names_product: Whether `key` identifies the product. False for an item of a feed without product keys: the item
+        has_product_key: Whether `key` identifies the product. False for an item of a feed without product keys: the item
             belongs to the stored product that already has its variant, unless the titles differ.
     """
 
@@ -75,7 +75,7 @@ class ProductStatement:
     is_complete: bool = False
     has_offers_only: bool = False
     blank_fields: frozenset[str] = frozenset()
-    names_product: bool = True
+    has_product_key: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +84,18 @@ class CartonCells:
 
     Attributes:
         parts: Names of the fields of a carton that have a cell, by the carton's index (0 for `Carton 1`).
-        stated: Indexes of the cartons with a filled cell, in the order of `cartons` in the row's data.
+        carton_indexes: Indexes of the cartons with a filled cell, in the order of `cartons` in the row's data.
     """
 
     parts: Mapping[int, frozenset[str]]
-    stated: tuple[int, ...] = ()
+    carton_indexes: tuple[int, ...] = ()
 
     def merge_cartons(self, stored_cartons: list[Any], stated_cartons: list[Any]) -> list[Any]:
         """Merge the cartons in the row into the stored ones, by index, and return the result.
 
         Fields without a cell keep their stored values; those with a blank cell are removed.
         """
-        stated_by_index = dict(zip(self.stated, stated_cartons, strict=False))
+        stated_by_index = dict(zip(self.carton_indexes, stated_cartons, strict=False))
         merged = []
         for index in range(max((len(stored_cartons), *(index + 1 for index in self.parts)))):
             before = stored_cartons[index] if index < len(stored_cartons) else {}
@@ -115,8 +115,8 @@ class CartonCells:
             other_cells: The cells of the other row.
             other_cartons: The cartons in the other row.
         """
-        combined = dict(zip(other_cells.stated, other_cartons, strict=False))
-        for index, carton in zip(self.stated, cartons, strict=False):
+        combined = dict(zip(other_cells.carton_indexes, other_cartons, strict=False))
+        for index, carton in zip(self.carton_indexes, cartons, strict=False):
             combined[index] = {**combined.get(index, {}), **carton}
         parts = {
             index: self.parts.get(index, frozenset()) | other_cells.parts.get(index, frozenset())
@@ -129,7 +129,7 @@ def merge_statements(first: ProductStatement, second: ProductStatement) -> Produ
     """Add what `second` states in addition to `first`, and return `first`; both are about one product."""
     first.data = merge_data(second.data, first.data)  # type: ignore[assignment]
     first.blank_fields |= second.blank_fields
-    first.names_product |= second.names_product
+    first.has_product_key |= second.has_product_key
     known = {variant.key: variant for variant in first.variants}
     for variant in second.variants:
         mine = known.get(variant.key)
@@ -137,17 +137,20 @@ def merge_statements(first: ProductStatement, second: ProductStatement) -> Produ
             first.variants.append(variant)
             continue
         stating = variant if "cartons" in variant.data and "cartons" not in mine.data else mine
-        cartons, boxes = stating.cartons if "cartons" in stating.data else mine.cartons or variant.cartons, None
-        if mine.cartons is not None and variant.cartons is not None:
-            stated = mine.data.get("cartons", []), variant.cartons, variant.data.get("cartons", [])
-            cartons, boxes = mine.cartons.combine_rows(*stated)
+        cartons, boxes = (
+            stating.carton_cells if "cartons" in stating.data else mine.carton_cells or variant.carton_cells,
+            None,
+        )
+        if mine.carton_cells is not None and variant.carton_cells is not None:
+            stated = mine.data.get("cartons", []), variant.carton_cells, variant.data.get("cartons", [])
+            cartons, boxes = mine.carton_cells.combine_rows(*stated)
         mine.data = merge_data(variant.data, mine.data)  # type: ignore[assignment]
         if boxes:
             mine.data["cartons"] = boxes
         mine.blank_fields |= variant.blank_fields
         mine.covers_locations |= variant.covers_locations
         mine.states_status |= variant.states_status
-        mine.cartons = cartons
+        mine.carton_cells = cartons
         mine.offers = _merge_offers(mine.offers, variant.offers)
     if first.discontinued is None or second.discontinued:
         first.discontinued = second.discontinued

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from domain.catalogue import categories
 from domain.catalogue.categories import Category
 from domain.catalogue.category_rules import CategoryPath, CategoryRules
-from domain.catalogue.category_words import NAMES, NEUTRAL
+from domain.catalogue.category_words import NAMES, NEUTRAL_WORDS
 from domain.catalogue.search_terms import normalise_text, split_into_words
 
 _MAX_PATH_CHARS = 300
@@ -124,7 +124,7 @@ def _find_by_name(above: Sequence[str], name: Sequence[str]) -> list[Category]:
     names = {phrase for phrase in possible if not known.place_words.issuperset(phrase)} or possible
     longest = [one for one in names if not any(set(one) < set(other) for other in names)]
     explained = {word for phrase in longest for word in phrase} | known.place_words
-    significant = set(name) - NEUTRAL or set(name)
+    significant = set(name) - NEUTRAL_WORDS or set(name)
     return [known.phrases[one] for one in longest] if significant <= explained else []
 
 
@@ -187,14 +187,15 @@ def _load_vocabulary() -> _Vocabulary:
     for phrase in phrases:
         phrases_by_last_word[phrase[-1]].append(phrase)
     places = {
-        place: frozenset(word for phrase, found in phrases.items() if found.slug == place for word in phrase) - NEUTRAL
+        place: frozenset(word for phrase, found in phrases.items() if found.slug == place for word in phrase)
+        - NEUTRAL_WORDS
         for place in (*_PLACE_CATEGORIES, "bedroom", "office")
     }
     return _Vocabulary(
         joined_names={phrase: category for phrase, category in named.items() if phrase not in phrases},
         phrases=phrases,
         phrases_by_last_word=phrases_by_last_word,
-        words=NEUTRAL.union(*named),
+        words=NEUTRAL_WORDS.union(*named),
         places=places,
         place_words=frozenset[str]().union(*places.values()),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.catalogue.category_rules import MAX_PATH_LEVELS
-from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, PRODUCT_LIST_BYTES, VARIANT_LIST_BYTES
+from domain.kernel.bounds import MAX_AXES, MAX_ENTRY_CHARS, MAX_LIST_ENTRIES, PRODUCT_LIST_BYTES, VARIANT_LIST_BYTES
 
 _MAX_UNCHECKED_ENTRIES = 4
 """Maximum number of entries of a list that needs no size check, because parsers limit the texts in the list."""
@@ -31,8 +31,12 @@ def json_size(value: Any) -> int:
 def trim_product(data: dict[str, Any]) -> Sequence[TrimmedEntries]:
     """Remove excess entries from a product's data in place, and return the removed entries."""
     found: list[TrimmedEntries] = []
-    for name, entries in (("tags", ITEMS), ("features", ITEMS), ("category_path", MAX_PATH_LEVELS)):
-        if (texts := data.get(name)) and (len(texts) > entries or len("".join(texts)) > ITEM_CHARS):
+    for name, entries in (
+        ("tags", MAX_LIST_ENTRIES),
+        ("features", MAX_LIST_ENTRIES),
+        ("category_path", MAX_PATH_LEVELS),
+    ):
+        if (texts := data.get(name)) and (len(texts) > entries or len("".join(texts)) > MAX_ENTRY_CHARS):
             _trim_field(data, name, PRODUCT_LIST_BYTES, found, entries)
     if (media := data.get("media")) and len(media) > _MAX_UNCHECKED_SHORT_ENTRIES:
         _trim_field(data, "media", PRODUCT_LIST_BYTES, found)
@@ -47,10 +51,10 @@ def trim_variant(data: dict[str, Any]) -> Sequence[TrimmedEntries]:
     found: list[TrimmedEntries] = []
     if (axes := data.get("axes")) and (
         len(axes) > _MAX_UNCHECKED_ENTRIES
-        or len("".join(axes)) + len("".join(filter(None, axes.values()))) > ITEM_CHARS
+        or len("".join(axes)) + len("".join(filter(None, axes.values()))) > MAX_ENTRY_CHARS
     ):
-        _trim_field(data, "axes", VARIANT_LIST_BYTES, found, AXES)
-    if (texts := data.get("materials")) and (len(texts) > ITEMS or len("".join(texts)) > ITEM_CHARS):
+        _trim_field(data, "axes", VARIANT_LIST_BYTES, found, MAX_AXES)
+    if (texts := data.get("materials")) and (len(texts) > MAX_LIST_ENTRIES or len("".join(texts)) > MAX_ENTRY_CHARS):
         _trim_field(data, "materials", VARIANT_LIST_BYTES, found)
     if (parts := data.get("components")) and len(parts) > _MAX_UNCHECKED_ENTRIES and not _are_surely_small(parts):
         _trim_field(data, "components", VARIANT_LIST_BYTES, found)
@@ -58,7 +62,7 @@ def trim_variant(data: dict[str, Any]) -> Sequence[TrimmedEntries]:
         _trim_field(data, "cartons", VARIANT_LIST_BYTES, found)
     if (media := data.get("media")) and len(media) > _MAX_UNCHECKED_ENTRIES:
         _trim_field(data, "media", VARIANT_LIST_BYTES, found)
-    if (rug := data.get("rug")) and len(text := rug.get("size_text") or "") > ITEM_CHARS:
+    if (rug := data.get("rug")) and len(text := rug.get("size_text") or "") > MAX_ENTRY_CHARS:
         data["rug"] = {name: value for name, value in rug.items() if name != "size_text"}
         found.append(TrimmedEntries("rug.size_text", 1, text))
     return found
@@ -68,12 +72,16 @@ def _are_surely_small(parts: Sequence[Any]) -> bool:
     """Return whether the components are so few and short that their size need not be computed."""
     return (
         len(parts) <= _MAX_UNCHECKED_SHORT_ENTRIES
-        and sum([len(p.get("sku", "")) + len(p.get("name", "")) for p in parts]) <= ITEM_CHARS
+        and sum([len(p.get("sku", "")) + len(p.get("name", "")) for p in parts]) <= MAX_ENTRY_CHARS
     )
 
 
 def _trim_field(
-    data: dict[str, Any], name: str, max_bytes: int, removed_entries: list[TrimmedEntries], max_entries: int = ITEMS
+    data: dict[str, Any],
+    name: str,
+    max_bytes: int,
+    removed_entries: list[TrimmedEntries],
+    max_entries: int = MAX_LIST_ENTRIES,
 ) -> None:
     """Remove the entries of a field that exceed the limits, and add a record of them to `removed_entries`.
 
@@ -106,8 +114,8 @@ def _trim_field(
 
 
 def _has_short_texts(entry: Any) -> bool:
-    """Return whether every text of the entry has at most ITEM_CHARS characters."""
+    """Return whether every text of the entry has at most MAX_ENTRY_CHARS characters."""
     if isinstance(entry, str):
-        return len(entry) <= ITEM_CHARS
+        return len(entry) <= MAX_ENTRY_CHARS
     texts = entry.values() if isinstance(entry, Mapping) else entry
-    return all(not isinstance(text, str) or len(text) <= ITEM_CHARS for text in texts)
+    return all(not isinstance(text, str) or len(text) <= MAX_ENTRY_CHARS for text in texts)

@@ -20,14 +20,14 @@ class EventType:
     Attributes:
         channels: Channels that carry the type: `webhooks`, `feed`, `stream`.
         area: The part of the service from which the type comes.
-        sample: Whether test mode can send a sample event of the type.
+        has_sample: Whether test mode can send a sample event of the type.
         is_sent: Whether the service sends the type already. Others can only be subscribed to, or sent as samples.
     """
 
     name: str
     channels: frozenset[str]
     area: str
-    sample: bool
+    has_sample: bool
     is_sent: bool
 
 
@@ -58,7 +58,7 @@ def _build_types() -> dict[str, EventType]:
     types = {}
     for area, channels, sent, not_sent_yet in _ROWS:
         for name in f"{sent} {not_sent_yet}".split():
-            types[name] = EventType(name, channels, area, sample=channels == FEED, is_sent=name in sent.split())
+            types[name] = EventType(name, channels, area, has_sample=channels == FEED, is_sent=name in sent.split())
     return dict(sorted(types.items()))
 
 

@@ -14,14 +14,14 @@ from domain.ingestion.values.dimensions import ParsedSize
 from domain.ingestion.values.labels import determine_size_kind
 from domain.ingestion.values.text import ParseFault
 from domain.kernel.bounds import (
-    AXES,
-    ITEM_CHARS,
-    ITEMS,
     KIB,
-    OFFERS,
+    MAX_AXES,
+    MAX_ENTRY_CHARS,
+    MAX_IMPORTED_VARIANTS,
+    MAX_LIST_ENTRIES,
+    MAX_OFFERS,
     PRODUCT_LIST_BYTES,
     VARIANT_LIST_BYTES,
-    VARIANTS,
 )
 from domain.kernel.problems import Problem, ProblemKind
 
@@ -29,13 +29,13 @@ _REPORTED = -1
 UNSTATED_LOCATION = ""
 """Location of offers for which neither the column nor the row names a location."""
 _LIMIT_BY_FIELD = {
-    "variants": f"A product has at most {VARIANTS:,} variants",
-    "axes": f"A variant has at most {AXES} axes",
-    "offers": f"A variant has at most {OFFERS} offers",
-    "category path": f"A category path has at most {MAX_PATH_LEVELS} levels, with at most {ITEM_CHARS:,} characters each",
+    "variants": f"A product has at most {MAX_IMPORTED_VARIANTS:,} variants",
+    "axes": f"A variant has at most {MAX_AXES} axes",
+    "offers": f"A variant has at most {MAX_OFFERS} offers",
+    "category path": f"A category path has at most {MAX_PATH_LEVELS} levels, with at most {MAX_ENTRY_CHARS:,} characters each",
 }
 _LIST_LIMIT = (
-    f"A list has at most {ITEMS} entries, with at most {ITEM_CHARS:,} characters each, and in total at most "
+    f"A list has at most {MAX_LIST_ENTRIES} entries, with at most {MAX_ENTRY_CHARS:,} characters each, and in total at most "
     f"{PRODUCT_LIST_BYTES // KIB} KiB in a product or {VARIANT_LIST_BYTES // KIB} KiB in a variant"
 )
 

@@ -34,7 +34,7 @@ from domain.ingestion.values.rugs import parse_rug_size
 from domain.ingestion.values.stock import derive_availability
 from domain.ingestion.values.text import clean_value, quote_text
 from domain.ingestion.vocabulary.kinds import find_brick, find_kind_in_path
-from domain.kernel.bounds import ITEM_CHARS, OFFERS, VARIANTS
+from domain.kernel.bounds import MAX_ENTRY_CHARS, MAX_IMPORTED_VARIANTS, MAX_OFFERS
 from domain.kernel.problems import Problem, ProblemKind
 
 _STOCK = frozenset(f"offer.{name}" for name in STOCK_CHECK_FIELDS)
@@ -97,7 +97,7 @@ def normalise_rows(
         list(product.variants.values()),
         discontinued if discontinued or states_status else None,
         blank_fields=frozenset.intersection(*blank_fields_by_row),
-        names_product=product.is_grouped,
+        has_product_key=product.is_grouped,
     )
     return statement, product.problems
 
@@ -186,7 +186,7 @@ def _add_row_to_variant(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any
         variant.blank_fields &= row.blank_fields
         variant.covers_locations |= row.covers_locations
         variant.states_status |= row.states_status
-    elif len(product.variants) < VARIANTS:
+    elif len(product.variants) < MAX_IMPORTED_VARIANTS:
         boxes = tuple(number for number, carton in sorted(row.cartons.items()) if carton)
         variant = product.variants[key] = VariantStatement(
             key,
@@ -195,14 +195,14 @@ def _add_row_to_variant(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any
             blank_fields=row.blank_fields,
             covers_locations=row.covers_locations,
             states_status=row.states_status,
-            cartons=CartonCells(plan.find_carton_properties(cells), boxes) if plan.carton_columns else None,
+            carton_cells=CartonCells(plan.find_carton_properties(cells), boxes) if plan.carton_columns else None,
         )
     else:
         product.truncation.add_omitted("variants", 1, row.line, None, key)
         return
-    if len(variant.offers) > OFFERS:
-        product.truncation.add_omitted("offers", len(variant.offers) - OFFERS, row.line, None)
-        del variant.offers[OFFERS:]
+    if len(variant.offers) > MAX_OFFERS:
+        product.truncation.add_omitted("offers", len(variant.offers) - MAX_OFFERS, row.line, None)
+        del variant.offers[MAX_OFFERS:]
 
 
 # Data of products, variants and offers from their drafts; distinguishing axes; repeated rows.
@@ -237,7 +237,7 @@ def add_media(row: RowDraft) -> None:
             continue
         item: dict[str, Any] = {"url": url}
         alt = row.media_alts.get(url) if row.media_alts else row.media_alt if single else None
-        if alt and len(alt) <= ITEM_CHARS:
+        if alt and len(alt) <= MAX_ENTRY_CHARS:
             item["alt"] = alt
         elif alt:
             row.product.truncation.add_omitted("media.alt", 1, row.line)
@@ -364,7 +364,7 @@ def complete_variant(row: RowDraft) -> VariantData:
     if row.rug:
         data["rug"] = row.rug
     if row.variant_media:
-        alts = {url: {"alt": alt} for url, alt in row.media_alts.items() if len(alt) <= ITEM_CHARS}
+        alts = {url: {"alt": alt} for url, alt in row.media_alts.items() if len(alt) <= MAX_ENTRY_CHARS}
         data["media"] = build_media(
             [{"url": url, **alts.get(url, {})} for url in dict.fromkeys(row.variant_media)], None
         )

@@ -46,7 +46,7 @@ from domain.ingestion.values.text import (
 )
 from domain.ingestion.values.words import parse_country, parse_freight_class, parse_gtin
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, COMPLIANCE, DIMENSION_PARTS
-from domain.kernel.bounds import ITEM_CHARS, ITEMS, OFFERS, VARIANTS
+from domain.kernel.bounds import MAX_ENTRY_CHARS, MAX_IMPORTED_VARIANTS, MAX_LIST_ENTRIES, MAX_OFFERS
 from domain.kernel.money import EXPONENTS, to_minor_units
 from domain.kernel.problems import Problem, ProblemKind
 
@@ -91,11 +91,11 @@ def _check_text_list(value: Any) -> ParseResult[list[str]]:
     """Check a list of single-line texts. Texts that are too long are omitted and reported."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         return build_unreadable_result(str(value), "is not a list of strings")
-    if len(value) > ITEMS:
-        return build_fault_result(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries")
+    if len(value) > MAX_LIST_ENTRIES:
+        return build_fault_result(ProblemKind.TOO_LONG, str(value), f"has more than {MAX_LIST_ENTRIES} entries")
     texts = [cleaned for item in value if (cleaned := clean_value(item))]
-    short_enough = [item for item in texts if len(item) <= ITEM_CHARS]
-    detail = f"Texts of more than {ITEM_CHARS:,} characters were left out: {len(texts) - len(short_enough)}."
+    short_enough = [item for item in texts if len(item) <= MAX_ENTRY_CHARS]
+    detail = f"Texts of more than {MAX_ENTRY_CHARS:,} characters were left out: {len(texts) - len(short_enough)}."
     return ParseResult(
         short_enough or None, (ParseFault(ProblemKind.TOO_LONG, detail),) if len(short_enough) < len(texts) else ()
     )
@@ -269,9 +269,9 @@ def _check_axes(value: Any) -> ParseResult[dict[str, str | None]]:
     texts: list[Any] = [text for pair in value.items() for text in pair if text is not None] if is_map else []
     if not is_map or not all(isinstance(text, str) for text in texts):
         return build_unreadable_result(str(value), "is not an object whose values are strings")
-    if len(value) > ITEMS or any(len(text) > MAX_TITLE for text in texts):
+    if len(value) > MAX_LIST_ENTRIES or any(len(text) > MAX_TITLE for text in texts):
         detail = (
-            f"The object was left out, because it has more than {ITEMS} entries, "
+            f"The object was left out, because it has more than {MAX_LIST_ENTRIES} entries, "
             f"or a name or value of more than {MAX_TITLE:,} characters."
         )
         return ParseResult(None, (ParseFault(ProblemKind.TOO_LONG, detail),))
@@ -293,9 +293,11 @@ def _check_media(value: Any, base_url: str | None = None) -> ParseResult[list[di
         )
     out: list[dict[str, Any]] = []
     faults: list[ParseFault] = []
-    if len(value) > ITEMS:
-        faults.append(ParseFault(ProblemKind.TOO_LONG, f"The list has {len(value)} media; the first {ITEMS} are kept."))
-    for number, item in enumerate(value[:ITEMS], start=1):
+    if len(value) > MAX_LIST_ENTRIES:
+        faults.append(
+            ParseFault(ProblemKind.TOO_LONG, f"The list has {len(value)} media; the first {MAX_LIST_ENTRIES} are kept.")
+        )
+    for number, item in enumerate(value[:MAX_LIST_ENTRIES], start=1):
         entry = item if isinstance(item, Mapping) else {"url": item}
         found = parse_picture_urls(str(entry.get("url", "")), base_url)
         faults.extend(found.faults)
@@ -309,10 +311,10 @@ def _check_media(value: Any, base_url: str | None = None) -> ParseResult[list[di
             "position": position,
         }
         alt = clean_value(entry["alt"]) if isinstance(entry.get("alt"), str) else None
-        if alt and len(alt) <= ITEM_CHARS:
+        if alt and len(alt) <= MAX_ENTRY_CHARS:
             picture["alt"] = alt
         elif alt:
-            detail = f"The alt text of an image is longer than {ITEM_CHARS} characters and was left out."
+            detail = f"The alt text of an image is longer than {MAX_ENTRY_CHARS} characters and was left out."
             faults.append(ParseFault(ProblemKind.TOO_LONG, detail))
         out.append(picture)
     return ParseResult(out or None, tuple(faults))
@@ -447,9 +449,9 @@ class _RecordReader:
             )
         if not isinstance(value, list):
             return self._unwrap(field, build_unreadable_result(str(value), "is not a list"))
-        if len(value) > ITEMS:
+        if len(value) > MAX_LIST_ENTRIES:
             return self._unwrap(
-                field, build_fault_result(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries")
+                field, build_fault_result(ProblemKind.TOO_LONG, str(value), f"has more than {MAX_LIST_ENTRIES} entries")
             )
         objects = self._iter_objects(value, field, "entry")
         return [
@@ -497,11 +499,11 @@ class _RecordReader:
         if not isinstance(value, list):
             self.report(path, ProblemKind.UNREADABLE, "Offers must be a list of objects.")
             return []
-        if len(value) > OFFERS:
-            detail = f"Offers left out: {len(value) - OFFERS:,}. A variant has at most {OFFERS} offers."
+        if len(value) > MAX_OFFERS:
+            detail = f"Offers left out: {len(value) - MAX_OFFERS:,}. A variant has at most {MAX_OFFERS} offers."
             self.report(path, ProblemKind.TOO_LONG, detail)
         out: dict[str, OfferStatement] = {}
-        for field, item in self._iter_objects(value[:OFFERS], path, "offer"):
+        for field, item in self._iter_objects(value[:MAX_OFFERS], path, "offer"):
             location = _check_line_text(item.get("location", "")).value or self.settings.warehouse or "default"
             data: Any = self._read_offer(item, field)
             if location in out:
@@ -551,9 +553,9 @@ class _RecordReader:
         """Remove entries that exceed the limits in domain/kernel/bounds.py, in place, and report one problem for each field."""
         truncation = Truncation()
         truncation.add_trimmed(trim_product(data), "product.", self.line)
-        if len(variants) > VARIANTS:
-            truncation.add_omitted("variants", len(variants) - VARIANTS, self.line)
-            del variants[VARIANTS:]
+        if len(variants) > MAX_IMPORTED_VARIANTS:
+            truncation.add_omitted("variants", len(variants) - MAX_IMPORTED_VARIANTS, self.line)
+            del variants[MAX_IMPORTED_VARIANTS:]
         for variant in variants:
             truncation.add_trimmed(trim_variant(variant.data), "variants.", self.line)  # type: ignore[arg-type]
         self.problems += [replace(problem, external_id=self.key) for problem in truncation.build_problems()]

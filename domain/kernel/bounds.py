@@ -10,19 +10,19 @@ MIB = 1 << 20
 
 # A product as a source states it
 
-ROWS = 10_000
+MAX_ROWS_PER_PRODUCT = 10_000
 """Maximum number of rows of a feed that are read for one product: four for each variant."""
-SHEET_ROW_BYTES = 4 * KIB
+BYTES_PER_COUNTED_ROW = 4 * KIB
 """Bytes for which an encoded row counts as one further row of its product."""
-VARIANTS = 2_500
+MAX_IMPORTED_VARIANTS = 2_500
 """Maximum number of variants of a product in one import of a feed or one pushed record."""
-OFFERS = 500
+MAX_OFFERS = 500
 """Maximum number of offers of a variant from one source, one for each location."""
-ITEMS = 500
+MAX_LIST_ENTRIES = 500
 """Maximum number of entries in a list: tags, features, pictures, materials, parts, boxes."""
-AXES = 50
+MAX_AXES = 50
 """Maximum number of axes of a variant (properties such as colour and size). Shop platforms allow three."""
-ITEM_CHARS = 2_048
+MAX_ENTRY_CHARS = 2_048
 """Maximum number of characters of a text or URL in a list."""
 PRODUCT_LIST_BYTES = 128 * KIB
 """Maximum size of each list of a product as JSON, in bytes; enough for 250 images with long URLs and texts."""
@@ -31,7 +31,7 @@ VARIANT_LIST_BYTES = 32 * KIB
 
 # A product as it is kept
 
-VARIANTS_HELD = 2 * VARIANTS
+MAX_STORED_VARIANTS = 2 * MAX_IMPORTED_VARIANTS
 """Maximum number of stored variants of a product: current ones, and as many former ones."""
 PRODUCT_BYTES = 8 * MIB
 """Maximum size of a product with its variants and offers as JSON, in bytes; enough for 2,048 variants at eight locations each."""

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-READING_SECONDS = 30.0
+READING_INTERVAL_SECONDS = 30.0
 """Seconds after a reading of the database's clock until the next one is due."""
 MAX_CLOCK_SKEW = timedelta(seconds=60)
 """Maximum difference between the clocks of the process that signs a link and the one that serves it."""
@@ -53,7 +53,7 @@ class ServiceClock:
         """Return whether the database's clock must be read: the last reading is old, or the machine's clock was set since."""
         # a machine that was suspended is recognised as well, because its monotonic clock stops
         reading, monotonic = self._reading, time.monotonic()
-        if reading is None or not 0 <= monotonic - reading.monotonic < READING_SECONDS:
+        if reading is None or not 0 <= monotonic - reading.monotonic < READING_INTERVAL_SECONDS:
             return True
         return abs(time.time() - monotonic - reading.wall_minus_monotonic) > _MAX_DRIFT_SECONDS
 

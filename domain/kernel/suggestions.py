@@ -7,13 +7,13 @@ MAX_LISTED = 10
 """Maximum number of words that are listed completely; of more words, the first are listed and the others counted."""
 MAX_LISTED_NAMES = 25
 """Maximum number of names of fields and parameters that are listed completely; readers search such lists for a name."""
-SHORT_LIST = 8
+TRUNCATED_LIST_LENGTH = 8
 """Number of words that are listed if there are more words than the maximum."""
 MAX_WORD_LENGTH = 40
 """Maximum length of a word that is compared."""
 _MAX_COMPARED_WORDS = 100
 """Maximum number of known words that `find_similar` compares; the time is quadratic in the words' length."""
-MAX_COMPARISONS = 12
+MAX_SEARCHES = 12
 """Maximum number of words per request for which similar words are searched."""
 
 
@@ -21,7 +21,7 @@ class WordSuggester:
     """Search for the known words that are most similar to an unknown word, for the errors of one request."""
 
     def __init__(self) -> None:
-        self._remaining = MAX_COMPARISONS
+        self._remaining = MAX_SEARCHES
 
     def find_closest(self, word: str, known_words: Sequence[str]) -> str | None:
         """Return the most similar known word, or None if no known word is similar."""
@@ -32,7 +32,7 @@ class WordSuggester:
         """Return the known words as a text, the most similar first; of more than `MAX_LISTED`, only some and the number of others."""
         words = list(known_words)
         if len(words) > MAX_LISTED:
-            close = self._find_close(word, words, SHORT_LIST)
+            close = self._find_close(word, words, TRUNCATED_LIST_LENGTH)
             words = [*close, *(other for other in words if other not in close)]
         return format_list(words)
 
@@ -59,7 +59,7 @@ def format_list(words: Sequence[str], max_listed: int = MAX_LISTED) -> str:
     """Return the words separated by commas; of more than `max_listed` words, only the first and the number of others."""
     if len(words) <= max_listed:
         return ", ".join(words)
-    return f"{', '.join(words[:SHORT_LIST])} and {len(words) - SHORT_LIST} more"
+    return f"{', '.join(words[:TRUNCATED_LIST_LENGTH])} and {len(words) - TRUNCATED_LIST_LENGTH} more"
 
 
 def _normalise(word: str) -> str:

@@ -19,14 +19,14 @@ class DmarcRecord:
 
     Attributes:
         policy: The policy for mail from the domain.
-        subdomains: The policy for mail from subdomains.
+        subdomain_policy: The policy for mail from subdomains.
         strict_dkim: Whether DKIM must have verified exactly the author's domain.
         strict_spf: Whether SPF must have verified exactly the author's domain.
         psd: Whether the domain is a public suffix: `y` (yes), `n` (no) or `u` (unknown).
     """
 
     policy: MailPolicy
-    subdomains: MailPolicy
+    subdomain_policy: MailPolicy
     strict_dkim: bool
     strict_spf: bool
     psd: str
@@ -84,7 +84,7 @@ def find_policy(domain: str, records: Mapping[str, DmarcRecord]) -> tuple[DmarcR
     if domain_record := records.get(domain):
         return domain_record, domain_record.policy
     parent_record = records.get(find_organisational_domain(domain, records))
-    return (parent_record, parent_record.subdomains) if parent_record else None
+    return (parent_record, parent_record.subdomain_policy) if parent_record else None
 
 
 def is_aligned(

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from domain.ingestion.data import load_csv_rows
-from domain.ingestion.mapping.columns import add_inferred_settings, column_target, combine_entries, split_entries
+from domain.ingestion.mapping.columns import add_inferred_settings, combine_entries, find_column_target, split_entries
 from domain.ingestion.mapping.evidence import ValueStatistics, compute_value_statistics, is_confirmed, is_contradicted
 from domain.ingestion.model import Column, FeedSettings, MappingTier, UnmappedReason
 from domain.ingestion.vocabulary.fields import COMBINED_FIELDS
@@ -221,7 +221,7 @@ def add_model_columns(mapping: SourceMapping, guessed_columns: Iterable[Column])
     for column in guessed_columns:
         position, statistics = column.position, _compute_statistics(mapping, column.position)
         others = {
-            column_target(other)[0] for other in split_entries(entries)[0] if other.position != position
+            find_column_target(other)[0] for other in split_entries(entries)[0] if other.position != position
         } - COMBINED_FIELDS
         contradicted = statistics is not None and is_contradicted(column.field, statistics)
         is_unchanged = getattr(entries.get(position), "field", None) == column.field

@@ -270,7 +270,7 @@ def _compute_mismatch(pairs: list[tuple[float, float]]) -> int:
     return sum(2 if are_lengths_clearly_different(x, y) else not are_lengths_nearly_equal(x, y) for x, y in pairs)
 
 
-def have_equal_numbers(a: MatchFeatures, b: MatchFeatures) -> bool:
+def have_equal_stated_dimensions(a: MatchFeatures, b: MatchFeatures) -> bool:
     """Return whether the dimensions that both items state, at least two, are equal numbers regardless of units.
 
     If these dimensions differ in centimetres, one of the items probably has a wrong unit.
@@ -285,7 +285,7 @@ def _compare_dimensions(a: MatchFeatures, b: MatchFeatures, frequencies: Feature
     if not pairs:
         return 0
     if any(are_lengths_clearly_different(x, y) for x, y in pairs):
-        return 3 if have_equal_numbers(a, b) else 5
+        return 3 if have_equal_stated_dimensions(a, b) else 5
     agreeing = sum(are_lengths_nearly_equal(x, y) for x, y in pairs)
     return 4 if agreeing < len(pairs) else 4 - min(agreeing, 3)
 

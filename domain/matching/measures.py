@@ -39,7 +39,7 @@ _TOLERANCE = 0.045
 _TOLERANCE_CM = 1.6
 
 
-def parse_fraction(text: str) -> float | None:
+def parse_decimal_or_fraction(text: str) -> float | None:
     """Parse a number with decimals or a fraction, such as `5.5`, `28 3/4` or `28-3/4`; return None for any other text.
 
     If the space before a fraction is missing, it is inferred: `153/4` is 15 3/4. A number with more than seven digits
@@ -165,7 +165,7 @@ def _parse_dimensions(text: str, unit: str) -> Size | None:
     lengths: list[float] = []
     for piece in pieces:
         match = _VALUE.match(piece.strip(" wdhl"))
-        value = parse_fraction(match[1]) if match else None
+        value = parse_decimal_or_fraction(match[1]) if match else None
         if match is None or value is None:
             return None
         lengths.append(round(value * _CM[(match[2] or unit).strip()], 2))

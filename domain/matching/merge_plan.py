@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property
 
 from domain.catalogue.merged_statements import ClusterUnion, MergeGroupSize, ProductCluster, choose_survivor
-from domain.kernel.bounds import VARIANTS
+from domain.kernel.bounds import MAX_IMPORTED_VARIANTS
 from domain.kernel.ids import new_id
 from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus, PairStatus, build_pair_key
 
@@ -23,7 +23,7 @@ The value is stored and part of the API.
 
 AUTOMATIC_LIMIT = MergeGroupSize(64, 1_024)
 """The maximum numbers of products and variants in a merge group that rules or the judge may create."""
-MANUAL_LIMIT = MergeGroupSize(256, 4 * VARIANTS)
+MANUAL_LIMIT = MergeGroupSize(256, 4 * MAX_IMPORTED_VARIANTS)
 """The maximum numbers of products and variants in a merge group that people and agents may create.
 
 Two products with `VARIANTS_HELD` variants each do not exceed the limit.

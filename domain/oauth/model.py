@@ -14,9 +14,9 @@ ACCESS_TOKEN_SECONDS = 600
 """Lifetime of an access token in seconds."""
 CODE_SECONDS = 60
 """Lifetime of an authorization code in seconds."""
-DEVICE_SECONDS = 600
+DEVICE_CODE_SECONDS = 600
 """Lifetime of a device authorization request in seconds, within which the user must approve the request."""
-POLL_SECONDS = 5
+MIN_POLL_SECONDS = 5
 """Initial minimum interval between two polls of a device, in seconds; longer after the device polled too fast."""
 REFRESH_TOKEN_LIFETIME = timedelta(days=30)
 """Lifetime of an unused refresh token."""
@@ -117,7 +117,7 @@ class App:
     fresh_until: datetime | None = None
 
     @property
-    def verified(self) -> bool:
+    def is_verified(self) -> bool:
         """True if an organisation of this service created the app; the consent page then names the organisation."""
         return self.origin is AppOrigin.ORGANISATION
 
@@ -293,7 +293,7 @@ class DeviceRequest:
     created_at: datetime
     expires_at: datetime
     family: str
-    interval: int = POLL_SECONDS
+    interval: int = MIN_POLL_SECONDS
     polled_at: datetime | None = None
     approved: bool | None = None
     consent: ConsentReference | None = None

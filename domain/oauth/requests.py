@@ -98,14 +98,14 @@ class DeviceAuthorization:
 class ClientMetadata:
     """Validated client metadata (RFC 7591 §2).
 
-    `confidential` is whether the app requests a client secret. `home` is the URL of its home page. `response` is the
+    `is_confidential` is whether the app requests a client secret. `home` is the URL of its home page. `response` is the
     metadata that the registration response contains.
     """
 
     name: str
     redirect_uris: tuple[str, ...]
     scopes: frozenset[str]
-    confidential: bool
+    is_confidential: bool
     home: str | None
     response: Mapping[str, Any]
 

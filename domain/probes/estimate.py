@@ -202,7 +202,7 @@ def _estimate_pages(findings: ProbeFindings) -> Estimate:
     return Estimate(effort, method, tuple(reasons))
 
 
-DAILY_MINUTES = 1_440
+PROPOSED_INTERVAL_MINUTES = 1_440
 """Interval of the proposed source in minutes: one day."""
 _FILE_CONNECTOR = "csv"
 _PAGE_CONNECTOR = "json_ld"
@@ -239,7 +239,7 @@ def _build_source(url: str, connector: str, config: dict[str, Any], currency: st
         "kind": "api" if connector in _PLATFORMS_WITH_CREDENTIALS else "url",
         "connector": connector,
         "config": config,
-        "schedule": {"interval_minutes": DAILY_MINUTES},
+        "schedule": {"interval_minutes": PROPOSED_INTERVAL_MINUTES},
     }
 
 

@@ -5,7 +5,7 @@ from zlib import crc32
 
 from domain.catalogue.batch import SLOT_COUNT, RowFingerprint
 from domain.catalogue.model import Stream
-from domain.kernel.bounds import SHEET_ROW_BYTES
+from domain.kernel.bounds import BYTES_PER_COUNTED_ROW
 
 BUCKET_BYTES = 16 << 10
 MAX_BUCKETS = 1024
@@ -106,4 +106,4 @@ def split_keys(weight_by_key: Mapping[str, int], max_weight: int) -> list[list[s
 
 def describe_division(chunks: Sequence[range], total_buckets: int, stream: Stream) -> str:
     """Return a text that identifies the division of a feed into chunks, for comparison with a run's checkpoint."""
-    return f"{len(chunks)} of {total_buckets} by {CHUNK_ROWS[stream]} of {SHEET_ROW_BYTES}"
+    return f"{len(chunks)} of {total_buckets} by {CHUNK_ROWS[stream]} of {BYTES_PER_COUNTED_ROW}"

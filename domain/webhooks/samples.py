@@ -11,7 +11,7 @@ from domain.catalogue import categories, differences
 from domain.events.model import TYPES, ChangedField, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
 
-TYPES_WITH_SAMPLE = tuple(sorted(name for name, entry in TYPES.items() if entry.sample))
+TYPES_WITH_SAMPLE = tuple(sorted(name for name, entry in TYPES.items() if entry.has_sample))
 """Event types for which there is a sample."""
 
 

@@ -93,7 +93,7 @@ AREA = Area(
             reply=wire.ENDPOINT_WITH_SECRET,
             body_feature="fat_webhooks",
             errors=("conflict", "unprocessable"),
-            preview=wire.FORECAST,
+            preview=wire.FORECAST_PREVIEW_PROPERTIES,
             encrypt_replay=True,
             undo=UndoSupport("The endpoint is deleted.", WebhookService.undo),
         ),
@@ -109,7 +109,7 @@ AREA = Area(
             "the failed deliveries, and read the missed events from the change feed.",
             body_feature="fat_webhooks",
             errors=("unprocessable",),
-            preview=wire.FORECAST,
+            preview=wire.FORECAST_PREVIEW_PROPERTIES,
             agent=AgentToolSettings(requires_approval=True),
             undo=UndoSupport(
                 "The previous settings are restored; deliveries that failed when the endpoint was disabled remain failed.",

@@ -71,7 +71,7 @@ async def distribute_tables(*, shards: int = 32, options: CommandOptions = DEFAU
         "applied": applied,
         "reference": result.unplaced_reference_tables,
         "by_org": result.unplaced_distributed_tables,
-        "local": result.local,
+        "local": result.local_tables,
     }
     count = len(result.missing)
     sentence = f"Distributed {count} tables." if count else "All tables are already distributed."
@@ -113,9 +113,9 @@ def _build_status_json(status: ClusterStatus) -> dict[str, Any]:
         described = asdict(node)
         del described["member"]
         member = {
-            "node": node.member.name,
-            "coordinator": node.member.group == 0,
-            "takes_shards": node.member.accepts_shards,
+            "node": node.server.name,
+            "coordinator": node.server.group == 0,
+            "takes_shards": node.server.accepts_shards,
         }
         nodes.append({**member, "alive": node.error is None, **described})
     return {
@@ -131,22 +131,23 @@ def _format_status(status: ClusterStatus) -> list[str]:
     lines = [f"{'node':<24} {'state':<12} {'shards':>7} {'MiB':>10} {'tenants':>8} {'open jobs':>10}"]
     for node in status.nodes:
         state = "alive" if node.error is None else "UNREACHABLE"
-        role = "" if node.member.group else "  (coordinator)"
+        role = "" if node.server.group else "  (coordinator)"
         lines.append(
-            f"{node.member.name:<24} {state:<12} {node.shards:>7} {node.bytes / 2**20:>10.1f} {node.tenants:>8} "
+            f"{node.server.name:<24} {state:<12} {node.shards:>7} {node.bytes / 2**20:>10.1f} {node.organisation_count:>8} "
             f"{node.open_jobs:>10}{role}"
         )
     for node in status.nodes:
         if node.error is not None:
-            lines.append(f"\n{node.member.name}: {node.error}")
-        if node.largest:
-            lines.append(f"\nlargest tenants on {node.member.name}, according to the latest statistics")
+            lines.append(f"\n{node.server.name}: {node.error}")
+        if node.largest_organisations:
+            lines.append(f"\nlargest tenants on {node.server.name}, according to the latest statistics")
             lines += [
-                f"  {entry.org:<32} {entry.rows:>12} rows {entry.bytes / 2**20:>10.1f} MiB" for entry in node.largest
+                f"  {entry.org:<32} {entry.rows:>12} rows {entry.bytes / 2**20:>10.1f} MiB"
+                for entry in node.largest_organisations
             ]
     for entry in status.running_moves:
         lines.append(
-            f"\nmoving {entry.table} ({entry.shard}) from {entry.source} to {entry.target}: {entry.copied} of {entry.bytes} bytes, {entry.phase}"
+            f"\nmoving {entry.table} ({entry.shard}) from {entry.source} to {entry.target}: {entry.copied_bytes} of {entry.bytes} bytes, {entry.phase}"
         )
     if status.placement.missing:
         lines.append(f"\nnot distributed yet: {', '.join(status.placement.missing)}; run `joinery cluster init`")

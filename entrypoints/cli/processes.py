@@ -27,9 +27,9 @@ from entrypoints.logs import configure_logging
 from entrypoints.stop_signals import catch_stop_signals
 
 LOG = logging.getLogger("joinery.process")
-SCHEMA_CHECK_SECONDS = 1.0
+SCHEMA_CHECK_INTERVAL_SECONDS = 1.0
 """Seconds between two checks of the schema while it is incompatible."""
-FIRST_SCHEMA_CHECK_SECONDS = 5.0
+MAX_FIRST_SCHEMA_CHECK_SECONDS = 5.0
 """Maximum seconds that the API waits for its first schema check; then it listens without the result."""
 
 
@@ -56,7 +56,7 @@ async def _run_process(
         if process == "api":
             # The API listens even if the database is unavailable.
             with contextlib.suppress(Unavailable, TimeoutError):
-                async with asyncio.timeout(FIRST_SCHEMA_CHECK_SECONDS):
+                async with asyncio.timeout(MAX_FIRST_SCHEMA_CHECK_SECONDS):
                     await schema.check()
         elif not await _wait_for_schema(schema):
             return 0
@@ -92,7 +92,7 @@ async def _wait_for_schema(schema: SchemaCheck) -> bool:
             except Unavailable as error:
                 LOG.warning("database not ready, waiting: %s", error)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SCHEMA_CHECK_SECONDS):
+                async with asyncio.timeout(SCHEMA_CHECK_INTERVAL_SECONDS):
                     await stop.wait()
     return False
 

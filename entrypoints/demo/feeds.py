@@ -10,7 +10,7 @@ HOST = "127.0.0.1"
 ITEM_MASTER = "/lindgren-falk/item-master.csv"
 STOCK_SHEET = "/lindgren-falk/stock.csv"
 DATA_FOLDER = Path(__file__).parent / "data"
-IMAGE_HOST = "https://images.vendor.example"
+IMAGE_URL_PLACEHOLDER = "https://images.vendor.example"
 """Start of the image URLs in the stored feeds; responses contain the URL of this web server instead."""
 DEFAULT_LIMIT = 30
 MAX_LIMIT = 250
@@ -72,7 +72,7 @@ def _parse_positive(request: web.Request, name: str, default: int) -> int:
 def _respond(request: web.Request, feed: bytes, content_type: str) -> web.Response:
     """Return a response with the feed, whose picture URLs lead to this server; 304 if the client already has this version."""
     port = request.get_extra_info("sockname")[1]
-    body = feed.replace(IMAGE_HOST.encode(), f"http://{HOST}:{port}".encode())
+    body = feed.replace(IMAGE_URL_PLACEHOLDER.encode(), f"http://{HOST}:{port}".encode())
     etag = blake2b(body, digest_size=12).hexdigest()
     is_current = any(tag.value == etag for tag in request.if_none_match or ())
     response = (

@@ -270,7 +270,7 @@ class RateLimit:
 
 SHED_LEVEL_BY_RATE_CLASS = {"export": 1, "expensive": 2, "stream": 2}
 """Load level (1 to 3) from which requests of a rate class are rejected (docs/conventions.md#load-shedding)."""
-STANDARD_READ_LEVEL = 3
+STANDARD_READ_SHED_LEVEL = 3
 """Load level from which reads of organisations with the tier `standard` are rejected."""
 NEVER_SHED_LEVEL = 4
 """Level of requests that are never rejected because of load."""
@@ -286,7 +286,7 @@ def find_shedding_level(rate_class: str, tier: str) -> int:
         tier: The plan's tier.
     """
     if rate_class == "read" and tier == "standard":
-        return STANDARD_READ_LEVEL
+        return STANDARD_READ_SHED_LEVEL
     return SHED_LEVEL_BY_RATE_CLASS.get(rate_class, NEVER_SHED_LEVEL)
 
 

@@ -71,7 +71,7 @@ class TtlCache(Generic[T]):
         return value
 
 
-STATEMENTS_PER_SECOND = 50
+MAX_STATEMENTS_PER_SECOND = 50
 """Maximum average number of database statements per second, and maximum number of statements in a burst."""
 MAX_BATCH = 500
 """Maximum number of credentials that one statement looks up."""
@@ -95,7 +95,7 @@ class CredentialBatchLoader(Generic[T]):
         self._find, self._find_all = find, find_all
         self._waiting: dict[bytes, asyncio.Future[T | None]] = {}
         self._task: asyncio.Task[None] | None = None
-        self._allowance, self._refilled_at = float(STATEMENTS_PER_SECOND), 0.0
+        self._allowance, self._refilled_at = float(MAX_STATEMENTS_PER_SECOND), 0.0
 
     async def load(self, digest: bytes) -> T | None:
         """Look up the digest with the next batch; return its value, or None.
@@ -123,11 +123,11 @@ class CredentialBatchLoader(Generic[T]):
     async def _wait_for_statement(self) -> None:
         now = asyncio.get_running_loop().time()
         self._allowance = min(
-            float(STATEMENTS_PER_SECOND), self._allowance + (now - self._refilled_at) * STATEMENTS_PER_SECOND
+            float(MAX_STATEMENTS_PER_SECOND), self._allowance + (now - self._refilled_at) * MAX_STATEMENTS_PER_SECOND
         )
         self._refilled_at = now
         if self._allowance < 1:
-            await asyncio.sleep((1 - self._allowance) / STATEMENTS_PER_SECOND)
+            await asyncio.sleep((1 - self._allowance) / MAX_STATEMENTS_PER_SECOND)
         self._allowance -= 1
 
     async def _look_up(self, batch: Mapping[bytes, asyncio.Future[T | None]]) -> None:

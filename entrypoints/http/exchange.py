@@ -42,7 +42,7 @@ VARY = (b"vary", b"Authorization, Service-Version, Service-Mode, Accept-Encoding
 PRIVATE_NO_CACHE = (b"cache-control", b"private, no-cache")
 NO_STORE = (b"cache-control", b"no-store")
 JSON = (b"content-type", b"application/json")
-CROSS_ORIGIN: Final[tuple[tuple[bytes, bytes], ...]] = (
+CROSS_ORIGIN_HEADERS: Final[tuple[tuple[bytes, bytes], ...]] = (
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", EXPOSED_HEADERS),
 )

@@ -64,17 +64,17 @@ class AccessLog:
 
 log = logging.getLogger("joinery.request_logs")
 
-BATCH = 500
+BATCH_SIZE = 500
 """Maximum number of entries in a batch; when as many are waiting, they are written at once."""
-INTERVAL = 0.5
-"""Seconds after which waiting entries are written even if they are fewer than BATCH."""
-QUEUE_FULL = 10_000
+WRITE_INTERVAL_SECONDS = 0.5
+"""Seconds after which waiting entries are written even if they are fewer than BATCH_SIZE."""
+DELAY_THRESHOLD = 10_000
 """Number of waiting entries beyond which requests are delayed."""
 MAX_DELAY_SECONDS = 0.25
 """Maximum seconds for which a request is delayed while the queue is full."""
-OVERFLOW = 50_000
+MAX_WAITING_ENTRIES = 50_000
 """Number of waiting entries beyond which further entries are dropped and counted, to bound memory."""
-BACKOFF = (0.5, 1.0, 2.0, 5.0)
+BACKOFF_SECONDS = (0.5, 1.0, 2.0, 5.0)
 """Seconds between attempts to write a batch while the store is unreachable."""
 UNREACHABLE_ERRORS = (Unavailable, OSError)
 """Errors that show that the store is unreachable; any other error is caused by the entries."""
@@ -113,20 +113,20 @@ class RequestLogQueue:
         return len(self._waiting) + len(self._deferred)
 
     def put(self, entry: RequestLog) -> Awaitable[None] | None:
-        """Add an entry to the queue; if OVERFLOW entries are waiting, drop the entry instead.
+        """Add an entry to the queue; if MAX_WAITING_ENTRIES entries are waiting, drop the entry instead.
 
-        If more than QUEUE_FULL entries are waiting, returns an awaitable that delays the request until entries are
+        If more than DELAY_THRESHOLD entries are waiting, returns an awaitable that delays the request until entries are
         written, but for at most MAX_DELAY_SECONDS.
         """
         entries = self._waiting
-        if len(entries) >= OVERFLOW:
+        if len(entries) >= MAX_WAITING_ENTRIES:
             self.dropped_count += 1
             return None
         entries.append(entry)
         count = len(entries)
-        if count in (1, BATCH):
+        if count in (1, BATCH_SIZE):
             self._has_work.set()
-        return self._wait_until_not_full() if count > QUEUE_FULL else None
+        return self._wait_until_not_full() if count > DELAY_THRESHOLD else None
 
     async def _wait_until_not_full(self) -> None:
         self._has_room.clear()
@@ -156,16 +156,16 @@ class RequestLogQueue:
             self._has_work.clear()
             self._requeue_deferred()
             while self._waiting:
-                if not self._stopping and len(self._waiting) < BATCH:
+                if not self._stopping and len(self._waiting) < BATCH_SIZE:
                     self._has_work.clear()  # set by the first entry added during the last write
-                    await _wait(self._has_work, INTERVAL)  # more entries may come
+                    await _wait(self._has_work, WRITE_INTERVAL_SECONDS)  # more entries may come
                 await self._write_batch()
                 if not self._stopping:
                     self._requeue_deferred()  # this loop does not end while entries keep arriving
             if self._stopping:
                 if not self._deferred:
                     return
-                await asyncio.sleep(BACKOFF[0])
+                await asyncio.sleep(BACKOFF_SECONDS[0])
                 self._has_work.set()
 
     def _requeue_deferred(self) -> None:
@@ -175,17 +175,17 @@ class RequestLogQueue:
             self._deferred.clear()
 
     def _defer(self, entries: Sequence[RequestLog]) -> None:
-        """Keep entries for a retry after DEFERRED_RETRY_SECONDS; drop the oldest ones beyond QUEUE_FULL."""
+        """Keep entries for a retry after DEFERRED_RETRY_SECONDS; drop the oldest ones beyond DELAY_THRESHOLD."""
         self._deferred.extend(entries)
         self._retry_at = asyncio.get_running_loop().time() + DEFERRED_RETRY_SECONDS
-        while len(self._deferred) > QUEUE_FULL:
+        while len(self._deferred) > DELAY_THRESHOLD:
             self._deferred.popleft()
             self.dropped_count += 1
 
     async def _write_batch(self) -> None:
         """Write one batch of entries; while the store is unreachable, retry with increasing delays."""
-        batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-        for wait in (*BACKOFF, None):
+        batch = [self._waiting.popleft() for _ in range(min(BATCH_SIZE, len(self._waiting)))]
+        for wait in (*BACKOFF_SECONDS, None):
             error = await self._try_write(batch)
             if error is None:
                 break
@@ -196,7 +196,7 @@ class RequestLogQueue:
                 self._waiting.extendleft(reversed(batch))
             else:
                 await asyncio.sleep(wait)
-        if len(self._waiting) <= QUEUE_FULL:
+        if len(self._waiting) <= DELAY_THRESHOLD:
             self._has_room.set()
 
     async def _try_write(self, batch: list[RequestLog]) -> Exception | None:

@@ -25,7 +25,7 @@ from domain.storage.model import parse_tenant
 from domain.uploads.usecases import UploadService
 from entrypoints.http.body import FILE_MINIMUM_RATE, BodyLimits, BodyTooSlow, IncomingBody
 from entrypoints.http.checks import TIERS
-from entrypoints.http.exchange import COMMON_HEADERS, CROSS_ORIGIN, HeaderList, Response, build_request
+from entrypoints.http.exchange import COMMON_HEADERS, CROSS_ORIGIN_HEADERS, HeaderList, Response, build_request
 from entrypoints.http.fast_path import send_response
 from entrypoints.http.problems import ProblemResponses
 from ports.clock import Clock
@@ -127,7 +127,7 @@ class ObjectApplication:
         if method == "PUT":
             with self._bodies.incoming_bodies.immediate_slot(key.rpartition("/")[0]):
                 await self._receive_object(key, link, scope, body)
-            return Response(200, [*COMMON_HEADERS, *CROSS_ORIGIN, (b"content-length", b"0")])
+            return Response(200, [*COMMON_HEADERS, *CROSS_ORIGIN_HEADERS, (b"content-length", b"0")])
         try:
             size = await self._server.get_size(key)
         except ObjectMissing:
@@ -136,7 +136,7 @@ class ObjectApplication:
             ) from None
         name_headers = [(name.encode(), value.encode()) for name, value in download_headers(link.filename).items()]
         size_headers = [(b"cache-control", b"private, no-store"), (b"content-length", str(size).encode())]
-        headers = [*COMMON_HEADERS, *CROSS_ORIGIN, *name_headers, *size_headers]
+        headers = [*COMMON_HEADERS, *CROSS_ORIGIN_HEADERS, *name_headers, *size_headers]
         return Response(200, headers, stream=self._read_chunks(key) if method == "GET" else None)
 
     async def _read_chunks(self, key: str) -> AsyncGenerator[bytes, None]:
@@ -160,7 +160,7 @@ class ObjectApplication:
 
 _PREFLIGHT: Final[HeaderList] = [
     *COMMON_HEADERS,
-    *CROSS_ORIGIN,
+    *CROSS_ORIGIN_HEADERS,
     (b"allow", b"GET, HEAD, OPTIONS, PUT"),
     (b"access-control-allow-methods", b"GET, HEAD, PUT"),
     (b"access-control-allow-headers", b"Content-Type"),

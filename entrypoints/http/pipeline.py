@@ -29,7 +29,7 @@ from entrypoints.http.checks import (
     set_mode,
 )
 from entrypoints.http.credentials import RequestAuthentication
-from entrypoints.http.exchange import COMMON_HEADERS, CROSS_ORIGIN, Request, Response
+from entrypoints.http.exchange import COMMON_HEADERS, CROSS_ORIGIN_HEADERS, Request, Response
 from entrypoints.http.execute import OpenStreams, OperationExecutor, ResponseBuilder
 from entrypoints.http.logs import AccessLog, RequestLogger, RequestLogQueue
 from entrypoints.http.metrics import RequestMetrics, run_traced
@@ -223,7 +223,7 @@ class Pipeline:
         headers.append((b"request-id", state.request_id.encode()))
         headers += state.rate_headers
         if "origin" in state.request.headers:
-            headers += CROSS_ORIGIN
+            headers += CROSS_ORIGIN_HEADERS
         if state.stream is not None:
             response.stream = self.streams.iterate_chunks(state, state.stream)
         elif status not in (204, 304) and not (
@@ -245,7 +245,7 @@ def respond_to_preflight(table: OperationTable, request: Request) -> Response:
     allowed = ", ".join(table.match_request("OPTIONS", request.path).allowed_methods) or METHODS
     headers = [
         *COMMON_HEADERS,
-        *CROSS_ORIGIN,
+        *CROSS_ORIGIN_HEADERS,
         (b"allow", allowed.encode()),
         (b"access-control-allow-methods", allowed.encode()),
         (b"access-control-allow-headers", HEADERS),

@@ -84,7 +84,7 @@ class Shop:
         return web.json_response({"data": self._data(body["query"], body["variables"]), **_cost(10, 990)})
 
     def _data(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
-        if query == queries.RECENT:
+        if query == queries.RECENT_OPERATIONS:
             return {"shop": {"currencyCode": "EUR"}, "bulkOperations": {"nodes": self.recent}}
         if query == queries.RUN:
             self.began.append(variables["query"])
@@ -182,7 +182,7 @@ def test_throttled_in_the_middle(throttles: list[int], slept: list[float]) -> No
     original = shop._data
 
     def data(query: str, variables: dict[str, Any]) -> dict[str, Any]:
-        if query == queries.RECENT:
+        if query == queries.RECENT_OPERATIONS:
             shop.throttles = list(throttles)
         return original(query, variables)
 

@@ -86,7 +86,7 @@ async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenan
 
 
 async def test_fingerprints_know_of_problems_and_may_be_emptied(uow: UnitOfWork, tenant: Tenant) -> None:
-    key_range, good, bad = whole(SOURCE), row_fingerprint("good"), replace(row_fingerprint("bad"), problems=3)
+    key_range, good, bad = whole(SOURCE), row_fingerprint("good"), replace(row_fingerprint("bad"), problem_count=3)
     await store(uow, tenant, Batch(fingerprints=[good, bad]), key_range)
     assert (await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"1"))).problem_count_by_key == {"bad": 3}
     changed = await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"2"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.kernel.bounds import EVENT_BYTES, ITEMS, VARIANTS, VARIANTS_HELD
+from domain.kernel.bounds import EVENT_BYTES, MAX_IMPORTED_VARIANTS, MAX_LIST_ENTRIES, MAX_STORED_VARIANTS
 from tests.flows.stage import Stage, Tenancy, eventually
 
 FOLLOWERS = 50
@@ -88,7 +88,8 @@ def _hostile(shift: int) -> bytes:
     for number in range(100):
         rows.append({"product_id": f"long-{number}", "title": "Long", "sku": f"l-{number}", "features": long})
     rows += [
-        {"product_id": "deep", "title": "Deep", "sku": f"d-{number}", "price": "1.00"} for number in range(2 * VARIANTS)
+        {"product_id": "deep", "title": "Deep", "sku": f"d-{number}", "price": "1.00"}
+        for number in range(2 * MAX_IMPORTED_VARIANTS)
     ]
     return json.dumps(rows).encode()
 
@@ -125,8 +126,8 @@ def test_hostile_rows_are_bounded_and_reported(stage: Stage, fjord: Tenancy) -> 
     assert len(api.get("/v1/products", limit=100)["data"]) < 100
     wide, deep = (next(one for one in products if one["data"]["title"] == title) for title in ("Wide", "Deep"))
     assert api.get(f"/v1/products/{wide['id']}")["data"]["features"][0] == "feature 7"
-    assert [len(wide["data"][name]) for name in ("tags", "features", "media")] == [ITEMS] * 3
-    assert len(deep["variants"]) == VARIANTS
+    assert [len(wide["data"][name]) for name in ("tags", "features", "media")] == [MAX_LIST_ENTRIES] * 3
+    assert len(deep["variants"]) == MAX_IMPORTED_VARIANTS
     (offer,) = api.get("/v1/offers", product=wide["id"])["data"]
     assert (offer["product_title"], offer["variant_sku"]) == ("Wide", "w-1")
     again = api.ended(api.hand_in(source, _hostile(7), "feed.json", "application/json"), within=180)
@@ -149,6 +150,6 @@ def test_pushes_one_after_another_are_bounded(stage: Stage, fjord: Tenancy) -> N
     print(f"the API grew by {growth / 2**20:.1f} MiB")
     assert growth < GROWTH
     (product,) = api.whole("/v1/products")
-    assert len(product["variants"]) == VARIANTS_HELD
+    assert len(product["variants"]) == MAX_STORED_VARIANTS
     assert [problem["field"] for problem in run["problems"]] == ["variants"]
     assert "1,000 variants" in run["problems"][0]["detail"]

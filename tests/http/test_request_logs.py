@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def _flushed(world: World) -> list[RequestLog]:
-    await asyncio.sleep(request_log_queue.INTERVAL + 0.1)
+    await asyncio.sleep(request_log_queue.WRITE_INTERVAL_SECONDS + 0.1)
     logs: list[RequestLog] = world.sink.written
     return logs
 
@@ -163,7 +163,7 @@ async def test_batches_and_the_clean_stop() -> None:
         queue.put(_entry(number))
     await queue.stop()
     assert [entry.id for entry in sink.written] == [str(number) for number in range(1201)]
-    assert max(sink.batches) == request_log_queue.BATCH
+    assert max(sink.batches) == request_log_queue.BATCH_SIZE
     assert len(queue) == 0
 
 
@@ -181,7 +181,7 @@ async def test_few_entries_wait_half_a_second_at_most() -> None:
 
 
 async def test_entries_that_come_while_a_batch_is_written_wait_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_log_queue, "INTERVAL", 0.05)
+    monkeypatch.setattr(request_log_queue, "WRITE_INTERVAL_SECONDS", 0.05)
 
     class Busy(Sink):
         async def write(self, logs: list[RequestLog]) -> None:
@@ -202,7 +202,7 @@ async def test_entries_that_come_while_a_batch_is_written_wait_for_more(monkeypa
 
 
 async def test_a_store_that_is_down_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_log_queue, "BACKOFF", (0.01, 0.01))
+    monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (0.01, 0.01))
     sink = Sink()
     sink.failures = 7
     queue = RequestLogQueue(sink)  # type: ignore[arg-type]
@@ -215,7 +215,7 @@ async def test_a_store_that_is_down_loses_nothing(monkeypatch: pytest.MonkeyPatc
 
 async def test_entries_whose_own_store_is_away_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "DEFERRED_RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(request_log_queue, "INTERVAL", 0.01)
+    monkeypatch.setattr(request_log_queue, "WRITE_INTERVAL_SECONDS", 0.01)
 
     class Parted(Sink):
         away = True
@@ -246,7 +246,7 @@ async def test_entries_whose_own_store_is_back_are_written_also_while_others_kee
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(request_log_queue, "DEFERRED_RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(request_log_queue, "INTERVAL", 0.01)
+    monkeypatch.setattr(request_log_queue, "WRITE_INTERVAL_SECONDS", 0.01)
 
     class Busy(Sink):
         number = 1
@@ -268,7 +268,7 @@ async def test_entries_whose_own_store_is_back_are_written_also_while_others_kee
 
 
 async def test_an_entry_that_the_store_cannot_hold_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_log_queue, "BACKOFF", (0.01,))
+    monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (0.01,))
 
     class Picky(Sink):
         async def write(self, logs: list[RequestLog]) -> None:
@@ -288,7 +288,7 @@ async def test_an_entry_that_the_store_cannot_hold_stops_no_other(monkeypatch: p
 
 async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without waiting, and in some twenty statements for five hundred entries."""
-    monkeypatch.setattr(request_log_queue, "BACKOFF", (3600.0,))
+    monkeypatch.setattr(request_log_queue, "BACKOFF_SECONDS", (3600.0,))
 
     class Picky(Sink):
         writes = 0
@@ -310,8 +310,8 @@ async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_back_pressure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_log_queue, "QUEUE_FULL", 3)
-    monkeypatch.setattr(request_log_queue, "OVERFLOW", 5)
+    monkeypatch.setattr(request_log_queue, "DELAY_THRESHOLD", 3)
+    monkeypatch.setattr(request_log_queue, "MAX_WAITING_ENTRIES", 5)
     monkeypatch.setattr(request_log_queue, "MAX_DELAY_SECONDS", 0.05)
     queue = RequestLogQueue(Sink())  # type: ignore[arg-type]
     assert [queue.put(_entry(number)) for number in range(3)] == [None] * 3

@@ -50,13 +50,13 @@ _SHARD_PLACEHOLDER = re.compile(r"\bhere\.([a-z_]+)")
 _LOCK_SECRETS = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
 
 
-def compute_secret_lock(key: str) -> int:
+def compute_secret_lock(key_id: str) -> int:
     """Return the number of the advisory lock for one of the operator's secrets.
 
     Every connection of a process that has loaded the secret holds the lock in shared mode, so that other processes can
-    see which secrets are loaded. `key` is the key ID of the secret.
+    see which secrets are loaded. `key_id` is the key ID of the secret.
     """
-    return int.from_bytes(blake2b(f"secret\0{key}".encode(), digest_size=8).digest(), "big") >> 4
+    return int.from_bytes(blake2b(f"secret\0{key_id}".encode(), digest_size=8).digest(), "big") >> 4
 
 
 def expand_shards(statement: LiteralString, shard_names: ShardNames | None) -> LiteralString:

@@ -56,9 +56,9 @@ class OpenEnvelopes:
         group: Control number of the functional group.
         transaction: Control number of the transaction set.
         kind: Code of the transaction set, such as `846`; empty outside of a transaction set.
-        segments: Number of segments of the transaction set so far.
-        transactions: Number of transaction sets of the group so far.
-        groups: Number of groups of the interchange so far.
+        segment_count: Number of segments of the transaction set so far.
+        transaction_count: Number of transaction sets of the group so far.
+        group_count: Number of groups of the interchange so far.
         open: Identifiers of the segments that opened the envelopes, such as `ISA`, from the outermost.
     """
 
@@ -66,9 +66,9 @@ class OpenEnvelopes:
     group: str = ""
     transaction: str = ""
     kind: str = ""
-    segments: int = 0
-    transactions: int = 0
-    groups: int = 0
+    segment_count: int = 0
+    transaction_count: int = 0
+    group_count: int = 0
     open: list[str] = field(default_factory=list)
 
 
@@ -97,7 +97,7 @@ def iterate_transaction_segments(path: Path, report: X12ReportSink) -> Iterator[
             if segment.name == "ST":
                 yield envelope.kind, segment
         elif envelope.kind:
-            envelope.segments += 1
+            envelope.segment_count += 1
             yield envelope.kind, segment
     if envelope.open:
         raise BadData(_INCOMPLETE)
@@ -117,24 +117,24 @@ def _open_envelope(envelope: OpenEnvelopes, segment: Segment) -> None:
         raise BadData(f"segment {segment.number}: {segment.name} is inside {envelope.open[-1]}, whose end is missing")
     envelope.open.append(segment.name)
     if segment.name == "ISA":
-        envelope.interchange, envelope.groups = segment.get_element(13), 0
+        envelope.interchange, envelope.group_count = segment.get_element(13), 0
     elif segment.name == "GS":
-        envelope.group, envelope.transactions = segment.get_element(6), 0
-        envelope.groups += 1
+        envelope.group, envelope.transaction_count = segment.get_element(6), 0
+        envelope.group_count += 1
     else:
-        envelope.kind, envelope.transaction, envelope.segments = segment.get_element(1), segment.get_element(2), 1
-        envelope.transactions += 1
+        envelope.kind, envelope.transaction, envelope.segment_count = segment.get_element(1), segment.get_element(2), 1
+        envelope.transaction_count += 1
 
 
 def _close_envelope(envelope: OpenEnvelopes, segment: Segment, report: X12ReportSink) -> None:
     if not envelope.open or envelope.open[-1] != _OPENING_BY_CLOSING[segment.name]:
         raise BadData(f"segment {segment.number}: {segment.name} has no matching start")
     envelope.open.pop()
-    envelope.segments += 1
+    envelope.segment_count += 1
     counted, number, unit = {
-        "SE": (envelope.segments, envelope.transaction, "segments"),
-        "GE": (envelope.transactions, envelope.group, "transactions"),
-        "IEA": (envelope.groups, envelope.interchange, "groups"),
+        "SE": (envelope.segment_count, envelope.transaction, "segments"),
+        "GE": (envelope.transaction_count, envelope.group, "transactions"),
+        "IEA": (envelope.group_count, envelope.interchange, "groups"),
     }[segment.name]
     if _parse_count(segment.get_element(1)) != counted:
         report(

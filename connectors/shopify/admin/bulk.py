@@ -30,7 +30,7 @@ async def start_operation(ctx: Context, query: str) -> tuple[str | None, str]:
     ConnectorError.
     """
     # A recent operation may be that of this run, if the run was postponed in the meantime.
-    found = await run_query(ctx, queries.RECENT, can_wait=False)
+    found = await run_query(ctx, queries.RECENT_OPERATIONS, can_wait=False)
     shop = found.get("shop")
     currency = shop.get("currencyCode") if isinstance(shop, Mapping) else None
     operations = found.get("bulkOperations")

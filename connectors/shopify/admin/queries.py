@@ -34,7 +34,7 @@ STOCK = """{
   }
 }"""
 
-LEVELS = """query ($id: ID!, $after: String) {
+VARIANT_STOCK = """query ($id: ID!, $after: String) {
   productVariant(id: $id) {
     id availableForSale product { id }
     inventoryItem {
@@ -59,7 +59,7 @@ RUN = """mutation ($query: String!) {
   }
 }"""
 
-RECENT = """{
+RECENT_OPERATIONS = """{
   shop { currencyCode }
   bulkOperations(first: 10, sortKey: CREATED_AT, reverse: true) {
     nodes { id status type query createdAt completedAt }

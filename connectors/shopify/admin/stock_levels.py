@@ -25,7 +25,7 @@ async def fetch_stock_lines(ctx: Context, variant: str) -> list[dict[str, Any]]:
     after = None
     for _ in range(_MAX_PAGES):
         variables = {"id": f"gid://shopify/ProductVariant/{variant}", "after": after}
-        found = (await run_query(ctx, queries.LEVELS, variables, can_wait=False)).get("productVariant")
+        found = (await run_query(ctx, queries.VARIANT_STOCK, variables, can_wait=False)).get("productVariant")
         if found is None:
             raise Unreachable("The shop no longer has this variant.")
         item = _get_object(found, "inventoryItem")

@@ -62,7 +62,7 @@ class LogSubscription:
             raise CursorExpired
         if self._live:
             return EventBatch((), self.position, caught_up=True)
-        batch = await self.channel.read_behind(self, limit, max_bytes)
+        batch = await self.channel.read_for_subscription(self, limit, max_bytes)
         self.position = self._reached = batch.position
         self._live = batch.position.position >= self.channel.position.position
         return batch
@@ -159,7 +159,7 @@ class LogChannel:
         self.subscriptions.add(subscription)
         return subscription
 
-    async def read_behind(self, subscription: LogSubscription, limit: int, max_bytes: int) -> EventBatch:
+    async def read_for_subscription(self, subscription: LogSubscription, limit: int, max_bytes: int) -> EventBatch:
         """Return the next page of the log for a subscription that is behind the channel. Raises CursorExpired.
 
         If the tenant may not see any event, the batch is empty and ends at the position of the channel.
@@ -263,7 +263,7 @@ MAX_CHECK_INTERVAL_SECONDS = 5.0
 """Maximum seconds between two checks of the bounds of all subscribed logs; notifications cause earlier checks of one log."""
 PAUSE_SECONDS = 0.01
 """Seconds between two checks while events arrive."""
-PAGE = 500
+MAX_PAGE_EVENTS = 500
 """Maximum number of events in a page that is read from a log at once."""
 MAX_PAGES_PER_TURN = 4
 """Maximum number of pages read from one log before the next log is read."""
@@ -298,7 +298,7 @@ class Subscription:
         return self.own.overflow_count + self.network.overflow_count
 
     async def next_batch(
-        self, limit: int = PAGE, timeout: float | None = None, max_bytes: int = CHANGES_BYTES
+        self, limit: int = MAX_PAGE_EVENTS, timeout: float | None = None, max_bytes: int = CHANGES_BYTES
     ) -> FeedBatch:
         """Return the next batch of events; wait for events for up to `timeout` seconds (None: without limit).
 
@@ -498,7 +498,7 @@ class LogTailer:
         first, at = channels[0], channels[0].position
         try:
             batch, shown = await self.log_reader.read_for_tenants(
-                first.view.log, at, PAGE, READ_BYTES, [channel.view.tenant for channel in channels]
+                first.view.log, at, MAX_PAGE_EVENTS, READ_BYTES, [channel.view.tenant for channel in channels]
             )
         except CursorExpired:
             for channel in channels:
@@ -539,7 +539,7 @@ class LogTailer:
             if not channel.subscriptions:
                 return
             try:
-                more = await channel.read_new_events(PAGE, READ_BYTES)
+                more = await channel.read_new_events(MAX_PAGE_EVENTS, READ_BYTES)
             except BaseException:
                 channel.is_dirty = True
                 raise

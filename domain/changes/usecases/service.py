@@ -26,7 +26,7 @@ from domain.kernel.errors import CursorExpired, Unavailable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
-SCAN_SECONDS = 1.0
+MAX_SEARCH_SECONDS = 1.0
 """Seconds after which the search of `ChangesService.read_page` with `search_longer` starts no further query."""
 MAX_SEARCHED_EVENTS = 50_000
 """Maximum number of newest events that are searched for events about products; a log has no index of products (ADR 55)."""
@@ -166,10 +166,10 @@ class ChangesService:
         """Return a page of the events after the position (None: from the oldest on), up to the ends of the logs now.
 
         If few events match, a page may have fewer than `limit` events although more follow. With `search_longer`, the
-        search continues with further queries for SCAN_SECONDS. Raises CursorExpired.
+        search continues with further queries for MAX_SEARCH_SECONDS. Raises CursorExpired.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + (SCAN_SECONDS if search_longer else 0)
+        until = loop.time() + (MAX_SEARCH_SECONDS if search_longer else 0)
         ends = await self._query_ends(tenant)
         after = after or ends.start
         page = ChangePage(await self._with_current_epochs(tenant, after, ends))

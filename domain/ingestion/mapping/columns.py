@@ -23,7 +23,7 @@ ColumnTarget = tuple[str, str]
 """Target of a column: the field, and the location or an empty string."""
 
 
-def column_target(column: Column) -> ColumnTarget:
+def find_column_target(column: Column) -> ColumnTarget:
     """Return the target of a column: field and location.
 
     Only one column may have a target, unless `allows_several_columns` is true for the field. A column that is not read
@@ -58,9 +58,9 @@ def find_repeated_columns(columns: Iterable[Column]) -> list[Column]:
     taken: set[ColumnTarget] = set()
     repeats = []
     for column in columns:
-        if column_target(column) in taken and not allows_several_columns(column.field):
+        if find_column_target(column) in taken and not allows_several_columns(column.field):
             repeats.append(column)
-        taken.add(column_target(column))
+        taken.add(find_column_target(column))
     return repeats
 
 

@@ -10,8 +10,8 @@ from domain.ingestion.mapping.columns import (
     ColumnTarget,
     add_inferred_settings,
     allows_several_columns,
-    column_target,
     combine_entries,
+    find_column_target,
     find_missing_data,
     split_entries,
 )
@@ -198,7 +198,9 @@ def _apply_decisions(
             column then has no field.
     """
     entries = combine_entries(proposed.columns, proposed.unmapped)
-    undecided = {column_target(column) for column in proposed.columns if column.position not in decision_by_position}
+    undecided = {
+        find_column_target(column) for column in proposed.columns if column.position not in decision_by_position
+    }
     for position, decision in sorted(decision_by_position.items()):
         header, settings = proposed.headers[position], dict(decision.settings)
         if decision.field is None:
@@ -208,11 +210,11 @@ def _apply_decisions(
         learned = Column(
             position, header, decision.field, settings, MappingTier.LEARNED, decision.is_in_numbered_series
         )
-        if overrides_proposals or allows_several_columns(learned.field) or column_target(learned) not in undecided:
+        if overrides_proposals or allows_several_columns(learned.field) or find_column_target(learned) not in undecided:
             entries[position] = learned
     taken = set[ColumnTarget]()
     for column in sorted(split_entries(entries)[0], key=lambda column: column.position not in decision_by_position):
-        slot, position = column_target(column), column.position
+        slot, position = find_column_target(column), column.position
         if slot in taken and not allows_several_columns(column.field):
             entries[position] = UnmappedColumn(position, column.column, UnmappedReason.AMBIGUOUS)
         elif position in decision_by_position:

@@ -8,7 +8,7 @@ from domain.oauth import redirects
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import (
     CODE_SECONDS,
-    DEVICE_SECONDS,
+    DEVICE_CODE_SECONDS,
     USER_CODE_PREFIX,
     App,
     AuthorizationCode,
@@ -119,7 +119,7 @@ class AuthorizationService:
             scopes=start.scopes,
             audience=start.audience,
             created_at=now,
-            expires_at=now + timedelta(seconds=DEVICE_SECONDS),
+            expires_at=now + timedelta(seconds=DEVICE_CODE_SECONDS),
             family=new_id("fam"),
         )
         if not await self.store.add_device(device):

@@ -92,7 +92,7 @@ class ClientRegistry:
         """
         await check_rate_limit(self.limits, f"register:{client_network}", *REGISTRATION_RATE)
         found, now = self.rules.validate_metadata(metadata), self.clock.now()
-        id, secret = new_id("app"), generate_secret(SECRET_PREFIX) if found.confidential else None
+        id, secret = new_id("app"), generate_secret(SECRET_PREFIX) if found.is_confidential else None
         app = _create_app(id, id, AppOrigin.REGISTERED, found, now)
         digest = self.hash_token(secret) if secret else None
         await self.store.save_app(replace(app, digest=digest, last4=secret[-4:] if secret else None))
@@ -160,7 +160,7 @@ def _create_app(id: str, client_id: str, origin: AppOrigin, metadata: ClientMeta
     return App(
         id=id,
         client_id=client_id,
-        kind=AppKind.WEB if metadata.confidential else AppKind.NATIVE,
+        kind=AppKind.WEB if metadata.is_confidential else AppKind.NATIVE,
         origin=origin,
         name=metadata.name,
         redirect_uris=metadata.redirect_uris,

@@ -68,7 +68,7 @@ class TokenService:
                 await self._revoke_if_reused(rows)
                 raise
             if await self._store_tokens(granted, rows):
-                if not granted.app.verified:
+                if not granted.app.is_verified:
                     await self.store.record_sign_in(granted.app, rows.now)
                 return granted.response_fields
         await self._revoke_if_reused(await self._load_stored_rows(oauth_request, client_network))

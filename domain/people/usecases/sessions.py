@@ -29,7 +29,7 @@ from ports.clock import Clock
 
 USER_TOKEN_PREFIX = "svc_person_"  # noqa: S105  a public prefix
 """Prefix of a user's token for a script."""
-TOKEN_LIFETIME = timedelta(hours=8)
+DEFAULT_TOKEN_LIFETIME = timedelta(hours=8)
 """Default lifetime of a user's token for a script."""
 MAX_ORGS = 100
 """Maximum number of organisations of one user that are read, in order of IDs; further organisations are ignored."""
@@ -88,7 +88,9 @@ class SessionService:
             await self.rules.record_bypass(user.id, org, methods)
         return await self._create_session(user, org, tuple(methods), client, SessionKind.CONSOLE, SESSION_LIFETIME)
 
-    async def create_token(self, user: User, org: str, lifetime: timedelta = TOKEN_LIFETIME) -> tuple[Session, str]:
+    async def create_token(
+        self, user: User, org: str, lifetime: timedelta = DEFAULT_TOKEN_LIFETIME
+    ) -> tuple[Session, str]:
         """Create a user's token for a script, a bearer token with the user's permissions (`joinery token create`).
 
         Returns the session and the bearer token. `lifetime` is the time until the token expires.

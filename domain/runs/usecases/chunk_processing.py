@@ -227,7 +227,7 @@ class StatementApplier:
             for statement_variant in statement.variants:
                 statement_variant.key = variant.key
                 reconciler.apply_stock(product, statement_variant)
-            fingerprint = replace(chunk.fingerprints[key], product_id=product.id, problems=problem_counts[key])
+            fingerprint = replace(chunk.fingerprints[key], product_id=product.id, problem_count=problem_counts[key])
             reconciler.batch.fingerprints.append(fingerprint)
         for key in self.portion.absent:
             if key in self.variants_by_stock_key:
@@ -252,7 +252,7 @@ class StatementApplier:
         if product.key != key:  # the statement under the product's own key is outdated
             reconciler.batch.invalidated_fingerprints.append(create_invalid_fingerprint(product.key, self.run.stream))
             return
-        row_fingerprint = replace(chunk.fingerprints[key], product_id=product.id, problems=problem_counts[key])
+        row_fingerprint = replace(chunk.fingerprints[key], product_id=product.id, problem_count=problem_counts[key])
         if has_problems and start < self.remaining_problems:  # the next run must report these problems again
             row_fingerprint = replace(row_fingerprint, fingerprint=b"")
         reconciler.batch.fingerprints.append(row_fingerprint)

@@ -13,7 +13,7 @@ from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.readers import parse_component_codes
 from domain.ingestion.normalisation import normalise_rows
 from domain.ingestion.pieces import append_short_description
-from domain.kernel.bounds import VARIANTS
+from domain.kernel.bounds import MAX_IMPORTED_VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.sheets import Sheet
 
@@ -104,7 +104,10 @@ class VariantGrouping:
         """
         for family, hashes_by_key in () if keeps_separate else self._hashes_by_family.items():
             hashes = [variant_hash for hashes in hashes_by_key.values() for variant_hash in hashes]
-            if 1 < len(hashes_by_key) == len(hashes) == len(set(hashes)) and len(hashes_by_key) <= VARIANTS:
+            if (
+                1 < len(hashes_by_key) == len(hashes) == len(set(hashes))
+                and len(hashes_by_key) <= MAX_IMPORTED_VARIANTS
+            ):
                 self.product_key_by_item_key |= dict.fromkeys(hashes_by_key, family)
         self.product_keys.update(self.product_key_by_item_key.values())
         self._hashes_by_family = {}

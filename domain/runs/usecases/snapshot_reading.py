@@ -17,7 +17,7 @@ from domain.ingestion.ports import Connectors, ConnectorTask, FeedLine, ReadRequ
 from domain.ingestion.records import parse_record
 from domain.ingestion.snapshot_results import BucketKeys, FeedExcerpt, RowSearchResult, SnapshotSample, SpoolResult
 from domain.ingestion.vocabulary.header_meanings import count_known_headers
-from domain.kernel.bounds import ROWS
+from domain.kernel.bounds import MAX_ROWS_PER_PRODUCT
 from domain.kernel.problems import Problem
 from domain.runs.chunks import compute_slot
 from domain.runs.ports import SpoolFactory
@@ -148,12 +148,12 @@ class SnapshotReader:
                     by_key.setdefault(key, []).append((table, line, cells))
                 for family in by_key.keys() & spooler.grouping.product_keys:
                     by_key[family].sort()
-                if spooler.bucket_weights[bucket] > ROWS:
+                if spooler.bucket_weights[bucket] > MAX_ROWS_PER_PRODUCT:
                     self._drop_excess_rows(by_key)
         return self._cached_lines[1]
 
     def _drop_excess_rows(self, by_key: dict[str, list[EncodedLine]]) -> None:
-        """Remove each key's rows beyond the maximum of one product (ROWS), and record their number.
+        """Remove each key's rows beyond the maximum of one product (MAX_ROWS_PER_PRODUCT), and record their number.
 
         From tables, the last rows are removed; from pushed records, the first ones.
         """
@@ -162,7 +162,7 @@ class SnapshotReader:
             kept_count, weight = 0, 0
             for _, _, cells in reversed(lines) if is_pushed else lines:
                 weight += compute_row_weight(cells)
-                if weight > ROWS and kept_count:
+                if weight > MAX_ROWS_PER_PRODUCT and kept_count:
                     break
                 kept_count += 1
             if kept_count < len(lines):

@@ -15,7 +15,7 @@ from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.ports import ParseFailed, ReadRequest
 from domain.ingestion.snapshot_results import MappingRequired, SpoolResult, StockOnlySnapshot
 from domain.ingestion.values.text import quote_text, replace_surrogates, replace_text_surrogates
-from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES
+from domain.kernel.bounds import BYTES_PER_COUNTED_ROW, MAX_ROWS_PER_PRODUCT
 from domain.kernel.problems import Problem, ProblemKind
 from domain.mappings.proposal_log import TableLog
 from domain.runs.chunks import compute_slot
@@ -44,8 +44,8 @@ OmittedRows = tuple[int, int, str | None]
 
 
 def compute_row_weight(line: bytes) -> int:
-    """Return the number of rows as which an encoded row counts: 1, and 1 more for every SHEET_ROW_BYTES bytes."""
-    return 1 + len(line) // SHEET_ROW_BYTES
+    """Return the number of rows as which an encoded row counts: 1, and 1 more for every BYTES_PER_COUNTED_ROW bytes."""
+    return 1 + len(line) // BYTES_PER_COUNTED_ROW
 
 
 def propose_mapping(table: FeedTable, first_rows: Sequence[Row], settings: FeedSettings) -> HeaderMapping:
@@ -103,7 +103,7 @@ class RowLimit:
         if count is None and len(self._row_counts) >= _MAX_COUNTED_KEYS:
             return False
         self._row_counts[key] = (count or 0) + weight
-        return self._row_counts[key] > ROWS
+        return self._row_counts[key] > MAX_ROWS_PER_PRODUCT
 
     def record_omitted(self, key: str, line: int, sheet: str | None) -> None:
         """Record that a row of the key was omitted while spooling."""
@@ -121,8 +121,8 @@ class RowLimit:
             return []
         count, (_, line, sheet) = sum(rows[0] for rows in omitted), omitted[0]
         detail = (
-            f"Too many rows for one product: {count:,} rows of {key} were ignored. The maximum is {ROWS:,} rows or "
-            f"{ROWS * SHEET_ROW_BYTES >> 20} MiB."
+            f"Too many rows for one product: {count:,} rows of {key} were ignored. The maximum is {MAX_ROWS_PER_PRODUCT:,} rows or "
+            f"{MAX_ROWS_PER_PRODUCT * BYTES_PER_COUNTED_ROW >> 20} MiB."
         )
         return [Problem("rows", ProblemKind.TOO_LONG, detail, line, None, sheet)]
 
@@ -255,7 +255,11 @@ class RowSpooler:
             self._slots[bucket].append(slot)
             self._last_slot = slot
         self.bucket_weights[bucket] += weight
-        if self.bucket_weights[bucket] > ROWS and table != PUSHED_TABLE and self.row_limit.count_row(key, weight):
+        if (
+            self.bucket_weights[bucket] > MAX_ROWS_PER_PRODUCT
+            and table != PUSHED_TABLE
+            and self.row_limit.count_row(key, weight)
+        ):
             self.row_limit.record_omitted(key, line, self.sheets[table].name)
             return
         self._remaining_bytes -= len(entry)

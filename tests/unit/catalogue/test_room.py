@@ -8,7 +8,7 @@ from domain.catalogue.model import Product, Stream
 from domain.catalogue.product_limits import compute_size
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
-from domain.kernel.bounds import OFFERS, PRODUCT_BYTES, VARIANTS_HELD
+from domain.kernel.bounds import MAX_OFFERS, MAX_STORED_VARIANTS, PRODUCT_BYTES
 from domain.kernel.problems import ProblemKind
 from tests.support import builders
 
@@ -42,15 +42,15 @@ def test_pushes_one_after_another_fill_a_product_up_to_its_most() -> None:
         product, reconciler = _apply(product, _variants(push * 1_000, 1_000))
         reported.append([(problem.field, problem.problem, problem.line) for problem in reconciler.problems])
     assert product is not None
-    assert len(product.variants) == VARIANTS_HELD
+    assert len(product.variants) == MAX_STORED_VARIANTS
     assert reported == [[]] * 5 + [[("variants", ProblemKind.TOO_LONG, 3)]] * 2
 
 
 def test_repeating_a_statement_changes_nothing_and_reports_the_same_problems() -> None:
-    product, _ = _apply(None, _variants(0, VARIANTS_HELD))
-    product, first = _apply(product, _variants(VARIANTS_HELD - 5, 10))
+    product, _ = _apply(None, _variants(0, MAX_STORED_VARIANTS))
+    product, first = _apply(product, _variants(MAX_STORED_VARIANTS - 5, 10))
     before = [(variant.key, variant.version) for variant in product.variants]
-    product, again = _apply(product, _variants(VARIANTS_HELD - 5, 10))
+    product, again = _apply(product, _variants(MAX_STORED_VARIANTS - 5, 10))
     assert [event.type for event in (*first.events, *again.events)] == []
     assert first.problems == again.problems
     assert len(again.problems) == 1
@@ -73,14 +73,14 @@ def test_bytes_are_bounded_whether_variants_are_new_or_grow() -> None:
 
 
 def test_offers_are_bounded_for_a_variant_and_in_bytes() -> None:
-    product, _ = _apply(None, _variants(0, 1, offers=OFFERS))
+    product, _ = _apply(None, _variants(0, 1, offers=MAX_OFFERS))
     further = [OfferStatement(f"Further {at}", {"quantity": 1}) for at in range(3)]
     product, reconciler = _apply(product, [VariantStatement("V-0", {"sku": "V-0"}, further)])
-    assert len(product.variants[0].offers) == OFFERS
+    assert len(product.variants[0].offers) == MAX_OFFERS
     (problem,) = reconciler.problems
     assert problem.field == "offers"
     assert "3 offers" in problem.detail
-    wide, reconciler = _apply(None, _variants(0, 100, offers=OFFERS))
+    wide, reconciler = _apply(None, _variants(0, 100, offers=MAX_OFFERS))
     assert compute_size(wide) <= PRODUCT_BYTES
     assert reconciler.problems[0].field == "offers"
 

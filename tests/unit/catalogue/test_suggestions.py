@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from domain.catalogue import categories
 from domain.catalogue.category_rules import CategoryRule, CategoryRules
-from domain.catalogue.category_words import NAMES, NEUTRAL
+from domain.catalogue.category_words import NAMES, NEUTRAL_WORDS
 from domain.catalogue.suggestions import LearnedCategories, split_category_name, suggest_category
 from tests.support.builders import MOMENT
 
@@ -74,7 +74,7 @@ def test_no_suggestion_rather_than_a_wrong_one(path: tuple[str, ...]) -> None:
 
 
 _NAME = st.sampled_from([name for _, name in NAMED])
-_LEVEL = st.lists(st.sampled_from(sorted(NEUTRAL)) | _NAME, max_size=4).map(" ".join)
+_LEVEL = st.lists(st.sampled_from(sorted(NEUTRAL_WORDS)) | _NAME, max_size=4).map(" ".join)
 
 
 @given(st.lists(_LEVEL | st.text(max_size=20), max_size=4))

@@ -110,7 +110,7 @@ async def test_one_read_serves_all_followers_of_a_tenant() -> None:
 
 
 async def test_a_tenant_with_many_writes_does_not_starve_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "PAGE", 20)
+    monkeypatch.setattr(listening, "MAX_PAGE_EVENTS", 20)
     async with running(idle_seconds=600) as log:
         end, other = await log.service.find_end(log.tenant), Tenant(new_id("org"), True)
         async with log.tailer.subscribe(log.tenant, end) as busy, log.tailer.subscribe(other, end) as calm:

@@ -13,7 +13,7 @@ from aiohttp import ClientSession
 from PIL import Image
 
 from entrypoints.demo import feeds
-from entrypoints.demo.feeds import DATA_FOLDER, IMAGE_HOST, read_feed
+from entrypoints.demo.feeds import DATA_FOLDER, IMAGE_URL_PLACEHOLDER, read_feed
 from entrypoints.up.service_processes import find_free_port
 
 Answer = tuple[int, Mapping[str, str], bytes]
@@ -47,8 +47,8 @@ def test_file() -> None:
     status, headers, body = get(feeds.ITEM_MASTER)
     assert status == 200
     assert headers["Content-Type"] == "text/csv; charset=utf-8"
-    assert body == read_feed("item-master.csv").replace(IMAGE_HOST.encode(), HERE.encode())
-    assert IMAGE_HOST.encode() not in body
+    assert body == read_feed("item-master.csv").replace(IMAGE_URL_PLACEHOLDER.encode(), HERE.encode())
+    assert IMAGE_URL_PLACEHOLDER.encode() not in body
 
 
 @pytest.mark.parametrize(
@@ -66,15 +66,17 @@ def test_pages() -> None:
     assert len(listed("/products.json")) == 30
     assert len(listed("/products.json?limit=1000")) == 250
     whole = [*listed("/products.json?limit=250&page=1"), *listed("/collections/all/products.json?limit=250&page=2")]
-    assert whole == json.loads(read_feed("products.json").replace(IMAGE_HOST.encode(), HERE.encode()))
+    assert whole == json.loads(read_feed("products.json").replace(IMAGE_URL_PLACEHOLDER.encode(), HERE.encode()))
     assert listed("/products.json?limit=250&page=3") == []
     assert len(listed("/products.json?limit=nonsense&page=-1")) == 30
 
 
 def test_pictures_are_those_that_the_feeds_name() -> None:
     text = read_feed("item-master.csv") + read_feed("products.json")
-    named = {name.decode() for name in re.findall(IMAGE_HOST.encode() + rb"/pictures/([a-z0-9-]+\.jpg)", text)}
-    assert text.count(IMAGE_HOST.encode()) == text.count(IMAGE_HOST.encode() + b"/pictures/")
+    named = {
+        name.decode() for name in re.findall(IMAGE_URL_PLACEHOLDER.encode() + rb"/pictures/([a-z0-9-]+\.jpg)", text)
+    }
+    assert text.count(IMAGE_URL_PLACEHOLDER.encode()) == text.count(IMAGE_URL_PLACEHOLDER.encode() + b"/pictures/")
     pictures = {path.name: path.read_bytes() for path in (DATA_FOLDER / "pictures").iterdir()}
     assert named == set(pictures)
     assert len(set(pictures.values())) == len(pictures)
@@ -88,7 +90,7 @@ def test_pictures_are_those_that_the_feeds_name() -> None:
 
 def test_everything_has_a_picture() -> None:
     rows = list(csv.DictReader(io.StringIO(read_feed("item-master.csv").decode("utf-8-sig")).readlines()[4:]))
-    assert all(row["Image 1"].startswith(IMAGE_HOST) for row in rows if row["Item #"])
+    assert all(row["Image 1"].startswith(IMAGE_URL_PLACEHOLDER) for row in rows if row["Item #"])
     assert all(product["images"] for product in json.loads(read_feed("products.json")))
 
 

@@ -12,7 +12,14 @@ from domain.ingestion.mapping.proposal import map_declared_fields
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalisation import normalise_rows
 from domain.ingestion.records import parse_record
-from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, PRODUCT_LIST_BYTES, VARIANTS
+from domain.kernel.bounds import (
+    MAX_AXES,
+    MAX_ENTRY_CHARS,
+    MAX_IMPORTED_VARIANTS,
+    MAX_LIST_ENTRIES,
+    MAX_OFFERS,
+    PRODUCT_LIST_BYTES,
+)
 from domain.kernel.problems import Problem, ProblemKind
 
 pytestmark = pytest.mark.slow
@@ -39,11 +46,11 @@ def test_a_list_keeps_its_first_entries(field: str, mark: str) -> None:
     words = _words(150_000)
     rows = [["A-1", "Sofa", mark.join(words[:100])], ["A-1", "", mark.join(words[100:])]]
     statement, problems = _read(rows, Long_list=field)
-    assert statement.data[field] == words[:ITEMS]  # type: ignore[literal-required]
+    assert statement.data[field] == words[:MAX_LIST_ENTRIES]  # type: ignore[literal-required]
     (problem,) = problems
     assert (problem.field, problem.problem) == (field, ProblemKind.TOO_LONG)
     assert (problem.sheet, problem.line, problem.column) == ("Sheet1", 3, "Long list")
-    assert f"{150_000 - ITEMS:,}" in problem.detail
+    assert f"{150_000 - MAX_LIST_ENTRIES:,}" in problem.detail
 
 
 def test_a_category_path_keeps_its_first_levels() -> None:
@@ -62,17 +69,17 @@ def test_a_category_path_keeps_its_first_levels() -> None:
 def test_pictures_are_bounded_by_number_and_bytes() -> None:
     urls = [f"https://a.example/{number}.jpg" for number in range(20_000)]
     statement, problems = _read([["A-1", "Sofa", " ".join(urls)]], Images="media")
-    assert [item["url"] for item in statement.data["media"]] == urls[:ITEMS]
+    assert [item["url"] for item in statement.data["media"]] == urls[:MAX_LIST_ENTRIES]
     assert [(problem.field, problem.column) for problem in problems] == [("media", "Images")]
-    long = [f"https://a.example/{'x' * 1900}{number}.jpg" for number in range(ITEMS)]
+    long = [f"https://a.example/{'x' * 1900}{number}.jpg" for number in range(MAX_LIST_ENTRIES)]
     statement, problems = _read([["A-1", "Sofa", " ".join(long)]], Images="media")
     assert len(problems) == 1
-    assert 60 < len(statement.data["media"]) < ITEMS
-    assert json_size(statement.data["media"]) <= PRODUCT_LIST_BYTES + 2 * ITEMS
+    assert 60 < len(statement.data["media"]) < MAX_LIST_ENTRIES
+    assert json_size(statement.data["media"]) <= PRODUCT_LIST_BYTES + 2 * MAX_LIST_ENTRIES
 
 
 def test_an_entry_that_is_too_long_goes_alone() -> None:
-    words = ["soft", "y" * (ITEM_CHARS + 1), "warm"]
+    words = ["soft", "y" * (MAX_ENTRY_CHARS + 1), "warm"]
     statement, problems = _read([["A-1", "Sofa", "|".join(words)]], Features="features")
     assert statement.data["features"] == ["soft", "warm"]
     assert [(problem.field, problem.column) for problem in problems] == [("features", "Features")]
@@ -83,8 +90,8 @@ def test_what_a_variant_lists_is_bounded() -> None:
     axes = {f"axis {number}": "x" * 50 for number in range(3_000)}
     statement, problems = _read([["A-1", "Sofa", materials, axes]], Materials="materials", Options="axes")
     (variant,) = statement.variants
-    assert len(variant.data["materials"]) <= ITEMS
-    assert len(variant.data["axes"]) == AXES
+    assert len(variant.data["materials"]) <= MAX_LIST_ENTRIES
+    assert len(variant.data["axes"]) == MAX_AXES
     assert {(problem.field, problem.line, problem.column) for problem in problems} == {
         ("materials", 2, "Materials"),
         ("axes", 2, "Options"),
@@ -95,21 +102,22 @@ def test_variants_beyond_the_most_are_left_out_and_counted_once_each() -> None:
     fields = {"Group": "product_key", "Key": "sku", "Name": "title", "Qty": "quantity", "Place": "location"}
     plan = ReadPlan(map_declared_fields(tuple(fields), tuple(fields.values())), USD)
     rows = [
-        (line, ["P-1", f"V-{line // 2}", "Sofa", "3", ("NJ", "LA")[line % 2]]) for line in range(2, 2 * VARIANTS + 22)
+        (line, ["P-1", f"V-{line // 2}", "Sofa", "3", ("NJ", "LA")[line % 2]])
+        for line in range(2, 2 * MAX_IMPORTED_VARIANTS + 22)
     ]
     statement, problems = normalise_rows("P-1", rows, plan)
-    assert len(statement.variants) == VARIANTS
-    assert statement.variants[-1].key == f"V-{VARIANTS}"
+    assert len(statement.variants) == MAX_IMPORTED_VARIANTS
+    assert statement.variants[-1].key == f"V-{MAX_IMPORTED_VARIANTS}"
     (problem,) = (problem for problem in problems if problem.field != "axes")
-    assert (problem.field, problem.line) == ("variants", 2 * VARIANTS + 2)
+    assert (problem.field, problem.line) == ("variants", 2 * MAX_IMPORTED_VARIANTS + 2)
     assert "10 entries in variants exceed a limit and were left out" in problem.detail
 
 
 def test_locations_of_a_variant_are_bounded() -> None:
-    rows = [["A-1", "Sofa", "3", f"Store {number}"] for number in range(OFFERS + 40)]
+    rows = [["A-1", "Sofa", "3", f"Store {number}"] for number in range(MAX_OFFERS + 40)]
     statement, problems = _read(rows, Qty="quantity", Place="location")
-    assert [len(variant.offers) for variant in statement.variants] == [OFFERS]
-    assert [(problem.field, problem.line) for problem in problems] == [("offers", OFFERS + 2)]
+    assert [len(variant.offers) for variant in statement.variants] == [MAX_OFFERS]
+    assert [(problem.field, problem.line) for problem in problems] == [("offers", MAX_OFFERS + 2)]
 
 
 def test_a_record_is_bounded_as_rows_are() -> None:
@@ -117,14 +125,14 @@ def test_a_record_is_bounded_as_rows_are() -> None:
     media = [{"url": f"https://a.example/{number}.jpg", "alt": "y" * 1_500} for number in range(200)]
     variants = [
         {"external_id": f"V-{number}", "axes": {f"a{at}": "z" * 900 for at in range(500 if number < 3 else 1)}}
-        for number in range(VARIANTS + 5)
+        for number in range(MAX_IMPORTED_VARIANTS + 5)
     ]
     record = {"product": {"external_id": "P-1", "features": long, "media": media}, "variants": variants}
     statement, problems = parse_record(record, USD, 7)
     assert statement is not None
-    assert len(statement.variants) == VARIANTS
-    assert json_size(statement.data["features"]) <= PRODUCT_LIST_BYTES + ITEMS
-    assert json_size(statement.data["media"]) <= PRODUCT_LIST_BYTES + ITEMS
+    assert len(statement.variants) == MAX_IMPORTED_VARIANTS
+    assert json_size(statement.data["features"]) <= PRODUCT_LIST_BYTES + MAX_LIST_ENTRIES
+    assert json_size(statement.data["media"]) <= PRODUCT_LIST_BYTES + MAX_LIST_ENTRIES
     assert sorted(problem.field for problem in problems) == [
         "product.features", "product.media", "variants", "variants.axes",
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 from domain.ingestion.mapping.columns import (
     allows_several_columns,
-    column_target,
+    find_column_target,
     find_missing_data,
     find_repeated_columns,
 )
@@ -188,7 +188,7 @@ def test_generated_tables_keep_their_columns_and_each_field_its_place() -> None:
         if not own:
             learned = [c for c in mapping.columns if c.tier == LEARNED and not allows_several_columns(c.field)]
             for column in learned:
-                assert [c for c in mapping.columns if column_target(c) == column_target(column)] == [column]
+                assert [c for c in mapping.columns if find_column_target(c) == find_column_target(column)] == [column]
 
 
 def test_repeated() -> None:

@@ -7,11 +7,11 @@ import pytest
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.records import parse_record
 from domain.ingestion.values.text import MAX_TITLE
-from domain.kernel.bounds import ITEM_CHARS, ITEMS
+from domain.kernel.bounds import MAX_ENTRY_CHARS, MAX_LIST_ENTRIES
 from domain.kernel.problems import ProblemKind
 
 LONG = "x" * (MAX_TITLE + 1)
-ENTRY = "x" * (ITEM_CHARS + 1)
+ENTRY = "x" * (MAX_ENTRY_CHARS + 1)
 
 
 def product(**data: Any) -> dict[str, Any]:
@@ -29,14 +29,17 @@ def variant(**data: Any) -> dict[str, Any]:
     [
         (product(title=LONG), "product.title"),
         (product(features=["short", ENTRY]), "product.features"),
-        (product(tags=["a"] * (ITEMS + 1)), "product.tags"),
-        (product(media=["https://a.example/1.jpg"] * (ITEMS + 1)), "product.media"),
+        (product(tags=["a"] * (MAX_LIST_ENTRIES + 1)), "product.tags"),
+        (product(media=["https://a.example/1.jpg"] * (MAX_LIST_ENTRIES + 1)), "product.media"),
         (product(media=[{"url": "https://a.example/1.jpg", "alt": ENTRY}]), "product.media"),
         (product(description="x" * 70_000), "product.description"),
         (variant(axes={LONG: "a"}), "variants.0.axes"),
-        (variant(axes={str(at): "a" for at in range(ITEMS + 1)}), "variants.0.axes"),
-        (variant(components=[{"name": "Leg"}] * (ITEMS + 1)), "variants.0.components"),
-        (variant(offers=[{"location": str(at), "quantity": 1} for at in range(ITEMS + 1)]), "variants.0.offers"),
+        (variant(axes={str(at): "a" for at in range(MAX_LIST_ENTRIES + 1)}), "variants.0.axes"),
+        (variant(components=[{"name": "Leg"}] * (MAX_LIST_ENTRIES + 1)), "variants.0.components"),
+        (
+            variant(offers=[{"location": str(at), "quantity": 1} for at in range(MAX_LIST_ENTRIES + 1)]),
+            "variants.0.offers",
+        ),
     ],
 )
 def test_values_beyond_the_bounds_are_reported(record: dict[str, Any], field: str) -> None:
@@ -52,7 +55,7 @@ def test_values_within_the_bounds_are_kept() -> None:
     assert statement is not None
     assert statement.data["title"] == "Sofa"
     assert statement.data["features"] == ["short"]
-    assert len(statement.data["media"]) == ITEMS
+    assert len(statement.data["media"]) == MAX_LIST_ENTRIES
 
 
 @pytest.mark.parametrize("measure", [{"hundredths_in": None, "given": None}, {"given": None}, {"hundredths_in": None}])

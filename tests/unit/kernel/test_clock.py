@@ -50,7 +50,7 @@ def test_a_reading_is_followed_by_the_monotonic_clock(machine: Machine) -> None:
     assert own.now() == TRUE + timedelta(seconds=21) and own.compute_offset() == pytest.approx(-40 * 86_400 - 1)
 
 
-@pytest.mark.parametrize("seconds", [clock.READING_SECONDS, -1.0])
+@pytest.mark.parametrize("seconds", [clock.READING_INTERVAL_SECONDS, -1.0])
 def test_a_reading_grows_old(machine: Machine, seconds: float) -> None:
     own = ServiceClock()
     own.apply_reading(TRUE, machine.steady, machine.steady)

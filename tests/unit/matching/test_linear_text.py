@@ -42,7 +42,7 @@ def _stored(text: str) -> object:
 
 READERS: dict[str, Callable[[str], object]] = {
     "sizes": lambda text: measures.extract_sizes(words.normalise_characters(text)),
-    "figure": measures.parse_fraction,
+    "figure": measures.parse_decimal_or_fraction,
     "length": lambda text: measures.parse_length_cell(text, "cm"),
     "words": lambda text: words.normalise_words(words.normalise_characters(text)),
     "parts": words.normalise_compound,

@@ -6,7 +6,7 @@ from domain.matching.measures import (
     are_lengths_clearly_different,
     extract_sizes,
     have_same_size,
-    parse_fraction,
+    parse_decimal_or_fraction,
     parse_length_cell,
 )
 from domain.matching.words import normalise_characters
@@ -69,8 +69,8 @@ def test_numbers_that_measure_nothing_are_none() -> None:
     for text in ("1e400", "inf", "-inf", "nan", "12345678", "9" * 400, "9" * 400 + " cm"):
         assert parse_length_cell(text, "cm") is None
     for text in ("12345678", "9" * 400 + " 1/3", "1/" + "9" * 400, "1 " + "9" * 5000 + "/3"):
-        assert parse_fraction(text) is None
-    assert parse_fraction("1234567.123456789") == 1234567.123456789
+        assert parse_decimal_or_fraction(text) is None
+    assert parse_decimal_or_fraction("1234567.123456789") == 1234567.123456789
 
 
 def test_a_text_states_so_many_sizes() -> None:

@@ -12,7 +12,7 @@ from adapters.files.spool import FileSpool, FileSpools
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, FeedTable
 from domain.ingestion.ports import ReadRequest
-from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES, VARIANTS
+from domain.kernel.bounds import BYTES_PER_COUNTED_ROW, MAX_IMPORTED_VARIANTS, MAX_ROWS_PER_PRODUCT
 from domain.kernel.problems import Problem
 from domain.runs.usecases.snapshot_reading import SnapshotReader
 
@@ -67,28 +67,30 @@ def _read(rows: list[list[Any]]) -> tuple[list[str], Sequence[ProductStatement],
 
 def test_rows_of_one_product_are_read_up_to_the_most() -> None:
     rows = [["other", "o-1", "Chair", "1.00"]]
-    rows += [["one", f"v-{number}", "Sofa", "2.00"] for number in range(4 * ROWS)]
+    rows += [["one", f"v-{number}", "Sofa", "2.00"] for number in range(4 * MAX_ROWS_PER_PRODUCT)]
     rows += [["last", "l-1", "Table", "3.00"]]
     keys, statements, problems, spooled = _read(rows)
-    assert len(spooled) <= 2 * ROWS + 2
+    assert len(spooled) <= 2 * MAX_ROWS_PER_PRODUCT + 2
     assert keys == ["other", "one", "last"]
-    assert {statement.key: len(statement.variants) for statement in statements}["one"] == VARIANTS
+    assert {statement.key: len(statement.variants) for statement in statements}["one"] == MAX_IMPORTED_VARIANTS
     (fault,) = [problem for problem in problems if problem.field == "rows"]
-    assert (fault.line, fault.sheet) == (ROWS + 3, "Sheet1")
-    assert f"{3 * ROWS:,} rows of one" in fault.detail
+    assert (fault.line, fault.sheet) == (MAX_ROWS_PER_PRODUCT + 3, "Sheet1")
+    assert f"{3 * MAX_ROWS_PER_PRODUCT:,} rows of one" in fault.detail
     assert [problem.field for problem in problems if problem.field != "axes"] == ["variants", "rows"]
 
 
 def test_long_rows_count_as_several() -> None:
-    rows = [["one", f"v-{number}", "x" * 20 * SHEET_ROW_BYTES, "2.00"] for number in range(ROWS // 10)]
+    rows = [
+        ["one", f"v-{number}", "x" * 20 * BYTES_PER_COUNTED_ROW, "2.00"] for number in range(MAX_ROWS_PER_PRODUCT // 10)
+    ]
     _, _, problems, spooled = _read(rows)
-    assert len(spooled) < ROWS // 10
-    assert sum(map(len, spooled)) <= 2 * (ROWS + 1) * SHEET_ROW_BYTES
+    assert len(spooled) < MAX_ROWS_PER_PRODUCT // 10
+    assert sum(map(len, spooled)) <= 2 * (MAX_ROWS_PER_PRODUCT + 1) * BYTES_PER_COUNTED_ROW
     assert [problem.field for problem in problems].count("rows") == 1
 
 
 def test_many_products_are_not_counted() -> None:
-    rows = [[f"p-{number}", f"v-{number}", "Sofa", "2.00"] for number in range(3 * ROWS)]
+    rows = [[f"p-{number}", f"v-{number}", "Sofa", "2.00"] for number in range(3 * MAX_ROWS_PER_PRODUCT)]
     keys, _, problems, spooled = _read(rows)
-    assert len(spooled) == len(keys) == 3 * ROWS
+    assert len(spooled) == len(keys) == 3 * MAX_ROWS_PER_PRODUCT
     assert problems == []
