@@ -26,7 +26,7 @@ AUTOMATIC_LIMIT = MergeGroupSize(64, 1_024)
 MANUAL_LIMIT = MergeGroupSize(256, 4 * MAX_IMPORTED_VARIANTS)
 """The maximum numbers of products and variants in a merge group that people and agents may create.
 
-Two products with `VARIANTS_HELD` variants each do not exceed the limit.
+Two products with `MAX_STORED_VARIANTS` variants each do not exceed the limit.
 """
 
 

@@ -38,7 +38,7 @@ def _nested(fields: list[Any], prefix: str) -> dict[str, Any]:
 
 
 def test_there_is_one_of_each_marked_type() -> None:
-    assert set(TYPES_WITH_SAMPLE) == {name for name, entry in TYPES.items() if entry.sample}
+    assert set(TYPES_WITH_SAMPLE) == {name for name, entry in TYPES.items() if entry.has_sample}
     assert len(TYPES_WITH_SAMPLE) == 18
 
 
