@@ -71,7 +71,18 @@ def select_valid_keys(keys: Sequence[FormerKey], now: datetime) -> tuple[FormerK
 
 
 class EncryptedValueKind(StrEnum):
-    """Kinds of encrypted values."""
+    """Kinds of encrypted values.
+
+    Attributes:
+        CREDENTIALS: Credentials of sources.
+        WEBHOOK_SECRETS: Secrets of webhook endpoints.
+        FORMER_WEBHOOK_SECRETS: Previous secrets of webhook endpoints, during a secret rotation.
+        ANSWERS: Responses that are stored for idempotency keys.
+        KEPT_FOR_UNDOING: Previous secrets and credentials with which an audit entry can be undone.
+        OUTGOING_MAIL: Bodies of emails in the outbox.
+        AUTHENTICATORS: Secrets of users' authenticator apps.
+        SSO_SECRETS: Client secrets for single sign-on.
+    """
 
     CREDENTIALS = "source_credentials"
     WEBHOOK_SECRETS = "webhook_secrets"
@@ -94,7 +105,7 @@ class EncryptedValue:
     """A stored encrypted value, with the data that is needed to decrypt it.
 
     Attributes:
-        owner: ID (or idempotency key) of the value's row.
+        owner: Owner with which the value was encrypted (`Vault.encrypt`), such as a source ID or an idempotency key.
         ciphertext: The encrypted value.
         connector: Connector of a source's credentials.
         config: Settings of the source; they and the connector determine the destination of credentials.

@@ -11,8 +11,9 @@ from domain.secrets.model import EncryptedValue, EncryptedValueKind
 class Vault(Protocol):
     """Authenticated encryption with AES-256-GCM and envelope keys.
 
-    An encrypted value contains the ID of the secret with which it was encrypted. It can be decrypted only with the
-    owner and the destination for which it was encrypted.
+    An encrypted value contains the ID of the secret with which it was encrypted. Its owner (the object to which the
+    value belongs) and its destination (where the value may be sent) are associated data: the value can be decrypted
+    only with the same owner and destination.
     """
 
     @property

@@ -52,7 +52,10 @@ def refuse_forbidden_urls(config: Mapping[str, Any], allowed_hosts: frozenset[st
 
 
 def validate_required_settings(kind: str, config: Mapping[str, Any]) -> tuple[FieldError, ...]:
-    """Return an error for the missing setting that the kind requires, or errors for invalid senders."""
+    """Return an error if the URL (kind `url`) or the allowed senders (kind `mail`) are missing.
+
+    Otherwise, return an error for each invalid sender.
+    """
     if kind == "url" and "url" not in config:
         return (
             FieldError(

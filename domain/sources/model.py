@@ -43,7 +43,7 @@ class SourceKind(StoredEnum):
 
 
 class SourceStatus(StoredEnum):
-    """Statuses of a source: its health, or paused by a user or disabled by the service."""
+    """Statuses of a source: three levels of health, `paused` (by a user) and `disabled` (by the service)."""
 
     ACTIVE = "active"
     DEGRADED = "degraded"
@@ -260,9 +260,9 @@ class Source:
         return replace(self, next_stock_pull=at) if stream == "stock" else replace(self, next_pull=at)
 
     def compute_expected_minutes(self, stream: str) -> float | None:
-        """Return the expected minutes between pulls of the stream, including the extension by an adaptive schedule.
+        """Return the interval after which a pull of the stream is expected, in minutes; None without a schedule.
 
-        Returns None if the stream is not scheduled.
+        An adaptive schedule can extend this interval but not shorten it.
         """
         minutes = self.get_interval_minutes(stream)
         factor = self.interval_factor.get(stream, 1.0) if self.schedule.adaptive else 1.0
@@ -277,7 +277,8 @@ class Source:
             stream: The stream that was read.
             now: The current time.
             observed_at: When the data was fetched; None for `now`.
-            is_pull: False for a replay, which reactivates the source only if its reason is `parse_failed`.
+            is_pull: False for a replay. A replay resets the failures and the status only if the source's status reason
+                is `parse_failed`.
         """
         previous, data_time = self.stock_at if stream == "stock" else self.catalogue_at, observed_at or now
         data_time = data_time if previous is None else max(previous, data_time)
@@ -317,7 +318,8 @@ def compute_freshness(
 ) -> dict[str, Any] | None:
     """Return the time, the age and the freshness of a stream's data: `fresh`, `late` or `stale`.
 
-    Returns None if the stream was never read.
+    Data is `fresh` for 1.5 intervals and `late` until STALE_INTERVALS have passed. Returns None if the stream was never
+    read.
 
     Args:
         observed_at: When the stream was last read completely, or None.

@@ -28,7 +28,7 @@ def normalise_domain(text: str) -> str | None:
 
 
 def normalise_address(text: str) -> str | None:
-    """Return the email address in a normalised form for comparison; None if the text is no valid address."""
+    """Return the email address in lower case with an ASCII domain (A-labels); None if the text is no valid address."""
     local, at, rest = text.strip().rpartition("@")
     domain = normalise_domain(rest)
     if not at or domain is None or not _LOCAL.fullmatch(local):

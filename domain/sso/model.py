@@ -78,7 +78,7 @@ class SsoConnection:
 
     @property
     def secret_owner(self) -> str:
-        """The owner of the encrypted client secret in the vault (`Vault.encrypt`): organisation and issuer."""
+        """Associated data of the encrypted client secret, as `owner` of `Vault.decrypt`: organisation and issuer."""
         return build_secret_owner(self.org, self.issuer)
 
 
@@ -177,7 +177,7 @@ class Identity:
 
 
 def build_secret_owner(org: str, issuer: str) -> str:
-    """Return the owner with which the vault encrypts a connection's client secret (`Vault.encrypt`)."""
+    """Return the associated data of a connection's encrypted client secret, as `owner` of `Vault.encrypt`."""
     return f"sso:{org} {issuer}"
 
 

@@ -17,7 +17,7 @@ class ProviderFault(Exception):
 
 
 class IdentityProviders(Protocol):
-    """Client of identity providers at any public address, which verifies the responses of the providers."""
+    """Client of identity providers at any public address. The client verifies the providers' responses."""
 
     async def check_issuer(self, issuer: str) -> str:
         """Check the metadata of an issuer; return the issuer as the metadata spells it. Raises ProviderFault."""

@@ -13,7 +13,7 @@ OBJECT_PREFIXES = ("snapshots", "uploads", "images", "exports")
 MIN_FREED_AGE = timedelta(minutes=10)
 """Minimum age of a snapshot that may be freed to make space, because a run may still be writing a younger one."""
 MAX_OPEN_UPLOADS = 100
-"""Maximum number of pending uploads of a tenant."""
+"""Maximum number of a tenant's pending uploads and draft files; a further one raises Conflict."""
 
 
 class StoredKind(StoredEnum):

@@ -1,4 +1,4 @@
-"""Ports of the storage ledger, which has an entry for each stored object with its size and age limit."""
+"""Ports of the storage ledger, which has an entry for each stored object with its size and expiry."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -29,16 +29,20 @@ class StorageLedger(Protocol):
     async def add_entry(self, new_entry: StoredObject, replaced_key: str | None = None) -> StoredObject | None:
         """Add an entry for an object before it is written; return the entry, or None if the quota does not suffice.
 
-        If an entry has the same `content` already, that entry is returned instead, and stored at least as long.
+        If an object with the same `content` is stored already, its entry is returned instead. That entry is assigned to
+        the run of the new entry, and not freed before `free_after` of the new entry.
 
         Args:
             new_entry: The new entry.
-            replaced_key: Key of an entry that the new one replaces, or None.
+            replaced_key: Key of an entry in place of which the new one counts against the quota, or None.
         """
         ...
 
     async def count_unassigned(self, kind: StoredKind) -> int:
-        """Return the number of entries of the kind that belong to no run; exact after `add_entry` or `make_space`."""
+        """Return the number of entries of the kind that belong to no run.
+
+        Call `add_entry` or `make_space` first, which lock the ledger; otherwise concurrent additions may be missed.
+        """
         ...
 
     async def assign_to_run(self, key: str, run: str) -> None:
@@ -46,7 +50,7 @@ class StorageLedger(Protocol):
         ...
 
     async def remove_age_limit(self, key: str) -> bool:
-        """Remove the age limit of the object; return False if the object was freed already."""
+        """Store the object without a time limit, until it is freed explicitly; return False if it was freed already."""
         ...
 
     async def is_stored(self, key: str) -> bool:
@@ -69,7 +73,7 @@ class StorageUpkeep(Protocol):
     """The storage ledger of all tenants, for the scheduler and operators."""
 
     async def list_due(self, kinds: Collection[StoredKind], now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        """Return entries of these kinds whose age limit has passed, as (tenant, key), earliest limit first."""
+        """Return entries of these kinds whose `free_after` has passed, as (tenant, key), earliest first."""
         ...
 
     async def list_freed(self, after: str, limit: int) -> Sequence[tuple[Tenant, str]]:
@@ -81,7 +85,7 @@ class StorageUpkeep(Protocol):
         ...
 
     async def select_orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
-        """Return the keys of existing organisations to which neither an entry nor a run refers."""
+        """Return the given keys to which neither an entry nor a run refers, except keys of deleted organisations."""
         ...
 
     async def sum_by_kind(self, now: datetime) -> Sequence[StorageTotal]:

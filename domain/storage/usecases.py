@@ -72,7 +72,7 @@ class StorageSweeper:
         return found
 
     async def find_orphans(self) -> OrphanTotal:
-        """Return the total of orphaned objects that are older than retention.ORPHANS; nothing is deleted."""
+        """Return the total of orphaned objects that are older than retention.ORPHANS, without deleting them."""
         return await self._process_orphans(delete=False)
 
     async def _process_orphans(self, *, delete: bool) -> OrphanTotal:

@@ -9,7 +9,10 @@ from domain.usage.meters import DayUsage, Threshold
 
 
 class UsageMeters(Protocol):
-    """Storage of usage in a tenant's transaction. Counting never waits; reservations wait for each other."""
+    """Storage of usage in a tenant's transaction.
+
+    Concurrent calls of `reserve` for one meter wait for each other; `add_usage` does not wait for them.
+    """
 
     async def add_usage(self, meter: str, amount: int, cause: str) -> None:
         """Add the amount to today's usage.
@@ -23,7 +26,14 @@ class UsageMeters(Protocol):
         ...
 
     async def reserve(self, meter: str, amount: int, cause: str, included: int) -> bool:
-        """Reserve the amount that the cause `cause` may use; return False if the month's usage would exceed `included`."""
+        """Reserve an amount of this month's quota; return False if the quota does not suffice.
+
+        Args:
+            meter: The meter.
+            amount: The amount that the cause may use.
+            cause: ID of the cause, such as a run.
+            included: The quota of the meter in a month.
+        """
         ...
 
     async def release(self, meter: str, cause: str) -> None:

@@ -184,7 +184,7 @@ def _measure_entry(key: _Key, found: Sequence[FeedExcerpt]) -> int:
 def _restrict_to_lines(
     tables: Sequence[FeedExcerpt], lines: Sequence[FeedLine], context_rows: int
 ) -> list[FeedExcerpt]:
-    """Return the excerpts without rows other than these lines and their `context_rows` neighbours."""
+    """Return the excerpts with only these lines and `context_rows` neighbours on each side of a line."""
     wanted = {(sheet, line + offset) for sheet, line in lines for offset in range(-context_rows, context_rows + 1)}
     found = []
     for table in tables:
@@ -212,9 +212,18 @@ class ItemRowFinder:
         self._read_limit = asyncio.Semaphore(MAX_CONCURRENT)
 
     async def find_rows(self, tenant: Tenant, source_id: str, texts: Collection[str]) -> ItemRows:
-        """Return the rows with a cell that equals one of the texts.
+        """Return the first rows, at most MAX_FOUND_ROWS, with a cell that equals one of the texts.
 
-        Raises NotFound if the source does not exist, and Unprocessable if no readable snapshot is stored.
+        At most MAX_SEARCHED_ROWS rows are searched.
+
+        Args:
+            tenant: The tenant of the source.
+            source_id: ID of the source.
+            texts: Texts that identify the item, such as its SKU.
+
+        Raises:
+            NotFound: The source does not exist.
+            Unprocessable: No readable snapshot is stored, or the snapshot is too large to search within the limits.
         """
         async with self._uow.begin_reading(tenant) as tx:
             source = require_found(await tx[SourceStore].get(source_id))

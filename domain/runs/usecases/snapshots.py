@@ -60,8 +60,9 @@ class Snapshot:
 
         Args:
             settings_digest: Digest of the source's settings.
-            run: The run before the fetch.
-            previous: Record of the previous fetch; its validators apply if the source reported no change and sent none.
+            run: The run as stored before this snapshot was fetched.
+            previous: Record of the previous fetch. If the source reported no change, the validators of this record
+                replace missing ones of the response.
             now: The current time.
         """
         etag, last_modified = self.validators.etag, self.validators.last_modified
@@ -123,7 +124,8 @@ class SnapshotFetcher:
     ) -> Snapshot:
         """Write the chunks to a local file, and store the file as the run's snapshot.
 
-        In the storage ledger, the snapshot replaces the submitted input with the key `input_key`.
+        If the run has a submitted input, `input_key` is the key of its ledger entry. The snapshot then counts against
+        the storage quota in place of the input.
         """
         # the size is counted and committed before the object is stored, so that every stored object is counted
         size, digest = await _write(path, chunks)

@@ -1,4 +1,7 @@
-"""Spooling of a snapshot's rows with their keys to a temporary file of buckets (the stages parse and map)."""
+"""Spooling of a snapshot's rows to a temporary file, grouped into buckets by a hash of their key.
+
+This is the work of the stages parse and map.
+"""
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +47,7 @@ OmittedRows = tuple[int, int, str | None]
 
 
 def compute_row_weight(line: bytes) -> int:
-    """Return the number of rows as which an encoded row counts: 1, and 1 more for every BYTES_PER_COUNTED_ROW bytes."""
+    """Return the weight of an encoded row in the row limit: 1, plus 1 for every BYTES_PER_COUNTED_ROW bytes."""
     return 1 + len(line) // BYTES_PER_COUNTED_ROW
 
 
@@ -84,7 +87,8 @@ class ProblemLog:
 class RowLimit:
     """Limit on the number of rows that one product (or stock item) may have.
 
-    Callers count only rows of buckets with more rows than this, because other buckets cannot exceed the limit.
+    While spooling, callers count a row only if its bucket already has more rows than the limit. Excess rows that are
+    not noticed then are omitted when the bucket is read.
     """
 
     def __init__(self) -> None:
@@ -97,7 +101,7 @@ class RowLimit:
 
         Args:
             key: Key of the product or stock item.
-            weight: Number of rows as which the row counts; long rows count several times.
+            weight: Weight of the row (`compute_row_weight`); long rows count several times.
         """
         count = self._row_counts.get(key)
         if count is None and len(self._row_counts) >= _MAX_COUNTED_KEYS:
@@ -111,7 +115,7 @@ class RowLimit:
         self._omitted[key] = (count + 1, first_line, first_sheet)
 
     def record_omitted_on_reading(self, key: str, rows: OmittedRows) -> None:
-        """Record the rows of the key that were omitted when the spool was read, in place of an earlier record."""
+        """Record the rows of the key that were omitted when its bucket was read, in place of an earlier such record."""
         self._omitted_on_reading[key] = rows
 
     def find_problems(self, key: str) -> list[Problem]:
@@ -158,7 +162,8 @@ class RowSpooler:
 
         Raises:
             MappingRequired: No table has a key column.
-            StockOnlySnapshot: A table is a stock sheet, and the request allows those; the caller must then process the file as stock.
+            StockOnlySnapshot: A table contains only stock, and `may_be_stock` of the request is set. The caller must
+                then process the file as stock.
         """
         self._spool, lacks_key, settings = spool, False, self._request.settings
         learned = LearnedMappings(self._request.confirmed_mappings)
@@ -193,7 +198,7 @@ class RowSpooler:
     def spool_records(self, spool: SpoolFile, parts: Iterator[Sequence[Mapping[str, Any]]]) -> SpoolResult:
         """Spool pushed records.
 
-        Fingerprints of a complete push differ from those of a partial push with the same records.
+        The fingerprints of the records also depend on whether the push is complete.
         """
         self._spool = spool
         salt = compute_salt(None, self._request.settings) + (b" whole" if self._request.is_complete else b"")
@@ -214,7 +219,7 @@ class RowSpooler:
                 yield table, key, line, stem_hash[0] if stem_hash else 0, cells
 
     def becomes_no_product(self, key: str) -> bool:
-        """Return whether the key becomes no product, because it is only a part or grouped under another key."""
+        """Return whether the key has no product of its own: it is only a part of sets, or grouped under another key."""
         return key in self.bundles.part_only_keys or key in self.grouping.product_key_by_item_key
 
     def _count_remaining_rows(self) -> int | None:
@@ -275,8 +280,8 @@ class RowSpooler:
         """Look up the parts of sets, then group items and spool their rows under the keys of their products."""
         if self.bundles.has_possible_parts:
             self._look_up_parts()
-        if shared := self.grouping.take_repeated_stem_hashes():
-            self._group_rows(shared)
+        if repeated_stem_hashes := self.grouping.take_repeated_stem_hashes():
+            self._group_rows(repeated_stem_hashes)
             self._respool_groups()
             for problem in self.grouping.find_problems():
                 self.problems.add(problem)
@@ -294,11 +299,11 @@ class RowSpooler:
         for problem in self.bundles.summarise_problems(found):
             self.problems.add(problem)
 
-    def _group_rows(self, shared: frozenset[int]) -> None:
-        """Group rows whose stem hashes occur more than once, if the size limit permits spooling them again."""
+    def _group_rows(self, repeated_stem_hashes: frozenset[int]) -> None:
+        """Group items by the rows with these stem hashes, if the size limit permits spooling the rows again."""
         size = 0
         for table, key, _, stem_hash, cells in self.read_rows(range(len(self.bucket_weights))):
-            if stem_hash in shared:
+            if stem_hash in repeated_stem_hashes:
                 plan = self.sheets[table].plan
                 member = plan.read_family(self._codec.decode(cells)) if plan is not None and plan.read_family else None
                 if member is not None:

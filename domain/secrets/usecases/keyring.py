@@ -15,7 +15,7 @@ from domain.secrets.ports import KeyRingStore, StoredKeyRing, Vault
 from ports.clock import Clock
 
 OWNER = "key ring"
-"""Owner with which the vault encrypts the key ring (`Vault.encrypt`)."""
+"""Associated data of the encrypted key ring, as `owner` of `Vault.encrypt`."""
 FAST_INTERVAL = 2.0
 """Seconds between reloads of the key ring until the newest secret is active."""
 SLOW_INTERVAL = 3600.0

@@ -151,7 +151,7 @@ class SourceService(ResourceService[Source]):
     async def _revert(
         self, tx: Tx, id: str, changes: Mapping[str, Any], restored_values: Mapping[str, Any], entry: str
     ) -> None:
-        """Restore the values that the audit entry `entry` has changed, including credentials."""
+        """Restore the field values from before an update, as the base class does, and also the credentials."""
         others = {name: value for name, value in restored_values.items() if name != "has_credentials"}
         if changes or others:
             await self.update(tx, id, changes, restored_values=others)
@@ -225,7 +225,10 @@ class SourceService(ResourceService[Source]):
         return await self.store_credentials(tx, id, stored["credentials"])
 
     async def _decrypt_for_undo(self, tx: Tx, source: Source) -> dict[str, Any] | None:
-        """Return the source's decrypted credentials with their destination; None if they cannot be decrypted."""
+        """Return the source's decrypted credentials and their destination, as `credentials` and `destination`.
+
+        Returns None if no credentials are stored or they cannot be decrypted.
+        """
         sealed, destination = (
             await tx[SourceStore].load_encrypted_credentials(source.id),
             self._find_destination(source),

@@ -80,7 +80,7 @@ class SourceTestExecution:
 
     @asynccontextmanager
     async def _open_feed(self) -> AsyncIterator[tuple[SourceTest, AsyncIterator[bytes]]]:
-        """Yield a result with the data of the response, and the chunks of the feed."""
+        """Yield a preliminary result, with the metadata of the response if data is fetched, and the feed's chunks."""
         if self.read_submitted is not None:
             yield SourceTest(ok=False, duration_ms=0), self.read_submitted()
             return
@@ -90,7 +90,8 @@ class SourceTestExecution:
     async def _read_sample(self, path: Path, is_complete: bool) -> dict[str, Any]:
         """Return the first records, the mapping and the problems as fields of the result.
 
-        Raises ParseFailed for an error in the file, unless an incomplete file (`is_complete`) may be the cause.
+        Raises ParseFailed if a complete file cannot be read to the end. In an incomplete file, the truncation may be
+        the cause, so the records before the error are returned.
         """
         task = self.task
         request = ReadRequest(

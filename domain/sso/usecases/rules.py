@@ -64,6 +64,7 @@ class SsoRules:
 
     @staticmethod
     async def _must_use_sso(tx: Tx, email: str) -> bool:
+        """Return whether the organisation enforces single sign-on for the email address."""
         connection = await tx[SsoStore].connection()
         if connection is None or not (connection.enforced and connection.enabled):
             return False
@@ -71,5 +72,6 @@ class SsoRules:
 
     @staticmethod
     async def _has_verified_domain(tx: Tx, email: str) -> bool:
+        """Return whether the organisation has verified the domain of the email address."""
         domain = parse_email_domain(email)
         return any(one.domain == domain and one.proven_at is not None for one in await tx[SsoStore].domains())

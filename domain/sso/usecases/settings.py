@@ -121,7 +121,13 @@ class SsoSettings:
     async def add_domain(self, tx: Tx, text: str) -> MailDomain:
         """Add a mail domain, which the organisation must then verify by a TXT record.
 
-        Raises InvalidRequest, Conflict.
+        Args:
+            tx: The transaction.
+            text: The mail domain as entered; a leading `@` and a final dot are ignored.
+
+        Raises:
+            InvalidRequest: The text is not a mail domain.
+            Conflict: The organisation has already added the domain, or has MAX_DOMAINS domains.
         """
         name = normalise_mail_address(text).removeprefix("@").rstrip(".")
         if not is_domain(name):
@@ -176,6 +182,7 @@ class SsoSettings:
     async def _audit_change(
         tx: Tx, before: SsoConnection | None, after: SsoConnection, extra_values: Mapping[str, Any]
     ) -> None:
+        """Record the changed settings in the audit log, if any; `extra_values` are added to the new values."""
         old, new = _list_audited_values(before) if before else {}, {**_list_audited_values(after), **extra_values}
         changed = {name for name in new if old.get(name) != new[name]}
         if changed:

@@ -33,7 +33,7 @@ from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
 COOKIE_OWNER = "sso attempt"
-"""Associated data of encrypted sign-in cookies, so that no other encrypted value is accepted as a cookie."""
+"""Associated data of encrypted sign-in cookies (`Vault.encrypt`), so that no other encrypted value is accepted."""
 MAX_PAGE_CHARS = 1000
 
 
@@ -49,8 +49,8 @@ class SignInRefused(PermissionDenied):
 class StartedSignIn:
     """A started sign-in.
 
-    `url` is the provider's URL to redirect to, `cookie` the encrypted value of the cookie to set, `seconds` its
-    lifetime.
+    `url` is the provider's URL to redirect to, `cookie` the encrypted value of the cookie to set, `seconds` the
+    cookie's lifetime.
     """
 
     url: str

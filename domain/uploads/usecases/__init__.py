@@ -32,7 +32,7 @@ class UploadWithTarget:
 
 
 PreviewRun = Callable[[Tx, Source, Run, AsyncIterator[bytes], int], Awaitable[Run]]
-"""Function that previews a run of uploaded data, given the file's chunks and size in bytes."""
+"""Function that returns the run with the outcome that it would have, given the file's chunks and size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,10 @@ class UploadService:
     preview_run: PreviewRun | None = None
 
     async def create(self, tx: Tx, source: str, fields: NewUpload) -> UploadWithTarget:
-        """Create an upload for a source of kind file, whose size counts against the storage quota at once.
+        """Create an upload for a source of kind file.
 
-        The file must be sent to the returned target within 15 minutes.
+        The size of the upload counts against the storage quota at once. The file must be sent to the returned target
+        within 15 minutes.
 
         Raises:
             NotFound: The source does not exist.
@@ -108,7 +109,7 @@ class UploadService:
         return await queue_upload_run(tx, upload, run)
 
     async def refuse_unless_pending(self, tx: Tx, id: str) -> None:
-        """Raise Conflict unless the upload is pending, so that the file may be sent."""
+        """Raise Conflict unless the upload exists and is pending; only then is its file accepted."""
         upload = await tx.store(Upload).get(id)
         status = upload.with_current_status(tx.now).status if upload else UploadStatus.EXPIRED
         if status != UploadStatus.PENDING:

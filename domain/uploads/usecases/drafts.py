@@ -48,7 +48,7 @@ class DraftFiles:
         return id
 
     async def store(self, tenant: Tenant, id: str, chunks: AsyncIterable[bytes]) -> None:
-        """Store the file of a draft."""
+        """Store the chunks as the file of a draft that was counted by `reserve`; the size is not checked again."""
         await self.objects.put_stream(build_upload_key(tenant, id), chunks)
 
     async def copy_to_upload(self, tenant: Tenant, id: str, upload: str) -> None:

@@ -13,7 +13,7 @@ from ports.unit_of_work import Tx
 MeasureLevels = Callable[[Tx], Awaitable[Mapping[str, int]]]
 """Function that returns the current amounts of all gauges (meters in GAUGES)."""
 MAX_DAYS = 366
-"""Maximum number of days in a series."""
+"""Maximum number of days in a series; a longer range raises InvalidRequest."""
 _DEFAULT_RANGE = timedelta(days=29)
 
 
