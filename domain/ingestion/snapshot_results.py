@@ -62,7 +62,7 @@ class SpoolResult:
 
     Attributes:
         row_count: The number of rows.
-        bucket_sizes: The number of rows in each bucket. A row counts once more for every SHEET_ROW_BYTES bytes.
+        bucket_sizes: The number of rows in each bucket. A row counts once more for every BYTES_PER_COUNTED_ROW bytes.
         slots: The slots of the keys in ascending order. A slot is a hash of a key that determines the chunk of the key
             (domain.runs.chunks).
         locations: The locations of offers if headers name all of them; None if cells of the rows name locations.
@@ -89,7 +89,7 @@ class BucketKeys:
     Attributes:
         fingerprints: The keys, each with its slot and the fingerprint of its rows.
         lines: The line number of the first row of each key.
-        row_counts: The number of rows of each key. A row counts once more for every SHEET_ROW_BYTES bytes.
+        row_counts: The number of rows of each key. A row counts once more for every BYTES_PER_COUNTED_ROW bytes.
     """
 
     fingerprints: Sequence[RowFingerprint]

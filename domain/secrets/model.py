@@ -77,8 +77,8 @@ class EncryptedValueKind(StrEnum):
         CREDENTIALS: Credentials of sources.
         WEBHOOK_SECRETS: Secrets of webhook endpoints.
         FORMER_WEBHOOK_SECRETS: Previous secrets of webhook endpoints, during a secret rotation.
-        ANSWERS: Responses that are stored for idempotency keys.
-        KEPT_FOR_UNDOING: Previous secrets and credentials with which an audit entry can be undone.
+        STORED_RESPONSES: Responses that are stored for idempotency keys.
+        UNDO_VALUES: Previous secrets and credentials with which an audit entry can be undone.
         OUTGOING_MAIL: Bodies of emails in the outbox.
         AUTHENTICATORS: Secrets of users' authenticator apps.
         SSO_SECRETS: Client secrets for single sign-on.
@@ -87,8 +87,8 @@ class EncryptedValueKind(StrEnum):
     CREDENTIALS = "source_credentials"
     WEBHOOK_SECRETS = "webhook_secrets"
     FORMER_WEBHOOK_SECRETS = "former_webhook_secrets"
-    ANSWERS = "answers"
-    KEPT_FOR_UNDOING = "kept_for_undoing"
+    STORED_RESPONSES = "answers"
+    UNDO_VALUES = "kept_for_undoing"
     OUTGOING_MAIL = "outgoing_mail"
     AUTHENTICATORS = "authenticators"
     SSO_SECRETS = "sso_secrets"

@@ -12,7 +12,7 @@ OBJECT_PREFIXES = ("snapshots", "uploads", "images", "exports")
 """Prefixes of the keys of stored objects; pushed records are in the database instead of the object store."""
 MIN_FREED_AGE = timedelta(minutes=10)
 """Minimum age of a snapshot that may be freed to make space, because a run may still be writing a younger one."""
-MAX_OPEN_UPLOADS = 100
+MAX_PENDING_UPLOADS = 100
 """Maximum number of a tenant's pending uploads and draft files; a further one raises Conflict."""
 
 
@@ -58,34 +58,34 @@ class StorageTotal:
     due_bytes: int
 
 
-def build_owner_path(tenant: Tenant) -> str:
+def build_tenant_path(tenant: Tenant) -> str:
     """Return the part of an object key that identifies the tenant."""
     return f"{tenant.org}/{tenant.mode}"
 
 
 def build_snapshot_key(tenant: Tenant, digest: str, nonce: str) -> str:
     """Return the key for a new snapshot with the digest `digest`; the random text `nonce` makes the key unique."""
-    return f"snapshots/{build_owner_path(tenant)}/{nonce}-{digest}"
+    return f"snapshots/{build_tenant_path(tenant)}/{nonce}-{digest}"
 
 
 def build_upload_key(tenant: Tenant, upload: str) -> str:
     """Return the key of an uploaded file."""
-    return f"uploads/{build_owner_path(tenant)}/{upload}"
+    return f"uploads/{build_tenant_path(tenant)}/{upload}"
 
 
 def build_image_key(tenant: Tenant, digest: str, nonce: str) -> str:
     """Return the key for a new image with the digest `digest`; the random text `nonce` makes the key unique."""
-    return f"images/{build_owner_path(tenant)}/{nonce}-{digest}"
+    return f"images/{build_tenant_path(tenant)}/{nonce}-{digest}"
 
 
 def build_export_key(tenant: Tenant, export: str, attempt: int, dataset: str) -> str:
     """Return the key of the file of a dataset in an export; each attempt has different keys."""
-    return f"exports/{build_owner_path(tenant)}/{export}-{attempt}-{dataset}.jsonl.gz"
+    return f"exports/{build_tenant_path(tenant)}/{export}-{attempt}-{dataset}.jsonl.gz"
 
 
 def build_push_key(tenant: Tenant, run: str) -> str:
     """Return the key of the ledger entry for the pushed records of a run."""
-    return f"pushes/{build_owner_path(tenant)}/{run}"
+    return f"pushes/{build_tenant_path(tenant)}/{run}"
 
 
 def parse_tenant(key: str) -> Tenant | None:

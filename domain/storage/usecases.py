@@ -71,7 +71,7 @@ class StorageSweeper:
         await self.objects.delete_temporary_files(retention.ORPHANS)
         return found
 
-    async def find_orphans(self) -> OrphanTotal:
+    async def sum_orphans(self) -> OrphanTotal:
         """Return the total of orphaned objects that are older than retention.ORPHANS, without deleting them."""
         return await self._process_orphans(delete=False)
 

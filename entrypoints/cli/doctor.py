@@ -231,7 +231,7 @@ async def _inspect_storage(
     """
     # listing a million objects takes a minute
     holdings, deleting = await upkeep.sum_by_kind(now), OrphanTotal(*await upkeep.sum_freed())
-    orphans, batches = await sweeper.find_orphans(), await upkeep.list_open_batches()
+    orphans, batches = await sweeper.sum_orphans(), await upkeep.list_open_batches()
     report["storage"] = {
         "holdings": to_json_value(holdings),
         "deleting": to_json_value(deleting),

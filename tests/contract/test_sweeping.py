@@ -192,11 +192,11 @@ async def test_orphans(sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjec
         await objects.put_file(key, fetch.path)
     for key in (held, *keys):
         objects.written[key] = sweeper.clock.now() - (timedelta() if "young" in key else 2 * DAY)
-    orphans = await sweeper.find_orphans()
+    orphans = await sweeper.sum_orphans()
     assert (orphans.count, orphans.bytes) == (2, 8) and await fetch.is_stored(keys[0])
     assert await sweeper.delete_orphans() == orphans
     assert [await fetch.is_stored(key) for key in (held, *keys)] == [True, False, False, True, True, True, True]
-    assert (await sweeper.find_orphans()).count == 0
+    assert (await sweeper.sum_orphans()).count == 0
 
 
 async def test_only_one_page_of_objects_is_held_at_a_time(backend: Backend, tenant: Tenant) -> None:
@@ -214,7 +214,7 @@ async def test_only_one_page_of_objects_is_held_at_a_time(backend: Backend, tena
             return await backend.storage.select_orphans(keys)
 
     upkeep: Any = Counting()
-    found = await StorageSweeper(backend.uow, upkeep, Pages(), _clock(backend)).find_orphans()
+    found = await StorageSweeper(backend.uow, upkeep, Pages(), _clock(backend)).sum_orphans()
     assert (found.count, upkeep.largest) == (len(OBJECT_PREFIXES) * 20 * 500, 500)
 
 

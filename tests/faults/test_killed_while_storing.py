@@ -34,7 +34,7 @@ def swept(faults: Faults) -> OrphanTotal:
             container[UnitOfWork], container[StorageUpkeep], container[ObjectStore], container[Clock]
         )
         await sweeper.free_due()
-        return await sweeper.find_orphans()
+        return await sweeper.sum_orphans()
 
     found: OrphanTotal = faults.stage.within(sweep)
     return found

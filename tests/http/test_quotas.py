@@ -15,7 +15,7 @@ from domain.orgs.model import MeterAllowance, Plan
 from domain.runs.ports import PushStore, RunStore
 from domain.runs.usecases.scheduling import BatchExpiry
 from domain.secrets.keys import SigningKeys, derive_link_key
-from domain.storage.model import MAX_OPEN_UPLOADS
+from domain.storage.model import MAX_PENDING_UPLOADS
 from domain.storage.ports import StorageLedger, StorageUpkeep
 from entrypoints.http.objects import MAX_PUTS_PER_ORGANISATION
 from tests.http.client import Answer, Client
@@ -107,11 +107,11 @@ async def test_too_many_open_files() -> None:
     async with shop() as at:
         source = await at.create(**FILE_SOURCE, config={})
         path, body = f"/v1/sources/{source['id']}/uploads", {"filename": "a", "content_type": "a/b", "bytes": 1}
-        for _ in range(MAX_OPEN_UPLOADS):
+        for _ in range(MAX_PENDING_UPLOADS):
             at.world.clock.advance(timedelta(seconds=1))
             assert (await at.client.post(path, body)).status == 201
         refused = await at.client.post(path, body)
-        assert refused.code == "conflict" and await used(at) == MAX_OPEN_UPLOADS
+        assert refused.code == "conflict" and await used(at) == MAX_PENDING_UPLOADS
 
 
 async def test_pushing() -> None:

@@ -137,7 +137,7 @@ async def reserve_records(feed: FeedComparison, run: Run) -> None:
     """Reserve monthly quota for the records that the run may change. Raises RecordQuotaExceeded."""
     # usually the quota suffices for every row of the feed; only if not, the changed rows are counted
     async with feed.uow.begin(feed.tenant, feed.context) as tx:
-        included = await quota.get_included(tx, RECORDS)
+        included = await quota.get_monthly_quota(tx, RECORDS)
         if included is None or await quota.reserve_quota(tx, RECORDS, feed.spooled.row_count, run.id):
             return
     changed = 0

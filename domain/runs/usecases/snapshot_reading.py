@@ -86,7 +86,7 @@ class SnapshotReader:
         """Return the keys in the buckets with their fingerprints, first lines and numbers of rows."""
         spooler, fingerprints, lines, rows = self._spooler, [], [], []
         for key, key_lines in self._read_lines(buckets).items():
-            if spooler.becomes_no_product(key):
+            if spooler.lacks_own_product(key):
                 continue
             digest = blake2b(spooler.bundles.compute_parts_digest(key), digest_size=16)
             for table, _, cells in key_lines:

@@ -218,7 +218,7 @@ class RowSpooler:
                 table, key, line, *stem_hash = decode(head)
                 yield table, key, line, stem_hash[0] if stem_hash else 0, cells
 
-    def becomes_no_product(self, key: str) -> bool:
+    def lacks_own_product(self, key: str) -> bool:
         """Return whether the key has no product of its own: it is only a part of sets, or grouped under another key."""
         return key in self.bundles.part_only_keys or key in self.grouping.product_key_by_item_key
 

@@ -14,7 +14,7 @@ from domain.secrets.model import KeyRing
 from domain.secrets.ports import KeyRingStore, StoredKeyRing, Vault
 from ports.clock import Clock
 
-OWNER = "key ring"
+KEY_RING_OWNER = "key ring"
 """Associated data of the encrypted key ring, as `owner` of `Vault.encrypt`."""
 FAST_INTERVAL = 2.0
 """Seconds between reloads of the key ring until the newest secret is active."""
@@ -72,7 +72,7 @@ class KeyRingKeeper:
         ring = self._decrypt(stored).with_former_keys(
             derive_cursor_key(before), derive_link_key(before), self._clock.now()
         )
-        sealed = self._vault.encrypt(ring.to_json(), OWNER, secret_id=self._vault.secret_ids[0])
+        sealed = self._vault.encrypt(ring.to_json(), KEY_RING_OWNER, secret_id=self._vault.secret_ids[0])
         if await self._rings.write(sealed, stored.ciphertext):
             _LOG.info("secret %s activated", self._vault.secret_ids[0])
         return await self.load()
@@ -85,14 +85,16 @@ class KeyRingKeeper:
         """
         has_api_keys = await self._rings.has_api_keys()
         ring = KeyRing(derive_hash_key(self._keys.secrets[-1]) if has_api_keys else secrets.token_bytes(32))
-        await self._rings.write(self._vault.encrypt(ring.to_json(), OWNER, secret_id=self._vault.secret_ids[-1]), None)
+        await self._rings.write(
+            self._vault.encrypt(ring.to_json(), KEY_RING_OWNER, secret_id=self._vault.secret_ids[-1]), None
+        )
         stored = await self._rings.read()
         assert stored is not None, "a ring is never removed"
         return stored
 
     def _decrypt(self, stored: StoredKeyRing) -> KeyRing:
         try:
-            return KeyRing.from_json(self._vault.decrypt(stored.ciphertext, OWNER))
+            return KeyRing.from_json(self._vault.decrypt(stored.ciphertext, KEY_RING_OWNER))
         except ValueError:
             key = self._vault.parse_secret_id(stored.ciphertext)
             if key in self._secrets:

@@ -10,7 +10,7 @@ from domain.secrets.ports import EncryptedValues, Vault
 from domain.secrets.usecases.keyring import KeyRingKeeper
 from ports.clock import Clock
 
-BATCH = 200
+BATCH_SIZE = 200
 """Number of values that are read at once."""
 REQUIRED_CHECKS = 3
 """Number of consecutive checks that must find the newest secret in all processes before it becomes active.
@@ -72,7 +72,7 @@ class ValueReencrypter:
 
     async def _reencrypt_kind(self, kind: EncryptedValueKind) -> int:
         count, skipped_count, last = 0, 0, None
-        while batch := await self._values.list_outdated(kind, self._vault.current_prefix, last, BATCH):
+        while batch := await self._values.list_outdated(kind, self._vault.current_prefix, last, BATCH_SIZE):
             for value in batch:
                 reencrypted = self._reencrypt(value)
                 skipped_count += reencrypted is None

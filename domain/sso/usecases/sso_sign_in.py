@@ -49,13 +49,15 @@ class SignInRefused(PermissionDenied):
 class StartedSignIn:
     """A started sign-in.
 
-    `url` is the provider's URL to redirect to, `cookie` the encrypted value of the cookie to set, `seconds` the
-    cookie's lifetime.
+    Attributes:
+        url: The provider's URL to redirect to.
+        cookie: The encrypted value of the cookie to set.
+        cookie_lifetime_seconds: The lifetime of the cookie.
     """
 
     url: str
     cookie: str
-    seconds: int
+    cookie_lifetime_seconds: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from domain.runs.queueing import build_queued_run_change, new_execution_job, new
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from domain.storage.admission import create_quota_error
-from domain.storage.model import MAX_OPEN_UPLOADS, StoredKind, StoredObject, build_upload_key
+from domain.storage.model import MAX_PENDING_UPLOADS, StoredKind, StoredObject, build_upload_key
 from domain.storage.ports import StorageLedger
 from domain.uploads.model import AUDITED, TARGET_LIFETIME, CompleteUpload, NewUpload, Upload, UploadStatus
 from ports.objects import ObjectMissing, ObjectStore, SignedPut
@@ -187,7 +187,7 @@ async def store_upload(tx: Tx, upload: Upload) -> None:
     free_after = upload.expires_at + retention.UPLOADS
     if await tx[StorageLedger].add_entry(StoredObject(upload.key, StoredKind.UPLOAD, upload.bytes, free_after)) is None:
         raise create_quota_error(upload.bytes, tx.now)
-    if await tx[StorageLedger].count_unassigned(StoredKind.UPLOAD) > MAX_OPEN_UPLOADS:
+    if await tx[StorageLedger].count_unassigned(StoredKind.UPLOAD) > MAX_PENDING_UPLOADS:
         raise Conflict(
-            f"{MAX_OPEN_UPLOADS} uploads are pending, which is the maximum. Complete them, or wait until they expire."
+            f"{MAX_PENDING_UPLOADS} uploads are pending, which is the maximum. Complete them, or wait until they expire."
         )

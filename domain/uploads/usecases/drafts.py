@@ -8,7 +8,7 @@ from domain.kernel.errors import Conflict, PayloadTooLarge
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.storage.admission import create_quota_error
-from domain.storage.model import MAX_OPEN_UPLOADS, StoredKind, StoredObject, build_upload_key
+from domain.storage.model import MAX_PENDING_UPLOADS, StoredKind, StoredObject, build_upload_key
 from domain.storage.ports import StorageLedger
 from ports.objects import ObjectStore
 from ports.unit_of_work import Tx
@@ -41,7 +41,7 @@ class DraftFiles:
         entry = StoredObject(build_upload_key(tx.tenant, id), StoredKind.UPLOAD, size, tx.now + DRAFT_LIFETIME)
         if await tx[StorageLedger].add_entry(entry) is None:
             raise create_quota_error(size, tx.now)
-        if await tx[StorageLedger].count_unassigned(StoredKind.UPLOAD) > MAX_OPEN_UPLOADS:
+        if await tx[StorageLedger].count_unassigned(StoredKind.UPLOAD) > MAX_PENDING_UPLOADS:
             raise Conflict(
                 "Too many files are stored for preview. Create the sources from them, or try again in an hour."
             )

@@ -159,7 +159,9 @@ async def start_sso(page: PageContext) -> Response:
     await _limit_sso_attempts(page)
     attempt = await page.dependencies[SsoSignIn].begin(email, target, reauthenticate=page.signed_in is not None)
     response = page.render("sso/leaving.html", url=attempt.url, host=urlsplit(attempt.url).netloc, email=email)
-    response.headers.append(page.cookies.build_header(_build_state_cookie_name(page), attempt.cookie, attempt.seconds))
+    response.headers.append(
+        page.cookies.build_header(_build_state_cookie_name(page), attempt.cookie, attempt.cookie_lifetime_seconds)
+    )
     if page.request.headers.get("sec-fetch-site") == "same-origin":
         # Links from other sites don't redirect automatically, so that the person sees which account signs in.
         response.headers.append((b"refresh", f"0;url={attempt.url}".encode("ascii", "ignore")))
