@@ -57,7 +57,7 @@ class AesGcmVault:
 
     def activate_secret(self, secret_id: str) -> None:
         if secret_id not in self._keys:
-            raise ValueError("The vault has no key with this name.")
+            raise ValueError(f"The vault has no key for the secret {secret_id}.")
         self._active_key = secret_id
 
     def parse_secret_id(self, sealed: bytes) -> str:
@@ -79,7 +79,7 @@ class AesGcmVault:
         version, name, rest = _split_header(sealed)
         if name not in self._keys:
             raise ValueError(
-                "The credentials were encrypted with a secret that this deployment does not have. Add it to JOINERY_SECRET_FORMER."
+                "The value was encrypted with a secret that this deployment does not have. Add the secret to JOINERY_SECRET_FORMER."
             )
         nonce, wrapped = rest[:_NONCE_BYTES], rest[_NONCE_BYTES : _NONCE_BYTES + _WRAPPED_KEY_BYTES]
         inner, text = (
@@ -91,7 +91,7 @@ class AesGcmVault:
             data_key = AESGCM(self._keys[name]).decrypt(nonce, wrapped, associated_data)
             opened: Mapping[str, Any] = json.loads(AESGCM(data_key).decrypt(inner, text, associated_data))
         except InvalidTag:
-            raise ValueError("The encrypted credentials were modified, or belong to another source or URL.") from None
+            raise ValueError("The encrypted value was modified, or belongs to another owner or destination.") from None
         return opened
 
 
@@ -108,7 +108,7 @@ def _split_header(sealed: bytes) -> tuple[int, str, bytes]:
         or len(sealed) < 2 + sealed[1] + 2 * _NONCE_BYTES + _WRAPPED_KEY_BYTES
     )
     if invalid:
-        raise ValueError("The encrypted credentials are truncated or have an unknown format.")
+        raise ValueError("The encrypted value is truncated or has an unknown format.")
     end = 2 + sealed[1]
     return sealed[0], sealed[2:end].decode("ascii", "replace"), sealed[end:]
 

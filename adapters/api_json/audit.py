@@ -19,7 +19,7 @@ from domain.kernel.schema import (
     with_title,
 )
 
-_ANY: Final[Schema] = {"description": "A value in the resource's format."}
+_ANY: Final[Schema] = {"description": "The field's value, in the format of the resource."}
 _TARGET = with_title(
     "audit_target",
     response_object(
@@ -39,7 +39,7 @@ _UNDO = with_title(
                 description="Whether the change can be undone now by a caller who is permitted to make the opposite change."
             ),
             "reason": text(
-                "It was undone by aud_01J8ZQ5T3V7XK2M9RB4CDX.",
+                "The change was undone by aud_01J8ZQ5T3V7XK2M9RB4CDX. To redo the change, undo aud_01J8ZQ5T3V7XK2M9RB4CDX.",
                 max_length=2000,
                 description="Why the change cannot be undone.",
             ),

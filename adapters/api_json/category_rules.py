@@ -44,7 +44,8 @@ SOURCE_CATEGORY = JsonResource[SourceCategory](
         "products": integer(120, minimum=0, description="Number of products at the path or below it."),
         "rule": _create_category_field(lambda row: row.rule, "The category that the path's own rule sets."),
         "inherited": _create_category_field(
-            lambda row: row.inherited, "The category of the nearest rule above, which applies if the path has no rule."
+            lambda row: row.inherited,
+            "The category that the nearest rule of a parent path sets. This category applies if the path has no rule.",
         ),
         "suggestion": _create_category_field(
             lambda row: row.suggestion, "A suggested category for a rule, if one is likely enough."

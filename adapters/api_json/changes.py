@@ -67,8 +67,9 @@ EVENT = schema.with_title(
         schema.map_schema(
             {},
             {"id": "ofr_01J8ZQ5T3V7XK2M9RB4CDW", "version": 7, "previous_version": 6, "facets": ["stock"]},
-            "The IDs of the subject and its parents, its `version`, its `previous_version` if you receive every version, and "
-            "`fields`: each change as `path`, `old`, `new` and `provenance`. `typed_event` describes the data of each type.",
+            "The IDs of the subject and its parents, and its `version`. `previous_version` is present if you receive every "
+            "version. `fields` lists each change with `path`, `old`, `new` and `provenance`. `typed_event` describes the "
+            "data of each type.",
         ),
         schema.text("ofr_01J8ZQ5T3V7XK2M9RB4CDW"),
         "service/catalog",

@@ -47,7 +47,9 @@ _CHANGE = with_title(
             "old": {"description": "Null if there was no value. Omitted in thin payloads."},
             "new": {"description": "Null if the value was removed. Omitted in thin payloads."},
             "provenance": _PROVENANCE,
-            "omitted": boolean(description="The values are too large for the event. Read the object for the values."),
+            "omitted": boolean(
+                description="Whether the values are omitted because they are too large for the event. Read the object for the values."
+            ),
         },
         optional=("old", "new", "provenance", "omitted"),
         description="One changed field. Thin payloads contain its `path` only.",
@@ -58,13 +60,15 @@ _CHANGES: Final[Mapping[str, Schema]] = {
     "fields_omitted": integer(
         12,
         minimum=1,
-        description="Minimum number of changed fields that the list omits. Read the object for all fields.",
+        description="Number of changed fields that `fields` omits; approximate if events were combined. Read the object for all fields.",
     ),
 }
 _VERSIONS: Final[Mapping[str, Schema]] = {
     "version": integer(7, minimum=1, description="The subject's version after this change."),
     "previous_version": integer(
-        6, minimum=1, description="The version before this change. If your version differs, you have missed an event."
+        6,
+        minimum=1,
+        description="The version before this change. If your copy of the subject has a lower version, you have missed an event.",
     ),
 }
 _PRODUCT: Final[Mapping[str, Schema]] = {"id": id_schema("prod"), "catalogue": id_schema("cat")}
@@ -229,7 +233,7 @@ EVENT_SCHEMAS: Final[Mapping[str, Schema]] = {
 """Schemas of all event types that are sent or have a sample, by type."""
 EVENT_UNION_SCHEMA: Final[Schema] = {
     "title": "typed_event",
-    "description": "An event of a type in this description. New types are added without a new version of the API.",
+    "description": "An event of one of the types in this API description. New types are added without a new API version.",
     "oneOf": list(EVENT_SCHEMAS.values()),
     "discriminator": {
         "propertyName": "type",

@@ -30,7 +30,10 @@ from domain.kernel.tenancy import Tenant
 
 _SINCE = timestamp("Only products changed at or after this time, including changes of their variants and offers.")
 _FILTERS: Final[Schema] = response_object(
-    None, {"updated_since": _SINCE}, optional=("updated_since",), description="The requested filters."
+    None,
+    {"updated_since": _SINCE},
+    optional=("updated_since",),
+    description="The filters with which the export was requested.",
 )
 _NEW_FILTERS: Final[Schema] = strict_object(
     {"updated_since": _SINCE},

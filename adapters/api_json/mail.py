@@ -30,7 +30,8 @@ AUTHENTICATION = response_object(
         "spf": with_title("mail_check_result", enum(*SenderCheckResult)),
         "dkim": with_title("mail_check_result", enum(*SenderCheckResult)),
         "dmarc": with_title("mail_check_result", enum(*SenderCheckResult)),
-        "policy": enum(*MailPolicy) | {"description": "The DMARC policy of the author's domain for mail that fails."},
+        "policy": enum(*MailPolicy)
+        | {"description": "How the domain of the From address asks recipients to treat mail that fails DMARC."},
     },
     optional=("policy",),
     description="Results of the sender's authentication; omitted if the message was refused before the checks.",

@@ -39,7 +39,9 @@ COLUMN = response_object(
         "position": POSITION,
         "prefix": boolean(False, "Whether the column is one of a numbered series, such as Image 1 and Image 2."),
         "field": FIELD,
-        "settings": map_schema({}, {"unit": "in"}, "How the values are read, such as unit, location or currency."),
+        "settings": map_schema(
+            {}, {"unit": "in"}, "Settings for reading the values, such as their unit, location or currency."
+        ),
         "tier": enum(*MappingTier) | {"description": "How the field was determined."},
         "confidence": number(1.0, "Confidence in the field, from 0 to 1."),
     },

@@ -109,7 +109,7 @@ MATCH_PAIR = JsonResource[MatchPair](
         "status": enum(*PairStatus),
         "probability": number(
             0.87,
-            "Probability that the two are the same article: 1 / (1 + 2^-s), where s is the sum of `prior` and all weights.",
+            "Probability that the two variants are the same article: 1 / (1 + 2^-s), where s is the sum of `prior` and all weights.",
         ),
         "prior": number(-2.1, "log2 of the odds before any comparison."),
         "variants": computed(
@@ -117,7 +117,7 @@ MATCH_PAIR = JsonResource[MatchPair](
                 _VARIANT_REFERENCE,
                 min_items=2,
                 max_items=2,
-                description="The two variants, with their products at the time of matching.",
+                description="The two variants, each with the product that contained the variant at the time of matching.",
             )
             | {
                 "examples": [
@@ -162,12 +162,15 @@ MERGE = JsonResource[Merge](
         "merged": text(
             "var_01J8ZQ5T3V7XK2M9RB4CDX", description="The variant or product that is merged into the survivor."
         ),
-        "pair": optional(id_schema("mpr", "The match pair of a merge of variants; omitted for merges of products.")),
+        "pair": optional(
+            id_schema("mpr", "The match from which a merge of variants results; omitted for merges of products.")
+        ),
         "decided_by": enum(*DecidedBy),
-        "reason": optional(text("Their variants are the same articles.", min_length=0)),
+        "reason": optional(text("The products share merged variants.", min_length=0)),
         "rests_on": array(
             id_schema("mrg"),
-            description="The merges that this merge depends on. If this merge combines variants, undo it before any of them. If it combines products, undoing one of them can also undo this merge.",
+            description="The earlier merges on which this merge depends. If this merge combines variants, undo this merge before the "
+            "earlier merges. If this merge combines products, undoing an earlier merge can also undo this merge.",
         ),
         "created_at": timestamp(),
         "undone_at": optional(timestamp()),

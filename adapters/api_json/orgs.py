@@ -10,12 +10,15 @@ METER = schema.response_object(
     {
         "included": schema.integer(100000, minimum=0, description="Quantity per month that the plan includes."),
         "per": schema.integer(1000, minimum=1),
-        "amount": schema.money(50, "Price in minor units for every `per` units beyond the quantity in `included`."),
+        "amount": schema.money(
+            50, "Price of each further `per` units beyond `included`, in minor units of the plan's `currency`."
+        ),
     },
 )
 _FEATURES = schema.array(
     schema.enum(*sorted(IMPLEMENTED_FEATURES)),
-    description="Additional features of the plan: `stream` is GET /v1/stream, `fat_webhooks` means webhooks with `payload: fat`.",
+    description="Additional features of the plan. `stream` permits GET /v1/stream. `fat_webhooks` permits webhook endpoints "
+    "with `payload: fat`. `bulk_exports` permits exports of products.",
 )
 PLAN = JsonResource[Plan](
     "plan",
@@ -48,7 +51,12 @@ ORGANISATION = JsonResource[Organisation](
             schema.id_schema("cat", "The organisation's own catalogue in this mode."),
             lambda org, view: org.get_catalogue_id(view.tenant.livemode),
         ),
-        "api_version": optional(schema.text("2026-10-04", description="The API version, pinned by the first request.")),
+        "api_version": optional(
+            schema.text(
+                "2026-10-04",
+                description="The API version to which the organisation is pinned; omitted until the first request.",
+            )
+        ),
         "livemode": computed(schema.boolean(), lambda _, view: view.tenant.livemode),
         "created_at": schema.timestamp(),
     },

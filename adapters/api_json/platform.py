@@ -68,7 +68,7 @@ STATUS = JsonResource[PlatformStatus](
             schema.array(INCIDENT.schema, description="Open incidents, newest first."),
             lambda status, view: [INCIDENT.render(incident, view) for incident in status.incidents],
         ),
-        "checked_at": optional(schema.timestamp("When the latest check was made.")),
+        "checked_at": optional(schema.timestamp("When the service was last checked.")),
     },
     description="The service's status, from checks made every minute.",
 )

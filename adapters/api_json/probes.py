@@ -73,7 +73,7 @@ _EVIDENCE = JsonResource[Evidence](
     {
         "platform": with_title("shop_platform", enum(*Platform)),
         "signal": text("endpoint /products.json", max_length=500),
-        "weight": number(0.95, "Reliability of this signal alone, from 0 to 1."),
+        "weight": number(0.95, "Probability of the platform if this is the only signal, from 0 to 1."),
     },
 )
 _ACCESS_BLOCK = JsonResource[AccessBlock](
@@ -99,10 +99,14 @@ _SITEMAP = JsonResource[Sitemap](
     {
         "read": _texts_schema(
             "https://vendor.example/sitemap_products_1.xml",
-            "The sitemaps that were read, up to the limits of a website check.",
+            "The sitemaps that were read. If a limit of the website check is reached, further sitemaps are skipped.",
         ),
-        "product_pages": integer(1204, minimum=0, description="Number of product pages that these sitemaps list."),
-        "truncated": boolean(False, "Whether the site's sitemaps contain more than was read."),
+        "product_pages": integer(
+            1204, minimum=0, description="Number of product pages that the sitemaps in `read` list."
+        ),
+        "truncated": boolean(
+            False, "Whether sitemaps that were skipped or read in part may list further product pages."
+        ),
     },
 )
 _PAGE = JsonResource[SampledPage](
@@ -130,7 +134,7 @@ _ESTIMATE = JsonResource[Estimate](
         "kind": with_title("probe_way", enum(*ReadingMethod)),
         "reasons": _texts_schema("The shop has a machine-readable product list.", "The reasons for the estimate."),
     },
-    description="Recommended way to connect the site, and the effort.",
+    description="Recommended method of reading the site's products, and the effort of connecting the site.",
 )
 REPORT = JsonResource[ProbeReport](
     None,

@@ -12,7 +12,8 @@ FIELD_ERROR = schema.with_title(
         None,
         {
             "field": schema.text(
-                "query.limit", description="Dotted path of the value; query.… for parameters and header.… for headers."
+                "query.limit",
+                description="Path of the value, separated by dots. The path of a parameter starts with `query.`, of a header with `header.`.",
             ),
             "code": schema.text("too_large"),
             "detail": schema.text("Must be between 1 and 100."),

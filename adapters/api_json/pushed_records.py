@@ -56,7 +56,7 @@ def _measure_schema(name: str, key: str, example: Mapping[str, Any], description
     return _make_nullable(_object_schema(name, {**MEASURE_MEMBERS, **response_members}), "string") | {
         "maxLength": 500,
         "examples": [dict(example)],
-        "description": f"{description}: `value` and `unit`, or `{key}` with `given` as in responses.",
+        "description": f"{description}: an object with `value` and `unit`, or with `{key}` and `given` as returned by the API.",
     }
 
 
@@ -74,7 +74,7 @@ MONEY = _make_nullable(
 ) | {
     "maxLength": 500,
     "examples": [{"amount": 499, "currency": "usd"}],
-    "description": "An amount in major units with its currency, or minor units as in responses with a separate `currency`.",
+    "description": "An object with an amount in major units and its currency, or an integer of minor units in the offer's `currency`.",
 }
 
 
@@ -94,12 +94,12 @@ MEDIA = _object_schema(
         "id": text(
             "img_01J8ZQ5T3V7XK2M9RB4CDW",
             max_length=200,
-            description="Read-only. Accepted so that you can send an object back as you received it; ignored.",
+            description="Read-only: the value is ignored, so you can send an object as the API returned it.",
         ),
         "stored_url": text(
             "https://images.example/1",
             max_length=2048,
-            description="Read-only. Accepted so that you can send an object back as you received it; ignored.",
+            description="Read-only: the value is ignored, so you can send an object as the API returned it.",
         ),
     },
     ("url",),
@@ -130,7 +130,7 @@ PRODUCT = _object_schema(
         "brand": text("Lindgren"),
         "collection": text("Skog"),
         "description": text("A table of solid oak.", max_length=100_000, min_length=0),
-        "category": text("furniture.tables", max_length=200, description="The ID of a category of the taxonomy."),
+        "category": text("furniture.tables", max_length=200, description="The ID of a category in GET /v1/categories."),
         "category_path": TEXTS | {"examples": [["Dining room", "Tables"]]},
         "tags": TEXTS | {"examples": [["scandinavian"]]},
         "gpc_brick": text("10002106"),
@@ -171,7 +171,7 @@ OFFER = _object_schema(
     {
         "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK@main"]},
         "location": text("main", max_length=200),
-        "currency": text("usd", max_length=40, description="The currency of amounts in minor units."),
+        "currency": text("usd", max_length=40, description="The currency of prices that are integers of minor units."),
         "cost": MONEY,
         "msrp": MONEY,
         "map": MONEY,

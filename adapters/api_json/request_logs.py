@@ -44,7 +44,7 @@ REQUEST_LOG = JsonResource[RequestLog](
         "user_agent": optional(_WORD | {"examples": ["acme-sync/1.4"]}),
         "created_at": schema.timestamp(),
     },
-    description="A request of the organisation.",
+    description="A request that the organisation made to the service.",
 )
 FILTERS = {
     "status": {
@@ -52,12 +52,18 @@ FILTERS = {
         "pattern": "^[1-5](xx|[0-9]{2})$",
         "x-words": "a status or a class of statuses",
         "examples": ["4xx"],
-        "description": "A status (`404`) or a class of statuses (`4xx`).",
+        "description": "Only requests with this status (`404`) or class of statuses (`4xx`).",
     },
     "method": schema.enum("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"),
-    "route": schema.text("/v1/sources/{id}", max_length=200, description="The operation's path, as in `route`."),
-    "actor": schema.text("key_01J8ZQ5T3V7XK2M9RB4CDW", max_length=100, description="The ID of the credential or user."),
-    "error_code": schema.text("not_found", max_length=100, description="The error code of the response."),
+    "route": schema.text(
+        "/v1/sources/{id}", max_length=200, description="Only requests to the operation with this path."
+    ),
+    "actor": schema.text(
+        "key_01J8ZQ5T3V7XK2M9RB4CDW", max_length=100, description="Only requests of the actor with this ID."
+    ),
+    "error_code": schema.text(
+        "not_found", max_length=100, description="Only requests that failed with this error code."
+    ),
     "since": schema.timestamp("Only requests at or after this time."),
     "until": schema.timestamp("Only requests before this time."),
 }

@@ -20,7 +20,16 @@ from domain.kernel.schema import (
     timestamp,
     with_title,
 )
-from domain.runs.model import MAX_LISTED_COLUMNS, Run, RunStage, RunStatus, RunTrigger, StartRun, WaitingReason
+from domain.runs.model import (
+    MAX_LISTED_COLUMNS,
+    MAX_STORED_PROBLEMS,
+    Run,
+    RunStage,
+    RunStatus,
+    RunTrigger,
+    StartRun,
+    WaitingReason,
+)
 
 STREAM = with_title("run_stream", enum(*Stream))
 PROBLEM = with_title(
@@ -53,8 +62,8 @@ COLUMNS = computed(
             optional=("sheet", "field", "reason"),
         ),
         max_items=MAX_LISTED_COLUMNS,
-        description="The field of each column, sheet by sheet, or the reason why it has none. stats.columns counts all columns, "
-        "stats.columns_unmapped those without a field.",
+        description=f"The first {MAX_LISTED_COLUMNS} columns, each with its field or the reason why the column has no field. "
+        "`stats.columns` counts all columns, `stats.columns_unmapped` the columns without a field.",
     ),
     lambda run, _: run.columns,
 )
@@ -88,7 +97,7 @@ RUN = JsonResource[Run](
         "waiting": optional(WAITING),
         "problems": array(
             PROBLEM,
-            description="Cells and records that could not be read, up to a limit; stats.problems counts all of them.",
+            description=f"The first {MAX_STORED_PROBLEMS:,} problems with cells and records of the feed. `stats.problems` counts all problems.",
         ),
         "columns": COLUMNS,
         "mappings": array(id_schema("map"), description="The column mappings that the run used."),
@@ -104,11 +113,13 @@ RUN_PREVIEW_PROPERTIES = {
         {
             "stats": map_schema({"type": "integer"}, {"rows": 3, "offers_changed": 2, "problems": 1}),
             "changes": integer(
-                2, minimum=0, description="Number of changes that would be made; the preview lists the first 100."
+                2,
+                minimum=0,
+                description="Number of changes that the run would make to the catalogue. The preview lists the first 100 of these changes.",
             ),
             "told": integer(2, minimum=0),
         },
-        description="The counts that the run would have.",
+        description="The `stats` that the run would have, and the number of its changes to the catalogue.",
     )
 }
 """Property `outcome` that previews of a push or an upload have in addition to those of all previews."""

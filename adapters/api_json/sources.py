@@ -24,7 +24,7 @@ from domain.kernel.schema import (
     with_title,
 )
 from domain.sources.model import Source, compute_freshness
-from domain.sources.source_test import MAX_RECORDS, SourceTest
+from domain.sources.source_test import MAX_PROBLEMS, MAX_RECORDS, SourceTest
 
 _MAX_CELL_LENGTH = 500
 FRESHNESS = response_object(
@@ -125,7 +125,10 @@ SOURCE_TEST = JsonResource[SourceTest](
                 lambda test, _: test.mapping,
             )
         ),
-        "problems": array(PROBLEM, description="Cells of the first 50 rows that could not be read, at most 100."),
+        "problems": array(
+            PROBLEM,
+            description=f"The first {MAX_PROBLEMS} problems in the first 50 rows or records; further problems are omitted.",
+        ),
         "duration_ms": integer(412, minimum=0),
         "failure": optional(failure("fetch_failed", "The server returned 503.", "Present if ok is false.")),
     },

@@ -23,7 +23,7 @@ from ports.objects import SignedPut
 
 FILENAME = text("spring-price-list.csv", max_length=255) | {
     "pattern": r"^[^/\\\u0000-\u001f\u007f]+$",
-    "x-words": "a file name without slashes and control characters",
+    "x-words": "a file name without slashes, backslashes or control characters",
 }
 CONTENT_TYPE = text("text/csv", max_length=255) | {
     "pattern": r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( ?; ?[A-Za-z0-9_.-]+=[A-Za-z0-9_.\x22-]+)*$",

@@ -30,7 +30,7 @@ METER_USAGE = schema.response_object(
         "used": schema.integer(
             412_000,
             minimum=0,
-            description="Usage of this month; for the meters `sources` and `stored_bytes`, the current total.",
+            description="Usage in this month. For the meters `sources` and `stored_bytes`: the current total.",
         ),
         "included": schema.integer(500_000, minimum=0, description="The plan's quota; omitted if it is unlimited."),
         "threshold_80_at": schema.timestamp("When usage reached 80% this month."),

@@ -146,10 +146,10 @@ FORECAST_PREVIEW_PROPERTIES = {
             "events": integer(1840, minimum=0, description="Number of events that the endpoint would have received."),
             "peak_per_minute": integer(310, minimum=0, description="Number of these events in the busiest minute."),
             "deliveries": integer(
-                1275, minimum=0, description="Number of deliveries after combining by coalesce_seconds."
+                1275, minimum=0, description="Number of deliveries after coalescing by `coalesce_seconds`."
             ),
         },
-        description="Estimate from the organisation's events of the last `days` days.",
+        description="Estimate of the events and deliveries of the endpoint, computed from the organisation's past events.",
     )
 }
 """Property `forecast` that previews of a webhook endpoint have in addition to those of all previews."""
@@ -157,7 +157,7 @@ RECOVER_BODY = Body(
     strict_object(
         {
             "since": timestamp("Only deliveries created at or after this time."),
-            "until": timestamp("Only deliveries created at or before this time; by default now.")
+            "until": timestamp("Only deliveries created at or before this time. The default is the current time.")
             | {"examples": ["2026-11-20T15:08:00.000Z"]},
         },
         ("since",),
@@ -171,7 +171,7 @@ RECOVERY = response_object(
         "requeued": integer(42, minimum=0, description="Number of deliveries that will be sent again."),
         "has_more": boolean(
             False,
-            "Whether failed deliveries remain in the range. If so, repeat the request when the requeued deliveries are complete.",
+            "Whether the range contains failed deliveries that were not requeued. If so, repeat the request when the requeued deliveries have succeeded or failed.",
         ),
     },
 )
@@ -182,7 +182,7 @@ ROTATE_BODY = Body(
                 DEFAULT_OVERLAP_HOURS,
                 minimum=0,
                 maximum=MAX_OVERLAP_HOURS,
-                description="Hours during which the current secret signs in addition to the new one; 0 revokes it at once.",
+                description="Hours during which the current secret signs in addition to the new secret. With 0, the current secret is revoked at once.",
             )
         }
     ),

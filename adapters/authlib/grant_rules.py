@@ -47,9 +47,16 @@ class AuthlibGrantRules:
             return parameter
         basic, _ = extract_basic_authorization({"Authorization": oauth_request.authorization})
         if basic is None:
-            raise OAuthError("invalid_client", "The Authorization header is not Basic.", headers=CHALLENGE)
+            raise OAuthError(
+                "invalid_client",
+                "The Authorization header is not valid HTTP Basic authentication. Correct the header, or send client_id in the body.",
+                headers=CHALLENGE,
+            )
         if parameter is not None and parameter != basic:
-            raise OAuthError("invalid_request", "client_id differs from the one in the Authorization header.")
+            raise OAuthError(
+                "invalid_request",
+                "client_id differs from the client ID in the Authorization header. Omit client_id or the header.",
+            )
         if oauth_request.get("client_secret"):
             raise OAuthError(
                 "invalid_request", "Send the secret once: in the Authorization header or as client_secret."
@@ -130,9 +137,15 @@ class AuthlibGrantRules:
 
     def validate_document(self, url: str, document: Mapping[str, Any]) -> ClientMetadata:
         if document.get("client_id") != url:
-            raise OAuthError("invalid_client", "The document at client_id states another client_id.")
+            raise OAuthError(
+                "invalid_client",
+                "The document at client_id contains another client_id. Set client_id in the document to the document's URL.",
+            )
         if "client_secret" in document:
-            raise OAuthError("invalid_client", "A public metadata document must not contain client_secret.")
+            raise OAuthError(
+                "invalid_client",
+                "A public metadata document must not contain client_secret. Remove client_secret from the document.",
+            )
         return metadata.parse_client_metadata(document, public=True)
 
     def describe_server(self) -> Mapping[str, Any]:
@@ -145,11 +158,14 @@ class AuthlibGrantRules:
         """
         if repeated := call.repeated_parameter:
             name = repeated if repeated.isascii() and repeated.isidentifier() else "A parameter"
-            raise OAuthError("invalid_request", f"{name} is sent more than once.")
+            raise OAuthError("invalid_request", f"{name} is sent more than once. Send each parameter only once.")
         for name in _ECHOED_PARAMETERS:
             value = call.get(name) or ""
             if not (value.isascii() and value.isprintable()) or '"' in value or "\\" in value:
-                raise OAuthError("invalid_request", f"{name} contains characters that are not allowed.")
+                raise OAuthError(
+                    "invalid_request",
+                    f"{name} contains characters that are not allowed. Send printable ASCII characters without double quotes and backslashes.",
+                )
         return AuthlibServer(referenced_rows, self._issuer, self._digest), FormRequest(call)
 
     def _respond(self, server: AuthlibServer, handle: Callable[[], ServerResponse]) -> ServerResponse:
@@ -210,12 +226,15 @@ class AuthlibGrantRules:
             return granted
         requested = self._parse_audience(call)
         if granted is not None and requested != granted:
-            raise OAuthError("invalid_target", "resource differs from the one that was granted.")
+            raise OAuthError(
+                "invalid_target",
+                "resource differs from the granted resource. Send the granted resource, or omit the parameter.",
+            )
         return requested
 
 
 def _require_app(app: App | None) -> App:
     """Return the app. Raises OAuthError for None."""
     if app is None:
-        raise OAuthError("invalid_client", "The app is unknown.")
+        raise OAuthError("invalid_client", "The app is unknown. Check client_id.")
     return app

@@ -44,7 +44,9 @@ class AuthorizationCodeGrantType(grants.AuthorizationCodeGrant):  # type: ignore
         """Return the redirect URI of the request, or the app's default one. Raises InvalidRequestError if it is not registered."""
         requested = request.payload.redirect_uri
         if requested and not client.check_redirect_uri(requested):
-            raise InvalidRequestError("This redirect_uri is not registered for the app.")
+            raise InvalidRequestError(
+                "This redirect_uri is not registered for the app. Send a registered redirect_uri."
+            )
         uri = requested or client.get_default_redirect_uri()
         if not uri:
             raise InvalidRequestError("Send a redirect_uri: the app has no default.")
@@ -92,7 +94,9 @@ class DeviceCodeGrantType(DeviceCodeGrant):  # type: ignore[misc]  # Authlib has
         """Return the device authorization request. Raises InvalidGrantError if the code is unknown or belongs to another app."""
         known = self.server.rows
         if known.device is None or known.app is None or known.device.app != known.app.id:
-            raise InvalidGrantError("This device_code is unknown.")
+            raise InvalidGrantError(
+                "This device_code is unknown or belongs to another app. Start the device authorization again."
+            )
         return DeviceCredential(known.device, known.app.client_id, known.now)
 
     def query_user_grant(self, user_code: str) -> tuple[str, bool] | None:

@@ -125,7 +125,10 @@ def _check_values(data: Mapping[str, Any]) -> None:
             for text in (texts if isinstance(texts, list) else [texts])
             if isinstance(text, str)
         ):
-            raise OAuthError("invalid_client_metadata", f"{name} contains a character that cannot be stored.")
+            raise OAuthError(
+                "invalid_client_metadata",
+                f"{name} contains a character that cannot be stored, such as NUL. Remove the character.",
+            )
     for name in _TEXT_MEMBERS:
         if not isinstance(data.get(name, ""), str) or len(data.get(name, "")) > 2000:
             raise OAuthError("invalid_client_metadata", f"{name} must be a string of at most 2000 characters.")
@@ -156,7 +159,7 @@ def _validate_redirect_uris(claims: Mapping[str, Any], *, confidential: bool) ->
     uris = claims.get("redirect_uris") or []
     grants = claims.get("grant_types") or [AUTHORIZATION_CODE]
     if (not uris and AUTHORIZATION_CODE in grants) or len(uris) > redirects.MAX_REDIRECT_URIS:
-        raise OAuthError("invalid_redirect_uri", f"Send 1 to {redirects.MAX_REDIRECT_URIS} redirect_uris.")
+        raise OAuthError("invalid_redirect_uri", f"redirect_uris must contain 1 to {redirects.MAX_REDIRECT_URIS} URIs.")
     kind = AppKind.WEB if confidential else AppKind.NATIVE
     for uri in uris:
         if reason := redirects.describe_refusal(uri, kind):

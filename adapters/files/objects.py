@@ -108,7 +108,10 @@ class FileObjects:
             async for chunk in chunks:
                 size += len(chunk)
                 if size > max_bytes:
-                    raise PayloadTooLarge(f"At most {max_bytes} bytes may be sent to this link.")
+                    raise PayloadTooLarge(
+                        f"The file is larger than {max_bytes} bytes, the limit of this link. "
+                        "Create an upload with the size of the file."
+                    )
                 await _run_in_thread(file.write, chunk)
             await _run_in_thread(_store_durably, file, temporary_path, path)
         return size

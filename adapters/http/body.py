@@ -25,7 +25,7 @@ class BodyDecompressor:
     def __init__(self, encoding: str, max_bytes: int) -> None:
         coding = encoding.strip().lower()
         if coding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
-            raise BadEncoding("The response has a content coding that was not requested.")
+            raise BadEncoding("The response has an unsupported content coding. Only gzip and deflate are supported.")
         self._coding = coding
         self._limit = max_bytes
         self._read = 0
@@ -72,7 +72,7 @@ class BodyDecompressor:
         if self._out > self._limit:
             raise TooLarge(f"The response is larger than {self._limit // (1024 * 1024)} MiB.")
         if self._is_compressed and self._out > max(_RATIO_FROM, self._read * _MAX_RATIO):
-            raise TooLarge("The response's compression ratio is too high.")
+            raise TooLarge(f"The response's compression ratio is higher than the permitted {_MAX_RATIO}:1.")
         return chunk
 
 
@@ -134,7 +134,9 @@ class ResponseBody:
         if self._read > self._wire_bytes:
             raise self._build_size_error()
         if data and self._is_slow():
-            raise errors.TooSlow("The response arrives too slowly.")
+            raise errors.TooSlow(
+                f"The response arrives too slowly, at less than {self._pace.bytes_per_second:.0f} bytes per second."
+            )
         return data
 
     def _is_slow(self) -> bool:

@@ -351,7 +351,9 @@ def _filter_headers(headers: Mapping[str, str], target: URL, secrets: frozenset[
     spellings = {spelling for text in secrets for spelling in (text, quote(text, safe=""), quote_plus(text))}
     decoded_target = f"{target} {unquote_plus(str(target))}".lower()
     if any(text.lower() in decoded_target for text in spellings if len(text) >= _MIN_SECRET_LENGTH):
-        raise errors.RedirectRefused("The redirect would send the credentials to another host.")
+        raise errors.RedirectRefused(
+            "The redirect was not followed, because its URL would send the credentials to another host."
+        )
     permitted = {name: value for name, value in headers.items() if name.lower() in _CROSS_ORIGIN_HEADERS}
     return {name: value for name, value in permitted.items() if not any(text in value for text in secrets)}
 

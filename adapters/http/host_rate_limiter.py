@@ -134,12 +134,15 @@ class HostRateLimiter:
             async with asyncio.timeout(self.bounds.max_wait_seconds):
                 await stack.enter_async_context(host.concurrency.slot(org))
         except TimeoutError:
-            raise HostBusy("Too many requests to this host are waiting.", self.bounds.max_wait_seconds) from None
+            raise HostBusy(
+                f"The request waited {self.bounds.max_wait_seconds:.0f} seconds for other requests to this host and was not sent.",
+                self.bounds.max_wait_seconds,
+            ) from None
 
     async def _wait_for_start(self, host: _HostState, org: str) -> None:
         """Wait for the end of a pause and for the required spacing of requests. Raises HostBusy for a long pause."""
         if (remaining := host.paused_until.get(org, 0.0) - self.clock()) > self.bounds.max_awaited_pause_seconds:
-            raise HostBusy("The host has asked Joinery to send no requests for a while.", remaining)
+            raise HostBusy("The host has requested a pause, so the request was not sent.", remaining)
         if remaining > 0:
             await self.sleep(remaining)
         now = self.clock()

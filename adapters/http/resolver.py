@@ -74,7 +74,7 @@ class AddressVetting:
             raise RefusedAddress(addresses.WITH_CREDENTIALS)
         if hosts is not None and not matches_host(host, hosts):
             raise RefusedAddress(
-                f"This connector must not reach {host}. The operator can allow it in plugins.toml (hosts)."
+                f"This connector must not reach {host}. The operator can add the host to `hosts` in plugins.toml."
             )
         if not self.allows(host, port):
             self._vet_public(host, port)

@@ -75,7 +75,9 @@ class ProviderModels:
             if failure.partial_response is None:
                 raise ModelUnavailable(str(failure), usage=None if failure.is_unsent else max_usage) from None
             _raise_for_status(failure.partial_response)
-            raise ModelRefused("The model's response is too large, or compressed.", usage=max_usage) from None
+            raise ModelRefused(
+                "The model's response is too large or cannot be decompressed.", usage=max_usage
+            ) from None
         _raise_for_status(response)
         return self._parse_response(prompt, response, max_usage)
 
@@ -87,7 +89,9 @@ class ProviderModels:
         request = self.api_format.build_request(prompt, model, self.api_key)
         body = json.dumps(request.body).encode("ascii")
         if len(body) > _REQUEST_BYTES:
-            raise ModelRefused(f"The request to the model is larger than {_REQUEST_BYTES // 1024} KiB.")
+            raise ModelRefused(
+                f"The request to the model is larger than {_REQUEST_BYTES // 1024} KiB and was not sent."
+            )
         return request, body
 
     def _parse_response(self, prompt: ModelPrompt, response: OutboundResponse, max_usage: ModelUsage) -> ModelOutput:
@@ -95,7 +99,9 @@ class ProviderModels:
         try:
             content = self.api_format.parse_response(require_object(parse_json(response.body), "response"))
         except InvalidResponse as fault:
-            raise ModelRefused(f"The model's response does not conform to the API: {fault}", usage=max_usage) from None
+            raise ModelRefused(
+                f"The provider's response does not have the format of its API: {fault}", usage=max_usage
+            ) from None
         usage = self._compute_usage(content, prompt.model or self.default_model, max_usage)
         if content.refusal_reason is not None:
             raise ModelRefused(content.refusal_reason[:_MAX_REASON_CHARS], usage=usage)

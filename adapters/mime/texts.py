@@ -26,7 +26,7 @@ def find_author(headers: "Message[str, str]") -> str:
         raise MessageUnreadable(f"The message has {len(fields)} From headers; it must have exactly one.")
     text = str(fields[0])
     if len(text) > _MAX_FROM_CHARS:
-        raise MessageUnreadable("The From header is too long.")
+        raise MessageUnreadable(f"The From header is longer than {_MAX_FROM_CHARS:,} characters.")
     try:
         found = getaddresses([text.replace("\n", " ")])
     except Exception as error:  # the standard library raises undocumented errors for some addresses

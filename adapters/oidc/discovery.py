@@ -98,7 +98,9 @@ class ProviderDocuments:
         if entry is None or entry.expires_at < self._seconds():
             document = await self.fetch_document(issuer)
             if document["issuer"] != issuer:
-                raise ProviderFault("The provider's discovery document belongs to another issuer.")
+                raise ProviderFault(
+                    "The provider's discovery document names another issuer. An owner must check the issuer URL."
+                )
             entry = self._cache[issuer]
         return entry
 
@@ -111,15 +113,19 @@ class ProviderDocuments:
         """Raise ProviderFault if the discovery document belongs to another issuer, or lacks required values."""
         stated = document.get("issuer")
         if not isinstance(stated, str) or stated.rstrip("/") != issuer.rstrip("/"):
-            raise ProviderFault("The provider's discovery document belongs to another issuer.")
+            raise ProviderFault(
+                "The provider's discovery document names another issuer. An owner must check the issuer URL."
+            )
         for name in (*_REQUIRED, "userinfo_endpoint"):
             url = document.get(name)
             if name in _REQUIRED and not isinstance(url, str):
                 raise ProviderFault(f"The provider's discovery document has no {name}.")
             if url is not None and not self._outbound.permits(str(url)):
-                raise ProviderFault(f"The provider's {name} is not permitted: it must be an https URL.")
+                raise ProviderFault(f"The provider's {name} must be an https URL.")
         if not select_algorithms(document):
-            raise ProviderFault("The provider supports no safe signature algorithm, such as RS256 or ES256.")
+            raise ProviderFault(
+                "The provider supports no accepted signature algorithm. Enable RS256 or ES256 at the provider."
+            )
 
     async def _fetch_json(self, url: str, description: str) -> Mapping[str, Any]:
         """Fetch a JSON object; `description` names the object in errors. Raises ProviderFault."""

@@ -45,7 +45,7 @@ def import_public_keys(document: Mapping[str, Any]) -> KeySet:
     """
     members = document.get("keys")
     if not isinstance(members, list) or len(members) > MAX_KEYS:
-        raise UnusableKeySet(f"the key set must be a list of at most {MAX_KEYS} keys")
+        raise UnusableKeySet(f"the key set has no list of keys, or more than {MAX_KEYS} keys")
     keys = [key for key in members if isinstance(key, dict)]
     if any(not _PRIVATE_MEMBERS.isdisjoint(key) for key in keys):
         raise UnusableKeySet("the key set contains a private or symmetric key")

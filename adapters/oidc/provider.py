@@ -36,7 +36,7 @@ _REAUTHENTICATE: Final[Mapping[str, str]] = {"prompt": "login", "max_age": "0"}
 _FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 _REFUSALS = {
     "access_denied": "The provider denied access.",
-    "login_required": "The provider requires you to sign in there first.",
+    "login_required": "Sign in at the provider first, then start again.",
     "temporarily_unavailable": "The provider is temporarily unavailable. Try again.",
 }
 
@@ -179,9 +179,9 @@ def _extract_code(
         raise ProviderFault("The response does not belong to the sign-in that this browser started. Start again.")
     has_issuer = document.get("authorization_response_iss_parameter_supported") is True
     if (has_issuer or parameters["iss"]) and parameters["iss"] != client.issuer:
-        raise ProviderFault("The response comes from another provider.")
+        raise ProviderFault("The response comes from another provider. Start again.")
     if parameters["error"]:
-        raise ProviderFault(_REFUSALS.get(parameters["error"], "The provider refused the sign-in."))
+        raise ProviderFault(_REFUSALS.get(parameters["error"], "The provider refused the sign-in. Start again."))
     try:
         query = "?" + urlencode({name: value for name, value in parameters.items() if value})
         response = parse_authorization_code_response(query, attempt.state)
@@ -199,7 +199,7 @@ def _check_reauthentication(attempt: SsoAttempt, claims: Mapping[str, Any]) -> N
         and isinstance(authenticated_at, int | float)
         and authenticated_at < since.timestamp() - LEEWAY_SECONDS
     ):
-        raise ProviderFault("The provider did not authenticate you again. Sign in there again.")
+        raise ProviderFault("The provider did not authenticate you again. Sign in at the provider again.")
 
 
 def _describe_token_refusal(body: bytes) -> str:
@@ -212,7 +212,7 @@ def _describe_token_refusal(body: bytes) -> str:
         return "The provider does not accept the client ID and secret. An owner must enter them again."
     if error == "invalid_grant":
         return "The sign-in has expired or was already used. Start again."
-    return "The provider did not accept the code."
+    return "The provider did not accept the authorization code. Start again."
 
 
 def _describe_error(error: Exception) -> str:
@@ -226,9 +226,11 @@ def _build_identity(issuer: str, claims: Mapping[str, Any], profile: Mapping[str
     """Return the identity with the subject in `claims` and the email address and name in `profile`. Raises ProviderFault."""
     subject, email, name = claims["sub"], profile.get("email"), profile.get("name", "")
     if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_SUBJECT_LENGTH:
-        raise ProviderFault("The provider returned no valid subject.")
+        raise ProviderFault("The provider returned no valid user ID in the claim `sub`.")
     if not isinstance(email, str):
-        raise ProviderFault("The provider returned no email address. Permit the scope `email` for this client there.")
+        raise ProviderFault(
+            "The provider returned no email address. Permit the scope `email` for this client at the provider."
+        )
     verified = profile.get("email_verified")
     display_name = displayable_name(name) if isinstance(name, str) else ""
     return Identity(issuer, subject, email.strip(), verified is True or verified == "true", display_name)

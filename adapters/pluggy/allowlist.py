@@ -71,7 +71,7 @@ def read_allowlist(path: Path) -> Allowlist:
         raise AllowlistError(f"{path.name} is not TOML: {error}") from None
     rows = tables.pop("plugin", [])
     if tables or not isinstance(rows, list):
-        raise AllowlistError(f"{path.name} must contain only [[plugin]] tables")
+        raise AllowlistError(f"{path.name} must contain only tables with the heading [[plugin]]")
     return Allowlist(tuple(_parse_entry(row, f"{path.name}, [[plugin]] {at}") for at, row in enumerate(rows, start=1)))
 
 
@@ -96,9 +96,9 @@ def _parse_entry(row: Any, subject: str) -> AllowlistEntry:
 def _parse_origin(row: dict[str, Any], subject: str) -> tuple[str | None, str | None]:
     module, distribution = row.get("module"), row.get("distribution")
     if (module is None) == (distribution is None):
-        raise AllowlistError(f"{subject}: set either module or distribution")
+        raise AllowlistError(f"{subject}: set either module or distribution, not both")
     if module is not None and not (isinstance(module, str) and module.startswith("connectors.")):
-        raise AllowlistError(f"{subject}: module must be a built-in one (connectors.…)")
+        raise AllowlistError(f'{subject}: module must be a built-in module, whose name starts with "connectors."')
     if distribution is not None and not (isinstance(distribution, str) and _NAME.fullmatch(distribution)):
         raise AllowlistError(f"{subject}: distribution is not a valid name")
     return module, distribution
@@ -109,7 +109,7 @@ def _parse_hosts(hosts: Any, subject: str, *, built_in: bool) -> frozenset[str]:
         if built_in:
             return _EVERY_HOST
         raise AllowlistError(
-            f'{subject}: hosts must list the hosts its connectors may reach, ["*"] for any public host'
+            f'{subject}: hosts must list the hosts that the connectors may reach; ["*"] permits any public host'
         )
     if not isinstance(hosts, list) or not all(isinstance(host, str) and host for host in hosts):
         raise AllowlistError(f"{subject}: hosts must be a list of host names")

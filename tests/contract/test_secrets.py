@@ -307,7 +307,7 @@ async def test_what_an_earlier_release_sealed_is_bound_without_any_rotation(back
     async with backend.uow.begin_reading(tenant) as tx:
         box = await tx[SourceStore].load_encrypted_credentials("src_1")
     assert box is not None and AesGcmVault(secret).decrypt(box, "src_1", BOUND) == {"token": "t"}
-    with pytest.raises(ValueError, match="source or URL"):
+    with pytest.raises(ValueError, match="owner or destination"):
         AesGcmVault(secret).decrypt(box, "src_1", "elsewhere")
 
 

@@ -19,7 +19,7 @@ def test_opens_what_it_sealed() -> None:
 
 def test_is_bound_to_its_source() -> None:
     sealed = AesGcmVault(OLD).encrypt(CREDENTIALS, "src_1")
-    with pytest.raises(ValueError, match="another source"):
+    with pytest.raises(ValueError, match="another owner"):
         AesGcmVault(OLD).decrypt(sealed, "src_2")
 
 
@@ -59,7 +59,7 @@ def test_is_bound_to_its_destination() -> None:
         ("src_2", "https://vendor.example:443"),
         ("src_1https://vendor.example:443", ""),
     ):
-        with pytest.raises(ValueError, match="another source or URL"):
+        with pytest.raises(ValueError, match="another owner or destination"):
             vault.decrypt(sealed, owner, destination)
 
 
@@ -71,5 +71,5 @@ def test_values_sealed_by_an_earlier_release_open_and_need_resealing() -> None:
     vault = AesGcmVault(OLD)
     assert vault.decrypt(sealed, "src_1", "anywhere") == {"token": "t"}
     assert not sealed.startswith(vault.current_prefix)
-    with pytest.raises(ValueError, match="another source"):
+    with pytest.raises(ValueError, match="another owner"):
         vault.decrypt(sealed, "src_2")

@@ -92,7 +92,9 @@ class MemoryObjects:
         async for chunk in chunks:
             data += chunk
             if len(data) > limit:
-                raise PayloadTooLarge(f"At most {limit} bytes may be sent to this link.")
+                raise PayloadTooLarge(
+                    f"The file is larger than {limit} bytes, the limit of this link. Create an upload with the size of the file."
+                )
         self._write(key, bytes(data))
         return len(data)
 
