@@ -389,7 +389,7 @@ def _convert_product(values: dict[str, Any]) -> ProductStatement:
             **variant
             | {
                 "offers": [OfferStatement(**offer | _convert_blank_fields(offer)) for offer in variant["offers"]],
-                "cartons": _convert_carton(variant["cartons"]),
+                "carton_cells": _convert_carton(variant["carton_cells"]),
             }
             | _convert_blank_fields(variant)
         )
@@ -406,4 +406,4 @@ def _convert_carton(values: Mapping[str, Any] | None) -> CartonCells | None:
     if values is None:
         return None
     parts = {int(number): frozenset(names) for number, names in values["parts"].items()}
-    return CartonCells(parts, tuple(values["stated"]))
+    return CartonCells(parts, tuple(values["carton_indexes"]))
