@@ -130,7 +130,9 @@ PRODUCT = _object_schema(
         "brand": text("Lindgren"),
         "collection": text("Skog"),
         "description": text("A table of solid oak.", max_length=100_000, min_length=0),
-        "category": text("furniture.tables", max_length=200, description="The ID of a category in GET /v1/categories."),
+        "category": text(
+            "ctg_2okZ1uiOd5UYIMjPdXiizq", max_length=200, description="The ID of a category in GET /v1/categories."
+        ),
         "category_path": TEXTS | {"examples": [["Dining room", "Tables"]]},
         "tags": TEXTS | {"examples": [["scandinavian"]]},
         "gpc_brick": text("10002106"),
