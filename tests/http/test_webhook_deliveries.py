@@ -186,7 +186,7 @@ async def test_a_test_event_is_sent_whatever_is_subscribed(desk: Desk) -> None:
 # Samples
 
 
-@pytest.mark.parametrize("type", sorted(name for name, entry in TYPES.items() if entry.sample))
+@pytest.mark.parametrize("type", sorted(name for name, entry in TYPES.items() if entry.has_sample))
 async def test_samples_are_events_of_the_sandbox(desk: Desk, type: str) -> None:
     answer = await desk.sandbox.post("/v1/test/events", {"type": type})
     sample = answer.json()
