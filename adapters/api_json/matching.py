@@ -47,7 +47,7 @@ _EVIDENCE = JsonResource[PairEvidence](
         ),
         "level": integer(2, minimum=0, description="The comparison's level of agreement; 0 for corrections."),
         "weight": number(6.4, "log2 of the factor on the odds: 1 doubles the odds of a match, -1 halves them."),
-        "name": text("the same", min_length=0, description="The level in words."),
+        "name": text("same", min_length=0, description="Name of the level; for corrections, an explanation."),
         "left": optional(_VALUE | {"examples": ["4006381333931"]}),
         "right": optional(_VALUE | {"examples": ["4006381333931"]}),
     },
