@@ -153,13 +153,13 @@ class TablePlacement:
         placed_tables: Tables that are already distributed or replicated.
         unplaced_reference_tables: Reference tables that are not yet replicated to all nodes.
         unplaced_distributed_tables: Tables that must still be distributed by organisation.
-        local_tables: Tables that remain on the coordinator.
+        local: Tables that remain on the coordinator.
     """
 
     placed_tables: tuple[str, ...]
     unplaced_reference_tables: tuple[str, ...]
     unplaced_distributed_tables: tuple[str, ...]
-    local_tables: tuple[str, ...]
+    local: tuple[str, ...]
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ async def read_placement(connection: CoordinatorConnection) -> TablePlacement:
         unplaced_distributed_tables=tuple(
             sorted(by_org - placed_tables, key=lambda name: (name != ANCHOR_TABLE, name))
         ),
-        local_tables=tuple(sorted(all_tables - by_org - set(REFERENCE_TABLES))),
+        local=tuple(sorted(all_tables - by_org - set(REFERENCE_TABLES))),
     )
 
 
@@ -279,21 +279,21 @@ class NodeStatus:
 
     Attributes:
         server: Server of the node.
-        organisation_count: Number of organisations on the node.
+        tenants: Number of organisations on the node.
         shards: Number of shards on the node.
         bytes: Size of the shards in bytes.
         open_jobs: Number of jobs that are not completed.
-        largest_organisations: Sizes of the largest organisations on the node.
+        largest: Sizes of the largest organisations on the node.
         wal_level: PostgreSQL's setting of this name; None if the node did not respond.
-        error: Reason why the node did not respond; the values after `organisation_count` are then unknown.
+        error: Reason why the node did not respond; the values after `tenants` are then unknown.
     """
 
     server: ClusterServer
-    organisation_count: int
+    tenants: int
     shards: int = 0
     bytes: int = 0
     open_jobs: int = 0
-    largest_organisations: Sequence[OrganisationSize] = ()
+    largest: Sequence[OrganisationSize] = ()
     wal_level: str | None = None
     error: str | None = None
 
@@ -308,7 +308,7 @@ class ShardMove:
         source: Server that the shard is moved from.
         target: Server that the shard is moved to.
         bytes: Size of the shards in bytes.
-        copied_bytes: Number of bytes copied so far.
+        copied: Number of bytes copied so far.
         phase: Phase of the move, as Citus names it.
     """
 
@@ -317,7 +317,7 @@ class ShardMove:
     source: str
     target: str
     bytes: int
-    copied_bytes: int
+    copied: int
     phase: str
 
 
@@ -362,15 +362,13 @@ async def list_running_moves(connection: CoordinatorConnection) -> Sequence[Shar
     return [ShardMove(*row) for row in await connection.fetch_rows("moving")]
 
 
-async def _read_node_status(
-    conninfo: str, server: ClusterServer, organisation_count: int, shards: Sequence[int]
-) -> NodeStatus:
+async def _read_node_status(conninfo: str, server: ClusterServer, tenants: int, shards: Sequence[int]) -> NodeStatus:
     """Connect to a node with the coordinator's settings except the address, and return the status of the node.
 
     Args:
         conninfo: Address and login of the coordinator.
         server: Server of the node.
-        organisation_count: Number of organisations on the node.
+        tenants: Number of organisations on the node.
         shards: Numbers of the node's shards of ANCHOR_TABLE, whose rows are counted as open jobs.
     """
     address = make_conninfo(conninfo, host=server.host, port=server.port) if server.group else conninfo
@@ -389,9 +387,9 @@ async def _read_node_status(
                 jobs += await fetch_value(connection, statement)
             largest = await fetch_rows(connection, _STATEMENTS["largest"])
     except psycopg.Error as error:
-        return NodeStatus(server, organisation_count, error=str(error).strip().splitlines()[0])
+        return NodeStatus(server, tenants, error=str(error).strip().splitlines()[0])
     sizes = [OrganisationSize(*row) for row in largest]
-    return NodeStatus(server, organisation_count, count, int(size), jobs, sizes, level)
+    return NodeStatus(server, tenants, count, int(size), jobs, sizes, level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,7 +507,7 @@ def _check_replication(nodes: Sequence[NodeStatus]) -> None:
 async def _describe_progress(connection: CoordinatorConnection) -> str:
     """Return one line of text about all running moves, or an empty string."""
     moves = await list_running_moves(connection)
-    total, copied = sum(shard.bytes for shard in moves), sum(shard.copied_bytes for shard in moves)
+    total, copied = sum(shard.bytes for shard in moves), sum(shard.copied for shard in moves)
     phases = sorted({shard.phase.lower() for shard in moves})
     return f"{copied / 2**20:.1f} of {total / 2**20:.1f} MiB, {', '.join(phases)}" if moves else ""
 

@@ -71,7 +71,7 @@ async def distribute_tables(*, shards: int = 32, options: CommandOptions = DEFAU
         "applied": applied,
         "reference": result.unplaced_reference_tables,
         "by_org": result.unplaced_distributed_tables,
-        "local": result.local_tables,
+        "local": result.local,
     }
     count = len(result.missing)
     sentence = f"Distributed {count} tables." if count else "All tables are already distributed."
@@ -111,7 +111,7 @@ def _build_status_json(status: ClusterStatus) -> dict[str, Any]:
     nodes = []
     for node in status.nodes:
         described = asdict(node)
-        del described["member"]
+        del described["server"]
         member = {
             "node": node.server.name,
             "coordinator": node.server.group == 0,
@@ -133,21 +133,20 @@ def _format_status(status: ClusterStatus) -> list[str]:
         state = "alive" if node.error is None else "UNREACHABLE"
         role = "" if node.server.group else "  (coordinator)"
         lines.append(
-            f"{node.server.name:<24} {state:<12} {node.shards:>7} {node.bytes / 2**20:>10.1f} {node.organisation_count:>8} "
+            f"{node.server.name:<24} {state:<12} {node.shards:>7} {node.bytes / 2**20:>10.1f} {node.tenants:>8} "
             f"{node.open_jobs:>10}{role}"
         )
     for node in status.nodes:
         if node.error is not None:
             lines.append(f"\n{node.server.name}: {node.error}")
-        if node.largest_organisations:
+        if node.largest:
             lines.append(f"\nlargest tenants on {node.server.name}, according to the latest statistics")
             lines += [
-                f"  {entry.org:<32} {entry.rows:>12} rows {entry.bytes / 2**20:>10.1f} MiB"
-                for entry in node.largest_organisations
+                f"  {entry.org:<32} {entry.rows:>12} rows {entry.bytes / 2**20:>10.1f} MiB" for entry in node.largest
             ]
     for entry in status.running_moves:
         lines.append(
-            f"\nmoving {entry.table} ({entry.shard}) from {entry.source} to {entry.target}: {entry.copied_bytes} of {entry.bytes} bytes, {entry.phase}"
+            f"\nmoving {entry.table} ({entry.shard}) from {entry.source} to {entry.target}: {entry.copied} of {entry.bytes} bytes, {entry.phase}"
         )
     if status.placement.missing:
         lines.append(f"\nnot distributed yet: {', '.join(status.placement.missing)}; run `joinery cluster init`")

@@ -38,7 +38,7 @@ async def test_an_empty_database_is_migrated_and_distributed(empty: str) -> None
     async with connect_to_coordinator(empty) as found:
         placed = await read_placement(found)
         assert placed.missing == () and {"jobs", "events", "products"} <= set(placed.placed_tables)
-        assert "schema_migrations" in placed.local_tables and not set(placed.local) & set(placed.placed_tables)
+        assert "schema_migrations" in placed.local and not set(placed.local) & set(placed.placed_tables)
         groups = await found.execute(
             "SELECT DISTINCT colocation_id FROM citus_tables WHERE citus_table_type = 'distributed'"
         )
@@ -56,7 +56,7 @@ async def test_data_moves_along_and_nothing_is_lost(plain: str) -> None:
     assert left == [(0, 0)], "the coordinator keeps no copy"
     async with connect_to_coordinator(plain) as found:
         seen = await read_cluster_status(found)
-    assert sum(node.organisation_count for node in seen.nodes) == 3 and seen.nodes[0].organisation_count == 0
+    assert sum(node.tenants for node in seen.nodes) == 3 and seen.nodes[0].tenants == 0
     assert sum(node.open_jobs for node in seen.nodes) == len(before["jobs"])
 
 
