@@ -12,10 +12,10 @@ from adapters.processes.fork_server import ForkServer, exit_with_parent_and_inhe
 
 
 def main(parent_id: str, memory_mib: str) -> None:
-    """Serve requests on the socket at standard input.
+    """Run a fork server that converts images; the parent process controls it through the socket at standard input.
 
     Args:
-        parent_id: The ID of the process that started this one.
+        parent_id: The process ID of the parent; this process ends when the parent ends.
         memory_mib: The limit of each child's address space in MiB.
     """
     ForkServer(

@@ -19,7 +19,7 @@ WINDOW_SECONDS = 60.0
 MAX_WARNINGS_PER_WINDOW = 5
 """Maximum warnings with the same message template that are logged within a window."""
 MAX_TEMPLATES = 500
-"""Maximum message templates that are counted at the same time."""
+"""Maximum number of message templates and errors that are counted; the least recent one is removed."""
 
 
 class JsonLineFormatter(logging.Formatter):
@@ -55,7 +55,11 @@ class RepetitionFilter(logging.Filter):
         self._seen: dict[tuple[object, ...], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the record is logged; add the number of previous records that were not logged."""
+        """Return whether the record is logged.
+
+        If records were not logged in the previous window, the first record of the next window states their number
+        (`repeated`) and the seconds since the previous window began (`repeated_since`).
+        """
         if record.levelno < logging.WARNING:
             return True
         error = record.exc_info[1] if record.exc_info else None
@@ -73,7 +77,7 @@ class RepetitionFilter(logging.Filter):
         return count <= allowed
 
     def _count_occurrence(self, key: tuple[object, ...]) -> int:
-        """Count an occurrence of the key; return the number of occurrences within the current window."""
+        """Count an occurrence of the message template or error `key`; return the number in the current window."""
         moment = self._clock()
         started_at, count = self._seen.pop(key, (moment, 0))
         if moment - started_at >= WINDOW_SECONDS:

@@ -69,7 +69,12 @@ class OAuthServices:
 
 
 class OAuthEndpoints:
-    """Request handlers of the OAuth endpoints by path. `proxies` determine the IP address of a client."""
+    """Request handlers of the OAuth endpoints by path.
+
+    Args:
+        services: The services that the handlers call.
+        proxies: Proxies whose X-Forwarded-For header is trusted to contain a client's IP address.
+    """
 
     def __init__(self, services: OAuthServices, proxies: TrustedProxies) -> None:
         self._services, self._proxies = services, proxies

@@ -40,7 +40,7 @@ _TOO_SLOW = f"The file arrived too slowly: it may pause for {FILE_MINIMUM_RATE.m
 
 
 MAX_PUTS_PER_ORGANISATION = 4
-"""Maximum concurrent uploads of one organisation in a process; each object has at most one."""
+"""Maximum concurrent uploads of one organisation in a process. Each object accepts one upload at a time."""
 
 
 class ObjectAdmission:

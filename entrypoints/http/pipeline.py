@@ -139,7 +139,7 @@ class Pipeline:
 
         Args:
             request: The request.
-            caller: The principal, if the request is authenticated already, as by the console's session; else None.
+            caller: The principal of a request that is already authenticated, such as a request of the console, or None.
             via: The channel of a request that another part of the service sends, such as `console`; else None.
         """
         if request.method == "OPTIONS":
@@ -209,7 +209,7 @@ class Pipeline:
         return self.problems.respond(domain_error, state.request_id)
 
     async def _compress(self, state: RequestState, response: Response) -> None:
-        """Compress the body of the response with gzip, in a thread if it is large."""
+        """Compress the body of the response with gzip; above MAX_INLINE_BYTES, in a thread."""
         body = response.body
         if len(body) <= content_coding.MAX_INLINE_BYTES:
             content_coding.apply_compression(response, content_coding.compress(body))

@@ -27,7 +27,7 @@ HINT_BY_LIVEMODE = {
 
 
 def is_valid_parameter(text: str) -> bool:
-    """Return whether a path parameter that is not an ID is printable and not too long."""
+    """Return whether a path parameter that is not an ID is printable and no longer than MAX_PARAMETER_LENGTH."""
     return len(text) <= MAX_PARAMETER_LENGTH and text.isprintable()
 
 
@@ -144,7 +144,7 @@ class ProblemResponses:
         return DomainError()
 
     def get_status(self, error: DomainError) -> int:
-        """Return the HTTP status of responses with the error's code."""
+        """Return the HTTP status that belongs to the error's code."""
         return CODES[error.code].status
 
     def respond(self, error: DomainError, request_id: str) -> Response:

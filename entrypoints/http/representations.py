@@ -1,6 +1,6 @@
 """Representations of resources (RFC 9110 §3.2): entity tags, gzip compression (ADR 35), and public files.
 
-The module also builds the OAuth metadata of resources, and has an executor with a single thread.
+The module also contains OAuth metadata of resources, and SingleThreadExecutor, with which the API builds public pages.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from entrypoints.http.exchange import HeaderList, Response
 MIN_COMPRESSED_BYTES = 1024
 """Minimum size in bytes of a response that is compressed."""
 MAX_INLINE_BYTES = 256 << 10
-"""Maximum bytes compressed on the event loop, in about 0.2 ms; larger bodies are compressed in a thread."""
+"""Maximum bytes of a body that is compressed on the event loop (in about 0.2 ms) instead of in a thread."""
 MAX_ACCEPT_ENCODING_CHARS = 500
 """Maximum characters of an Accept-Encoding header that is parsed; browsers send 30."""
 GZIP_SUFFIX = "-gzip"
 """Suffix of the ETag of a compressed response, inside the quotation marks."""
 GZIP = (b"content-encoding", b"gzip")
-_LEVEL = 1
-"""zlib's compression level."""
+_COMPRESSION_LEVEL = 1
+"""Compression level of isal_zlib, from 0 (fastest) to 3 (smallest result)."""
 _WINDOW_BITS = 31
 """zlib's window bits for the gzip format and the largest window."""
 _ETAG = b"etag"
@@ -116,7 +116,7 @@ def should_compress(accept_encoding: str | None, size: int) -> bool:
 
 def compress(body: bytes) -> bytes:
     """Compress a body with gzip; the result depends only on the body."""
-    compressed: bytes = isal_zlib.compress(body, _LEVEL, _WINDOW_BITS)
+    compressed: bytes = isal_zlib.compress(body, _COMPRESSION_LEVEL, _WINDOW_BITS)
     return compressed
 
 
@@ -215,11 +215,11 @@ def build_resource_metadata(
 T = TypeVar("T")
 
 MAX_QUEUED_TASKS = 16
-"""Default maximum number of tasks that run or wait."""
+"""Default of the maximum number of tasks of a SingleThreadExecutor that run or wait."""
 
 
 class SingleThreadExecutor:
-    """Executor that runs one task at a time, in order, in one thread. At most `max_tasks` tasks run or wait."""
+    """Executor that runs tasks one after the other in one thread. Tasks beyond `max_tasks` are rejected."""
 
     def __init__(self, name: str, max_tasks: int = MAX_QUEUED_TASKS) -> None:
         self._executor = ThreadPoolExecutor(1, name)
@@ -228,7 +228,7 @@ class SingleThreadExecutor:
     async def run(self, work: Callable[..., T], *args: object) -> T:
         """Run `work(*args)` in the thread; return its result, or raise its error.
 
-        Raises Overloaded if too many tasks wait.
+        Raises Overloaded if `max_tasks` tasks already run or wait.
         """
         if not self._slots.acquire(blocking=False):
             raise Overloaded(retry_after=1)

@@ -39,7 +39,7 @@ MAX_CONCURRENT_MESSAGES_PER_ORGANISATION = 2
 Sender checks wait for name servers of the sender, which may not respond.
 """
 THREAD_COUNT = 4 * MAX_CONCURRENT_MESSAGES
-"""Threads of the process. A message may block one while its sender check waits for a name server."""
+"""Number of threads of the default executor. A sender check may block a thread while it waits for a name server."""
 GRACE_SECONDS = 10.0
 """Seconds after a stop signal in which received messages can still be processed."""
 _RENEWAL_CHECK_SECONDS = 60.0

@@ -93,7 +93,7 @@ class MessageReceiver:
         Raises:
             InvalidLineEnd: A line does not end in CR LF.
             TimeoutError: The sender paused for too long.
-            ConnectionResetError: The connection ended, or the message is far too large.
+            ConnectionResetError: The connection ended, or more than twice MAX_BYTES_PER_MESSAGE were discarded.
         """
         open_line = _LINE_END
         while True:
@@ -122,7 +122,7 @@ class MessageReceiver:
 
     async def _read_available(self) -> bytes:
         """Wait for data and return all that is available."""
-        # All data is read, so that `run` can put back what follows the message.
+        # All data is read, so that `receive` can put back what follows the message.
         async with asyncio.timeout(MAX_PAUSE_SECONDS):
             data = await self._reader.read(_MAX_READ)
         if not data:
@@ -130,9 +130,9 @@ class MessageReceiver:
         return data
 
     def _limit_open_line(self, open_line: bytes) -> bytes:
-        """Return the incomplete line at the end of the text.
+        """Return the incomplete line at the end of the text, shortened if it is longer than MAX_LINE_BYTES.
 
-        Of a line that is too long, only the last bytes are kept.
+        A shortened line keeps its last bytes, because they may be part of the end of the message.
         """
         if len(open_line) <= MAX_LINE_BYTES:
             return open_line
@@ -169,10 +169,10 @@ class MessageReceiver:
             self.received.reserved_bytes += MIB
         return True
 
-    def _count_discarded(self, bytes: int) -> None:
-        """Count discarded bytes of a refused message; raise ConnectionResetError if the message is far too large."""
+    def _count_discarded(self, size: int) -> None:
+        """Count `size` discarded bytes; raise ConnectionResetError above twice MAX_BYTES_PER_MESSAGE."""
         # A refused message is read to its end, so that the sender reads the reply.
-        self._discarded_bytes += bytes
+        self._discarded_bytes += size
         if self._discarded_bytes > 2 * MAX_BYTES_PER_MESSAGE:
             raise ConnectionResetError("refused message is more than twice as large as permitted")
 

@@ -19,9 +19,9 @@ class MailSettings:
     Attributes:
         host: The IP address or host name to listen on.
         port: The port to listen on.
-        hostname: The server's name in replies; by default that of the machine.
-        certificate: The certificate chain for STARTTLS.
-        key: The certificate's private key.
+        hostname: The server's name in replies; None for JOINERY_MAIL_DOMAIN or, if that is not set, the machine's name.
+        certificate: File with the certificate chain for STARTTLS; None disables STARTTLS.
+        key: File with the certificate's private key; None if `certificate` is None.
         max_connections: Maximum number of connections.
         max_connections_per_address: Maximum number of connections per IP address.
         messages_per_minute: Messages per minute that one inbound address may receive.
@@ -77,7 +77,10 @@ def _read_networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
 
 
 def _read_resolver(env: Mapping[str, str], name: str) -> str | None:
-    """Return a setting of the format `address`, `address:port` or `[address]:port`; None if it is not set."""
+    """Return the setting `name`, the address of a name server; None if it is not set.
+
+    The formats are `address`, `address:port` and `[address]:port`. Raises SettingsError for another format.
+    """
     text = env.get(name, "").strip()
     if not text:
         return None

@@ -139,7 +139,7 @@ def _create_body_reader(body: bytes) -> Any:
 
 CHANNEL = "mcp"
 MAX_RESPONSE_BYTES = 1 << 19
-"""Maximum bytes of an API response that is returned to an agent; encoding that many takes about 25 ms."""
+"""Maximum bytes of an API response to an agent (encoded in about 25 ms); a larger one is replaced by an error."""
 _NOT_AN_OBJECT = "The arguments must be a JSON object with the names and values of the tool's arguments."
 _HEADERS = ("etag", "location", "retry-after", "idempotent-replayed", "service-dry-run", "content-type")
 
@@ -165,7 +165,7 @@ class McpMessage:
         return params if isinstance(params, dict) else {}
 
     def encode_for_library(self) -> bytes:
-        """Return the message as bytes for the MCP library; a long message is returned without the tool's arguments."""
+        """Return the message as bytes for the MCP library; above SMALL_BODY_BYTES, a tool's arguments are omitted."""
         # Only the API needs the arguments.
         if len(self.raw) <= SMALL_BODY_BYTES:
             return self.raw
@@ -181,8 +181,8 @@ class ApiResult:
 
     Attributes:
         status: The HTTP status.
-        body: A JSON object, or a problem for an error.
-        headers: Selected headers by lower-case name.
+        body: The encoded body; for an error, a problem.
+        headers: The response's headers that are in _HEADERS, by lower-case name.
         idempotency_key: The Idempotency-Key of the request, or None.
     """
 

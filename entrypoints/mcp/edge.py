@@ -51,8 +51,8 @@ class OriginCheck:
     def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Check the headers Origin and Host.
 
-        Raises PermissionDenied if Origin is not the service's, or if the service is on a loopback address and Host is
-        not.
+        Raises:
+            PermissionDenied: Origin is a foreign origin, or Host is not a loopback host although the service is on one.
         """
         for name, value in headers:
             text = value.decode("latin-1")

@@ -26,7 +26,7 @@ from entrypoints.mcp.resources import Resources, ResourceText
 CACHED_METHOD = "tools/list"
 """Method of the MCP messages whose responses are cached."""
 MAX_CACHED_RESPONSES = 32
-"""Maximum number of cached responses."""
+"""Maximum number of cached responses; the least recently used response is removed."""
 MAX_CACHED_REQUEST_BYTES = 4096
 """Maximum bytes of a request whose response is cached."""
 _RELEVANT_HEADERS = (b"accept", b"content-type", b"mcp-")
@@ -34,6 +34,8 @@ _RELEVANT_HEADERS = (b"accept", b"content-type", b"mcp-")
 
 
 class _CachedResult(msgspec.Struct):
+    """Encoded result in a JSON-RPC response; empty if the response has no result."""
+
     result: msgspec.Raw = msgspec.Raw()
 
 

@@ -32,41 +32,41 @@ from entrypoints.mirror.copies import CURSOR_NAME, CatalogueCopy, MirrorError
 MAX_TOTAL_RETRY_SECONDS = 120.0
 """Maximum total delay in seconds of the retries of a request, if the mirror does not run continuously."""
 _TIMEOUT = 120.0
-_WAIT = 25
+_LONG_POLL_SECONDS = 25
 """Seconds that the server may wait for the next change before it responds."""
-_BATCH = 100
+_MAX_PRODUCTS_PER_REQUEST = 100
 """Maximum products that are read in one request."""
 _EXPORT_KEY_NAME = "export-key"
 """Name under which the copy stores the export's idempotency key."""
-_POLL_SECONDS = (0.2, 5.0)
+_EXPORT_POLL_SECONDS = (0.2, 5.0)
 """First and maximum delay in seconds between polls of an export's status."""
 _MAX_ATTEMPTS = 3
-_PAUSES = (1.0, 5.0, 30.0)
+_LOAD_RETRY_SECONDS = (1.0, 5.0, 30.0)
 """Seconds of delay after the first, the second and all further failed attempts to load all products."""
 _EXPORT_REFUSALS = frozenset({"feature_unavailable", "quota_exceeded", "permission_denied", "conflict"})
 """Codes of errors of an export after which the product list is read instead."""
-_RELATED_PRODUCTS = ("product", "merged_into", "unmerged_from", "previous_product")
+_PRODUCT_ID_FIELDS = ("product", "merged_into", "unmerged_from", "previous_product")
 """Fields of an event's data that contain IDs of products."""
 _GZIP = 31
 
 
 class ExportGone(MirrorError):
-    """Missing files of an export, so that a new export is needed."""
+    """Failed download of an export's file, after which a new export is needed."""
 
 
 class _IdentifiedObject(msgspec.Struct):
     id: str
 
 
-class _Offer(_IdentifiedObject):
+class _VersionedObject(_IdentifiedObject):
     version: int
 
 
-class _Variant(_Offer):
-    offers: list[_Offer]
+class _Variant(_VersionedObject):
+    offers: list[_VersionedObject]
 
 
-class _Product(_Offer):
+class _Product(_VersionedObject):
     variants: list[_Variant]
 
 
@@ -124,13 +124,13 @@ class MirrorReplication:
     async def _apply_next_page(self, cursor: str) -> bool:
         """Read the next page of changes and apply it to the copy; return whether the copy is up to date."""
         page = await self._read_changes(
-            {"cursor": cursor, "limit": 1000, "wait": None if self.stops_when_current else _WAIT}
+            {"cursor": cursor, "limit": 1000, "wait": None if self.stops_when_current else _LONG_POLL_SECONDS}
         )
         stale_ids = list(self._find_stale_ids(page["data"]))
         changed: dict[str, bytes | None] = dict.fromkeys(stale_ids)
-        for start in range(0, len(stale_ids), _BATCH):
+        for start in range(0, len(stale_ids), _MAX_PRODUCTS_PER_REQUEST):
             # a merged product returns the product into which it was merged
-            async for products in self._read_products(id=stale_ids[start : start + _BATCH]):
+            async for products in self._read_products(id=stale_ids[start : start + _MAX_PRODUCTS_PER_REQUEST]):
                 changed |= products
         if changed or page["next_cursor"] != cursor:
             self.copy.apply_changes(changed, page["next_cursor"])
@@ -144,7 +144,7 @@ class MirrorReplication:
 
     async def _read_products(self, **query: Any) -> AsyncIterator[dict[str, bytes]]:
         """Yield the products that match the query, page by page, as JSON by product ID."""
-        query["limit"] = _BATCH
+        query["limit"] = _MAX_PRODUCTS_PER_REQUEST
         while True:
             response = await self.api_client.send(self.api_client.build_request("GET", "/v1/products", query=query))
             try:
@@ -164,7 +164,7 @@ class MirrorReplication:
         versions: dict[str, dict[str, int]] = {}
         stale_ids: set[str] = set()
         for event in events:
-            ids_in_event = [event["subject"], *(event["data"].get(name) for name in _RELATED_PRODUCTS)]
+            ids_in_event = [event["subject"], *(event["data"].get(name) for name in _PRODUCT_ID_FIELDS)]
             products = dict.fromkeys(id for id in ids_in_event if isinstance(id, str) and id.startswith("prod_"))
             ids = [id for id in products if id not in stale_ids]
             for id in ids:
@@ -186,7 +186,7 @@ class MirrorReplication:
                     raise
                 if isinstance(error, ExportGone):
                     self.copy.set_value(_EXPORT_KEY_NAME, None)
-                pause = _PAUSES[min(attempt, len(_PAUSES)) - 1]
+                pause = _LOAD_RETRY_SECONDS[min(attempt, len(_LOAD_RETRY_SECONDS)) - 1]
                 self.print_progress(f"{error} Retrying in {pause:.0f} s.")
                 await asyncio.sleep(pause)
             else:
@@ -216,7 +216,7 @@ class MirrorReplication:
                 raise
             self.print_progress(f"no export available ({refusal.code}); reading the product list instead")
             return False
-        id, (pause, max_pause) = export["id"], _POLL_SECONDS
+        id, (pause, max_pause) = export["id"], _EXPORT_POLL_SECONDS
         while (export := await self.api_client.call("GET", "/v1/exports/{}", (id,)))["status"] in (
             "pending",
             "running",
@@ -242,7 +242,7 @@ class MirrorReplication:
         """Download a gzipped file of an export and yield batches of its lines.
 
         Raises:
-            ExportGone: The file no longer exists.
+            ExportGone: The response's status is not 200.
             MirrorError: The file is incomplete, or its digest is not the expected one.
         """
         decompressor, hasher, incomplete_line = zlib.decompressobj(_GZIP), sha256(), b""
@@ -290,7 +290,8 @@ async def replicate(
         once: Whether to end when the copy is up to date; otherwise replication continues until cancelled.
 
     Raises:
-        MirrorError: The URL or the key is invalid, the service does not respond, or the copy cannot be continued.
+        MirrorError: The URL or the key is invalid, the service does not respond or returns an error, or the copy
+            belongs to another organisation or mode.
     """
     policy = RetryPolicy(retries=None, max_total_delay=MAX_TOTAL_RETRY_SECONDS if once else math.inf, max_delay=30.0)
     try:

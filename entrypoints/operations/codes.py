@@ -23,4 +23,4 @@ def _load_toml(file_name: str) -> dict[str, Any]:
 
 CODES = {name: ErrorCode(name, **texts) for name, texts in _load_toml("codes.toml").items()}
 FIELD_CODES: Final[dict[str, str]] = _load_toml("field_codes.toml")
-"""Meanings of the codes of errors[] entries, by code."""
+"""Explanations of the codes that field errors have, by code."""

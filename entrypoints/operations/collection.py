@@ -10,24 +10,24 @@ from domain.kernel.ids import find_pattern_prefix
 from entrypoints.operations.operation import Read, ReadContext, Reply, UndoSupport, Write, WriteContext
 
 ServiceMethod = Callable[..., Awaitable[Any]]
-"""Method of a service class. An operation calls the method of its service that has the same name, so that overrides apply."""
+"""Method of a service class. An operation calls the method of this name on its own service, which may override it."""
 
 
 @dataclass(frozen=True)
 class Collection:
     """Factory of the operations on one type of resource, such as GET and POST on `/v1/sources`.
 
-    Each method returns one operation. Its arguments are the operation's summary and description, the service's method that the
-    operation calls, and in `options` further attributes of the operation, such as `errors`, `agent` or another `handler`. The
-    service's method is called with the transaction, the IDs in the path and the request's data.
+    Each method returns one operation. The operation calls the service's method `service_method` with the transaction,
+    the IDs in the path and the request's data. `options` are further attributes of the operation, such as `errors`,
+    `agent` or another `handler`.
 
     Attributes:
         area: Name of the area, which is the prefix of the operation IDs.
         resource: JSON schema and rendering of the resource.
-        scope_prefix: Scope without suffix: reading requires `<scope>:read`, changing `<scope>:write`.
+        scope_prefix: First part of the scopes, such as `sources` for `sources:read` and `sources:write`.
         list_path: Path of the list. By default, it is derived from the path of a single resource.
         noun: Name of the resource in the operation IDs, for an area with several types of resources.
-        select_service: Returns the service of this resource, for an area with several services.
+        select_service: Function that selects the service of this resource, for an area with several services.
     """
 
     area: str
@@ -96,7 +96,7 @@ class Collection:
             "status": 201,
             "path": self._list_path,
         }
-        row["undo"] = UndoSupport(f"The {self._resource_words} is deleted.", ResourceService.undo)
+        row["undo"] = UndoSupport(f"The {self._display_name} is deleted.", ResourceService.undo)
         return self.write("create", summary, description, service_method, is_creation=True, **{**row, **options})
 
     def update(self, summary: str, description: str = "Omitted fields keep their values.", **options: Any) -> Write:
@@ -117,7 +117,7 @@ class Collection:
             return Reply()
 
         row: dict[str, Any] = {"handler": handle, "reply": None, "status": 204, "path": f"{self._list_path}/{{id}}"}
-        row["undo"] = UndoSupport(f"The {self._resource_words} is created again.", ResourceService.undo)
+        row["undo"] = UndoSupport(f"The {self._display_name} is created again.", ResourceService.undo)
         return self.write("delete", summary, description, method="DELETE", **{**row, **options})
 
     def write(
@@ -175,19 +175,24 @@ class Collection:
         return self.list_path or self.resource.path.rpartition("/")[0]
 
     @property
-    def _resource_words(self) -> str:
+    def _display_name(self) -> str:
+        """Name of the resource in sentences, with spaces instead of underscores."""
         return str(self.resource.name).replace("_", " ")
 
     def _build_attributes(
-        self, name: str, summary: str, description: str, access: str, row: dict[str, Any], plural: str = ""
+        self, name: str, summary: str, description: str, access: str, attributes: dict[str, Any], plural: str = ""
     ) -> dict[str, Any]:
-        """Return the attributes of an operation. `access` is the suffix of the scope, `row` contains further attributes."""
+        """Return the attributes of an operation.
+
+        `access` is the suffix of the scope: `read` or `write`. `attributes` are further attributes, which take
+        precedence. `plural` is appended to the noun in the operation's ID.
+        """
         id = f"{self.area}.{name}_{self.noun}{plural}" if self.noun else f"{self.area}.{name}"
         pattern = self.resource.schema["properties"].get("id", {}).get("pattern", "")
         ids = (
             {"id": find_pattern_prefix(pattern)}
-            if pattern and row["path"].startswith(f"{self._list_path}/{{id}}")
+            if pattern and attributes["path"].startswith(f"{self._list_path}/{{id}}")
             else {}
         )
-        row = {"ids": ids, "scope": f"{self.scope_prefix}:{access}", **row}
-        return {"id": id, "summary": summary, "description": description, **row}
+        defaults = {"id": id, "summary": summary, "description": description, "ids": ids}
+        return {**defaults, "scope": f"{self.scope_prefix}:{access}", **attributes}

@@ -69,7 +69,8 @@ class ComponentSchemas:
     def add_schema(self, schema: Any, name: str) -> Any:
         """Add a schema and its nested schemas to the components, and return a reference to the component.
 
-        Schemas for which clients need no type of their own are returned, with references instead of the nested components.
+        Only a schema with a title, properties or several enum values becomes a component. Another schema is returned
+        with references to the nested components.
 
         Args:
             schema: The schema. A value of another type is returned unchanged.
@@ -259,7 +260,7 @@ def build_success_responses(operation: Operation, reply_schema: Mapping[str, Any
 
 
 def build_preview_response(table: Iterable[Operation], schemas: ComponentSchemas) -> Json:
-    """Return the OpenAPI response object of every write with `Service-Dry-Run: explain`."""
+    """Return the OpenAPI response object that all writes have in common for `Service-Dry-Run: explain`."""
     # a component of its own: generated clients would otherwise have to distinguish two responses in every call
     extra_properties = {name: part for operation in table for name, part in operation.preview.items()}
     event_schema = PREVIEW | {"properties": PREVIEW["properties"] | extra_properties}

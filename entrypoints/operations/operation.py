@@ -289,7 +289,7 @@ class Operation:
 
     @cached_property
     def is_write(self) -> bool:
-        """True for all methods except GET. The operation then supports dry runs, and changes data unless it is a `ExternalCall`."""
+        """True unless the method is GET. A write supports dry runs, and changes data unless it is an ExternalCall."""
         return self.method != "GET"
 
     @cached_property

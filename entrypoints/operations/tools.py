@@ -28,7 +28,7 @@ DRY_RUN_SCHEMA = schema.enum("true", "explain") | {
 IF_MATCH_SCHEMA = schema.text("7", max_length=200) | {
     "description": "The `version` that you read, or `*` for any version. Prevents overwriting changes that others have made since."
 }
-_FORMATS = frozenset({"date-time", "date", "uri", "email"})
+_STANDARD_FORMATS = frozenset({"date-time", "date", "uri", "email"})
 """Formats that JSON Schema defines, unlike the other formats in the schemas of this service."""
 _SCHEMAS_BY_NAME_KEYWORDS = frozenset({"properties", "patternProperties", "$defs"})
 _DATA_KEYWORDS = frozenset({"examples", "enum", "const", "default", "required"})
@@ -157,7 +157,7 @@ def _to_json_schema(source: Any, *, with_examples: bool = True) -> Any:
     for key, value in source.items():
         if key.startswith("x-") or key in ("title", "discriminator") or (key == "examples" and not with_examples):
             continue
-        if key == "format" and value not in _FORMATS:
+        if key == "format" and value not in _STANDARD_FORMATS:
             continue
         if key in _SCHEMAS_BY_NAME_KEYWORDS:
             result[key] = {name: _to_json_schema(part, with_examples=with_examples) for name, part in value.items()}

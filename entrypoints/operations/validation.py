@@ -43,7 +43,7 @@ def describe_id(prefix: str) -> str:
 
 
 MAX_SENTENCE_LENGTH = 400
-"""Maximum characters of the sentence of a field error."""
+"""Maximum characters of the sentence for an invalid value; a longer sentence is truncated."""
 _LONGEST_EXAMPLE = 100
 Schema = Mapping[str, Any]
 
@@ -217,9 +217,9 @@ def _describe_count_error(keyword: str, limit: int, count: int) -> str:
 
 Path = list[str | int]
 LocatedError = tuple[Path, Any, Any]
-"""Error of jsonschema_rs with its location: path of the validated value, error, and schema to which the error's paths are relative."""
+"""Path of a validated value, error of jsonschema_rs, and schema. The error's paths begin at this value and schema."""
 MAX_SMALL_VALUE_COUNT = 1000
-"""Maximum number of nested values of a body for which jsonschema_rs collects all errors at once."""
+"""Maximum number of values nested in a value that is validated at once; a larger one is validated by subschemas."""
 _NESTED_KEYWORDS = ("properties", "items", "additionalProperties", "anyOf", "oneOf")
 _LOCAL_KEYWORDS = frozenset(
     "type enum const pattern format minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf "
