@@ -120,7 +120,7 @@ def _find_number_fault(cell: Any) -> str | None:
         is_too_long = abs(cell.adjusted()) > _MAX_DIGITS or len(cell.as_tuple().digits) > _MAX_DIGITS
     else:
         is_too_long = False
-    return f"is a number of more than {_MAX_DIGITS} digits" if is_too_long else None
+    return f"is a number with more than {_MAX_DIGITS} digits" if is_too_long else None
 
 
 def _find_nested_fault(cell: Any, limits: Limits) -> str | None:

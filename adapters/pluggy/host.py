@@ -90,7 +90,7 @@ class PluggyConnectors:
         ) -> AbstractAsyncContextManager[Fetched]:
             if not provided.spec.can_fetch:
                 raise BadData(
-                    f"The connector {name} cannot fetch data. Set another connector for the source, or send the data."
+                    f"The connector {name} cannot fetch data. Set another connector, or create a source of kind file or push."
                 )
             return provided.spec.open().fetch(context)
 
@@ -119,7 +119,7 @@ class PluggyConnectors:
         deadline = asyncio.get_running_loop().time() + limits.fetch_seconds
         if (provided := self._find_usable(name)) is None:
             raise FetchFailed(
-                "parse_failed", f"The connector {name} is not loaded. The operator can load it in plugins.toml."
+                "parse_failed", f"The connector {name} is not loaded. Ask the operator to check plugins.toml."
             )
         context = self._build_context(provided, task, _ignore_header, limits=limits)
         with _translate_fetch_errors(name, task, context.http):
@@ -146,7 +146,7 @@ class PluggyConnectors:
         deadline = monotonic() + self._limits.parse_seconds
         with _translate_parse_errors(name, task):
             if provided is None:
-                raise BadData(f"The connector {name} is not loaded. The operator can load it in plugins.toml.")
+                raise BadData(f"The connector {name} is not loaded. Ask the operator to check plugins.toml.")
             context = self._build_context(
                 provided, task, score_header, lambda report: report_problem(_convert_report(report))
             )
@@ -157,7 +157,7 @@ class PluggyConnectors:
             if table is None:
                 return
             if len(table.headers) > self._limits.columns:
-                raise ParseFailed(f"The feed has more than {self._limits.columns:,} columns.")
+                raise ParseFailed(f"The feed has more than {self._limits.columns:,} columns. Remove unused columns.")
             report_cell = _create_cell_reporter(table.sheet, report_problem)
             headers = truncate_headers(table.headers, report_cell)
             rows = omit_oversized_cells(
@@ -217,9 +217,9 @@ class PluggyConnectors:
                 yield from islice(rows, _ROWS_PER_CHECK - 1)
                 remaining -= _ROWS_PER_CHECK
                 if remaining < 0:
-                    raise BadData(f"the feed has more than {self._limits.rows:,} rows")
+                    raise BadData(f"the feed has more than {self._limits.rows:,} rows; split the feed")
                 if monotonic() > deadline:
-                    raise BadData("the parsing of the feed takes too long")
+                    raise BadData("parsing the feed takes too long; split the feed")
 
 
 def _reduce_limits_for_stock_check(limits: sdk.Limits) -> sdk.Limits:

@@ -16,7 +16,7 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def find_spec_faults(spec: object) -> list[str]:
     """Return the faults of a connector's description as texts; an empty list if the description is valid."""
     if not isinstance(spec, ConnectorSpec):
-        return ["the description is not a ConnectorSpec"]
+        return ["the object is not a ConnectorSpec"]
     if spec.api != API:
         return [f"the connector is written for version {spec.api!r} of the connector interface; this is version {API}"]
     return [*_check_values(spec), *_check_schemas(spec)]

@@ -151,7 +151,7 @@ class PostgresAuditLog(TenantStore, AuditLog):
         if head is None:
             await self._run("begin", genesis=GENESIS)
             head = await self._fetch_first(ChainHead, "lock_head")
-        assert head is not None, "a chain without a head"
+        assert head is not None, "the audit chain has no head"
         links = list(compute_hashes(self._session.tenant, head, entries))
         rows = [
             {**_entry_params(entry), "sequence": sequence, "hash": hash}

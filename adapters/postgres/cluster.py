@@ -131,11 +131,11 @@ async def connect_to_coordinator(conninfo: str) -> AsyncIterator[CoordinatorConn
                 remedy = (
                     "run CREATE EXTENSION citus in this database on every node, and add the nodes"
                     if can_have_citus
-                    else "the server lacks Citus: install Citus, and add citus to shared_preload_libraries"
+                    else "install Citus on the server, and add citus to shared_preload_libraries"
                 )
                 raise ClusterError(
-                    f"This command requires a Citus coordinator, but {database} is a plain PostgreSQL: {remedy} (docs/cluster.md). "
-                    "Joinery does not require a cluster."
+                    f"This command requires a Citus coordinator, but {database} is a plain PostgreSQL database. "
+                    f"To set up a cluster, {remedy} (docs/cluster.md). Joinery also works without a cluster."
                 )
             if not await cluster.fetch_value("is_coordinator"):
                 raise ClusterError(
@@ -204,7 +204,8 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
     # a running process treats the coordinator as the only node, and would write to tables that are no longer used
     if placement_before.missing and (count := await connection.fetch_value("processes", name=APPLICATION)):
         raise ClusterError(
-            f"Processes of Joinery are connected ({count} connections). Stop all of them first, and start them afterwards."
+            f"Joinery's processes have {count} connections to the database. Stop all processes, run this command again, "
+            "and then start the processes."
         )
     # Nodes connect to each other as the role of a statement. joinery_system spans nodes, so it can log in; joinery_app cannot, so that a
     # tenant's statement that is forwarded because its shard has moved fails, whatever the settings between the nodes are.
@@ -214,7 +215,7 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
     for (name,) in await connection.fetch_rows("forced", reference=list(REFERENCE_TABLES)):
         await connection.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(sql.Identifier(name)))
     for name, fault in await connection.fetch_rows("make_ready"):
-        raise ClusterError(f"{name} could not be prepared: {fault}")
+        raise ClusterError(f"The table log_server could not be created on {name}: {fault}")
     for name in placement_before.unplaced_reference_tables:
         report(f"{name}: copied to every node")
         await connection.fetch_rows("to_every_node", name=name)
@@ -222,7 +223,7 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
         report(f"{name}: distributed by organisation")
         if unsuited := await connection.fetch_value("unsuited", table=name):
             raise ClusterError(
-                f"{name} cannot be distributed: the unique index {unsuited} does not include the organisation."
+                f"{name} cannot be distributed: its unique index {unsuited} does not contain the column org."
             )
         await connection.fetch_rows(
             "distribute_anchor" if name == ANCHOR_TABLE else "distribute", name=name, shards=shards
@@ -237,7 +238,7 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
     except ClusterError as error:
         raise ClusterError(
             f"The tables are distributed, but the nodes cannot connect to each other as {SYSTEM}: {error} "
-            "Permit that role from the nodes' addresses in each pg_hba.conf (or pg_dist_authinfo), and run this command again."
+            "Permit logins of this role between the nodes (pg_hba.conf or pg_dist_authinfo), and run this command again."
         ) from error
     return placement_before
 
@@ -487,7 +488,7 @@ def _choose_target(status: ClusterStatus, source: NodeStatus, target_name: str |
             )
     alive = [node for node in others if node.error is None]
     if not alive:
-        raise ClusterError(f"No other node that accepts shards responds. Available: {names}.")
+        raise ClusterError(f"No other node that accepts shards responds. Nodes that accept shards: {names}.")
     return min(alive, key=lambda node: node.bytes)
 
 

@@ -13,7 +13,7 @@ CONFLICT_MESSAGES = {
     "members_org_email_key_key": "A member with this email address already exists.",
     "oauth_grants_in_force": "Another request granted the app access at the same time. Try again.",
     "sso_domains_proven": "Another organisation has already verified this domain.",
-    "push_parts_pkey": "The batch already contains a part with this number.",
+    "push_parts_pkey": "Another request added a part to the batch at the same time. Try again.",
 }
 """Messages for violations of unique constraints, by constraint; the declarations of tables add further ones."""
 _SHARD_SUFFIX = re.compile(r"_\d+$")
@@ -31,7 +31,7 @@ class StaleRoute(Unavailable):
     """
 
     def __init__(self) -> None:
-        super().__init__("The request could not be executed on the organisation's server. Try again.", retry_after=1)
+        super().__init__("The organisation's database could not execute the request. Try again.", retry_after=1)
 
 
 def was_forwarded(error: BaseException) -> bool:
@@ -69,7 +69,7 @@ def translate_error(error: BaseException) -> BaseException:
     if isinstance(error, errors.DiskFull | errors.ReadOnlySqlTransaction):
         return Unavailable("The database cannot store data at the moment. Try again later.", retry_after=10)
     if isinstance(error, errors.DeadlockDetected):
-        return Unavailable("This request and another one waited for each other's locks. Try again.", retry_after=1)
+        return Unavailable("A deadlock with another request occurred. Try again.", retry_after=1)
     if isinstance(error, psycopg.OperationalError):
         return Unavailable("The database is unavailable. Try again.", retry_after=2)
     return error

@@ -85,8 +85,8 @@ class PostgresPurgeGuard(CoordinatorStore):
         refused, self.is_refusing = self.is_refusing, claimed.rowcount == 0
         if self.is_refusing and not refused:
             LOG.error(
-                "purges are refused: the database's clock is more than a day after the last purge, or more than a minute before "
-                "it; if the clock is right, for example because the service was stopped, run `joinery doctor --repair-schedule`"
+                "purges refused: the database's clock is more than a day after or a minute before the last purge; "
+                "if the clock is right, run `joinery doctor --repair-schedule`"
             )
         return not self.is_refusing
 

@@ -37,7 +37,7 @@ PAIRS = Table(
         "left": ColumnCodec("left_variant"),
         "right": ColumnCodec("right_variant"),
     },
-    conflicts={"match_pairs_key": "A match pair of these two variants already exists."},
+    conflicts={"match_pairs_key": "A match of these two variants already exists."},
 )
 MERGES = Table(Merge, "merges", conflicts={"merges_applied": "The variant or product is already merged."})
 JUDGE_SETTINGS = Table(

@@ -93,7 +93,7 @@ class PostgresOrgStore(ReferenceTableStore, OrgStore):
 
     async def get_organisation(self) -> Organisation:
         own = await self._fetch_first(build_organisation, "own", id=self._session.tenant.org)
-        assert own is not None, "a tenant without an organisation"
+        assert own is not None, "the tenant's organisation does not exist"
         return own
 
     async def add_member(self, member: Member) -> None:

@@ -287,7 +287,7 @@ async def _run_with_retries(label: str, connection: Connection, step: Callable[[
     except _LOCK_ERRORS as error:
         raise MigrationError(
             f"{label}: a table was locked by other sessions ({error.diag.message_primary}). This step was rolled "
-            "back; run `joinery migrate` again, or end the session that holds the lock (pg_stat_activity)."
+            "back. Run `joinery migrate` again. If it fails again, first end the session that holds the lock (pg_stat_activity)."
         ) from error
 
 
@@ -374,8 +374,8 @@ class PostgresSchemaCheck:
             fault = "The database has not been migrated to this release's schema. Run `joinery migrate`."
             if OPERATOR in (error.diag.message_primary or ""):
                 fault = (
-                    f"The role of this process's database URL cannot SET ROLE {OPERATOR}. Grant {OPERATOR} to it as in "
-                    "docs/operations.md#rights-in-the-database."
+                    f"The role of this process's database URL cannot SET ROLE {OPERATOR}. Grant {OPERATOR} to this "
+                    "role (docs/operations.md#rights-in-the-database)."
                 )
         if fault != self.incompatibility:
             LOG.log(logging.ERROR if fault else logging.INFO, "%s", fault or "schema compatible with this release")

@@ -109,7 +109,7 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
         if not rows:
             await self._run("open_account")
             rows = await self._fetch_rows("account", meter=METER)
-        assert rows, "a tenant without an organisation"
+        assert rows, "the tenant's organisation does not exist"
         used, quota = rows[0]
         return int(used), quota
 

@@ -251,7 +251,7 @@ class ProcessFeedReader:
                 raise FeedReaderFailed(f"The reader process took more than {seconds:,.0f} seconds.") from None
             except ResultTooLarge as error:
                 raise FeedReaderFailed(
-                    f"The result has {error.length >> 20} MiB; at most {max_bytes >> 20} MiB are permitted."
+                    f"The reader process returned {error.length >> 20} MiB; the maximum is {max_bytes >> 20} MiB."
                 ) from None
             except (ConnectionError, EOFError):
                 raise await self._build_exit_error() from None
@@ -272,10 +272,10 @@ class ProcessFeedReader:
             return ReaderFailed("the fork server exited, and its readers with it")
         if status == -signal.SIGXCPU:
             return ParseFailed(
-                f"Parsing the feed takes more than {self._limits.cpu_seconds:,} seconds of CPU time; split it."
+                f"Parsing the feed takes more than {self._limits.cpu_seconds:,} seconds of CPU time; split the feed."
             )
         return FeedReaderFailed(
-            f"The reader process was ended by the signal {signal.Signals(-status).name}."
+            f"The reader process was killed by {signal.Signals(-status).name}."
             if status < 0
             else f"The reader process ended with the exit status {status}."
         )
@@ -290,7 +290,7 @@ class ProcessFeedReader:
                 return StockOnlySnapshot()
             case "MemoryError":
                 return ParseFailed(
-                    f"Parsing the feed takes more than {self._limits.memory_mib:,} MiB of memory; split it."
+                    f"Parsing the feed takes more than {self._limits.memory_mib:,} MiB of memory; split the feed."
                 )
             case "OSError":
                 return OSError(*decode(raised.arguments, type=tuple[int, str]))

@@ -34,7 +34,7 @@ class ApiPager:
         If the service requests a wait, RetryLater is raised without waiting.
         """
         if not self._url:
-            raise BadData("the source's settings name no URL (config.url)")
+            raise BadData("the source has no URL; set config.url")
         return await self._fetch_page(self._paging.build_first_url(self._url), patient=False, ends=frozenset())
 
     async def iterate_lines(self, first: FetchedPage) -> AsyncIterator[bytes]:
@@ -58,7 +58,10 @@ class ApiPager:
                 None if self._is_finished(count) else self._paging.find_next_url(self._url, position, current, document)
             )
             if following is not None and following != position.url and position.number >= self._paging.max_pages:
-                yield encode_note(f"the service has more than {self._paging.max_pages} pages; the others are missing")
+                maximum = self._paging.max_pages
+                yield encode_note(
+                    f"the service has more than {maximum} pages (config.paging.max_pages); only the first {maximum} are read"
+                )
                 return
             current = await self._fetch_next(following, position)
             position = PagePosition(following or "", position.number + 1, position.records)

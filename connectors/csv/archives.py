@@ -97,17 +97,19 @@ def inflate_entry(file: BinaryIO, entry: zipfile.ZipInfo, max_bytes: int) -> Ite
     """
     # The sizes stated in the archive are not trusted; the unpacked bytes are counted.
     if entry.flag_bits & 0x1:
-        raise BadData("the workbook is locked with a password; save and send it without a password")
+        raise BadData("the file is password-protected; send it without a password")
     if entry.compress_type not in {_STORED, _DEFLATED}:
-        raise BadData("the workbook is compressed by an unsupported method; save it as XLSX and send that file")
+        raise BadData("the compression method is not supported; save the table as XLSX or CSV and send that file")
     out = read = 0
     for packed, chunk in _inflate_chunks(file, entry):
         read += packed
         out += len(chunk)
         if out > max_bytes:
-            raise BadData("the unpacked workbook is too large; save it as CSV and send that file")
+            raise BadData("the unpacked file is too large; if it is a workbook, save it as CSV and send that file")
         if out > _RATIO_FROM and out > read * _MAX_RATIO:
-            raise BadData("the workbook's compression ratio is too high (a zip bomb); it is not opened")
+            raise BadData(
+                "the compression ratio is too high, as in a zip bomb; save the table as CSV and send that file"
+            )
         yield chunk
 
 
@@ -224,7 +226,9 @@ def _unpack_gzip(path: Path, limits: Limits) -> Iterator[bytes]:
                 data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
                 out += len(chunk)
                 if out > limits.unpacked_bytes or (out > _GZIP_RATIO_FROM and out > read * _GZIP_RATIO):
-                    raise BadData("the unpacked gzip archive is too large")
+                    raise BadData(
+                        f"the unpacked gzip archive is larger than {limits.unpacked_bytes // MIB} MiB, or its compression ratio is too high"
+                    )
                 yield chunk
     if not inflate.eof:
         raise BadData(_DAMAGED_GZIP)

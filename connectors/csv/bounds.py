@@ -320,7 +320,7 @@ def _iterate_parts(path: Path, limits: Limits) -> Iterator[tuple[zipfile.ZipInfo
 def _check_cell_count(cells: int, limits: Limits) -> None:
     if cells > limits.sheet_cells:
         fault = f"a worksheet spans {cells:,} cells; at most {limits.sheet_cells:,} are supported"
-        raise BadData(f"{fault}: save it as CSV and send that file")
+        raise BadData(f"{fault}; save it as CSV and send that file")
 
 
 def _measure_binary_sheet(chunks: Iterator[bytes]) -> int:

@@ -73,7 +73,7 @@ def _select_url(ctx: Context) -> str:
     if ctx.stream == "stock":
         url = ctx.config.get("stock_url", url)
     if not isinstance(url, str) or not urlsplit(url).hostname:
-        raise BadData("the source has no URL to pull from (config.url)")
+        raise BadData("the source has no valid URL; set config.url")
     return url
 
 

@@ -27,7 +27,7 @@ _REFUSED_SIGNATURES = (
     (b"GIF8", "the file is an image (GIF), not a table"),
     (b"Rar!", "the file is a RAR archive; send the file inside it"),
     (b"7z\xbc\xaf", "the file is a 7z archive; send the file inside it"),
-    (b"\x1f\x8b", "the file is a gzip archive in an archive; send the file inside it"),
+    (b"\x1f\x8b", "the file is a gzip archive in an archive; send the unpacked file"),
     (b"\x78\x9f\x3e\x22", "the file is winmail.dat from Outlook; send the attachment as a file"),
 )
 
@@ -46,7 +46,7 @@ def detect_format(path: Path, format: str | None) -> str:
     if head.startswith(b"\xd0\xcf\x11\xe0"):
         with path.open("rb") as file:
             if _ENCRYPTED in file.read(MIB):
-                raise BadData("the workbook is locked with a password; save and send it without a password")
+                raise BadData("the file is password-protected; send it without a password")
         return "xls"
     message = next((message for signature, message in _REFUSED_SIGNATURES if head.startswith(signature)), None)
     if message:
@@ -70,7 +70,7 @@ def _detect_zip_format(path: Path) -> str:
         if any(name.startswith("xl/") for name in names):
             return "xlsx"
         raise BadData("the file is an Office document without a worksheet; send the table as CSV or XLSX")
-    raise BadData("the file is a zip archive in an archive; send the file inside it")
+    raise BadData("the file is a zip archive in an archive; send the unpacked file")
 
 
 def _detect_text_format(head: bytes, format: str | None) -> str:
@@ -81,7 +81,7 @@ def _detect_text_format(head: bytes, format: str | None) -> str:
     if text.startswith(("{", "[")) and format not in {"csv", "tsv"}:
         return "jsonl" if format == "jsonl" else _detect_json_format(text)
     if format in _FORMAT_NAMES:
-        raise BadData(f"the file is not {_FORMAT_NAMES[format]}, although config.format says so")
+        raise BadData(f"the file is not {_FORMAT_NAMES[format]}; correct or remove config.format")
     return "csv"
 
 

@@ -89,7 +89,7 @@ def _translate_errors(subject: str) -> Iterator[None]:
     try:
         yield
     except PasswordError:
-        raise BadData("the workbook is locked with a password; save and send it without a password") from None
+        raise BadData("the file is password-protected; send it without a password") from None
     except BaseException as error:
         if isinstance(error, (CalamineError, OSError, ValueError)) or type(error).__name__ == "PanicException":
             raise BadData(f"{subject} is damaged: it cannot be read") from None

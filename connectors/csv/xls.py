@@ -177,8 +177,8 @@ def check_xls(path: Path, limits: Limits) -> None:
         remaining -= cells
         records += count
         if remaining < 0 or records > _MAX_RECORDS:
-            fault = f"the worksheets span more than {limits.sheet_cells:,} cells, which is the maximum"
-            raise BadData(f"{fault}: save it as CSV and send that file")
+            fault = f"the worksheets span more than {limits.sheet_cells:,} cells or {_MAX_RECORDS:,} records"
+            raise BadData(f"{fault}; save the table as CSV and send that file")
 
 
 def _find_sheet_offsets(stream: bytes) -> list[int]:
@@ -189,13 +189,15 @@ def _find_sheet_offsets(stream: bytes) -> list[int]:
     found = []
     for kind, at, size in _iterate_records(stream, 0):
         if kind == _ENCRYPTION_RECORD and size >= 2 and stream[at : at + 2] != b"\0\0":
-            raise BadData("the workbook is locked with a password; save and send it without a password")
+            raise BadData("the file is password-protected; send it without a password")
         if kind == _SHEET_RECORD and size >= 4:
             found.append(struct.unpack_from("<I", stream, at)[0])
         if kind == _END_RECORD:
             break
     if len(found) > _MAX_SHEETS:
-        raise BadData(f"the workbook has more than {_MAX_SHEETS:,} worksheets")
+        raise BadData(
+            f"the workbook has more than {_MAX_SHEETS:,} worksheets; save the table as CSV and send that file"
+        )
     return found
 
 

@@ -109,7 +109,7 @@ SPEC = ConnectorSpec(
         {
             "url": {
                 **URL,
-                "description": "The URL of a product's page; if pages is site, the URL of the site or of a sitemap.",
+                "description": "The URL of a product's page; with pages=site, the URL of the site or of a sitemap.",
             },
             "pages": {
                 "enum": ["one", "site"],

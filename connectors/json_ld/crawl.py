@@ -65,7 +65,9 @@ class CrawledSite:
             except Refused as error:
                 if is_first:
                     raise
-                raise Unreachable(f"The site refused a page, so the crawl would be incomplete. {error}") from None
+                raise Unreachable(
+                    f"The site refused a page. The crawl has stopped, because it would be incomplete. {error}"
+                ) from None
             except Unreachable:
                 if not retries or is_first:
                     raise
@@ -99,7 +101,7 @@ async def open_site(ctx: Context, url: str) -> CrawledSite:
     """
     parts = urlsplit(url)
     if not parts.hostname:
-        raise BadData("the source has no URL (config.url)")
+        raise BadData("the source has no valid URL; set config.url")
     origin = urlunsplit((parts.scheme, parts.netloc, "", "", ""))
     try:
         answer = await fetch_page(
@@ -152,7 +154,8 @@ async def _fetch_sitemaps(site: CrawledSite, start: list[str]) -> AsyncIterator[
             continue
         seen.add(sitemap_url)
         if len(seen) > _MAX_SITEMAPS or depth > _MAX_DEPTH:
-            raise BadData(f"the site has more than {_MAX_SITEMAPS} sitemaps, or nests them more than {_MAX_DEPTH} deep")
+            fault = f"the site has more than {_MAX_SITEMAPS} sitemaps, or nests sitemaps more than {_MAX_DEPTH} deep"
+            raise BadData(f"{fault}; set config.url to one of the sitemaps")
         answer = await site.fetch(sitemap_url, is_first=len(seen) == 1)
         if answer is None:
             if len(start) == 1 and depth == 1:

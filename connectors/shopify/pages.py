@@ -49,7 +49,7 @@ async def iterate_product_pages(ctx: Context, products_url: str, first: ProductP
         yield current.page.to_line()
         number += 1
         if number * PAGE_SIZE > MAX_LISTED_PRODUCTS:
-            yield encode_note("the shop lists at most 25,000 products; the others are missing")
+            yield encode_note("the shop lists at most 25,000 products; any further products are missing")
             return
         response = await fetch_page(
             ctx, _build_page_url(products_url, number), _HEADERS, can_wait=True, end_statuses=_LIMIT_EXCEEDED_STATUSES

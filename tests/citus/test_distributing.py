@@ -89,7 +89,7 @@ async def test_processes_must_be_stopped(plain: str) -> None:
     pool = Pool(plain, size=1)
     async with pool.connect_to_coordinator() as link:
         await link.cursor.execute("SELECT 1")
-        with pytest.raises(ClusterError, match="Stop all of them"):
+        with pytest.raises(ClusterError, match="Stop all processes"):
             await spread(plain)
     await pool.close()
     assert await spread(plain)

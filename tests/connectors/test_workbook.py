@@ -160,7 +160,7 @@ def test_zip_bomb(reader: Any) -> None:
     assert len(bomb) < 100_000
     with pytest.raises(BadData, match="zip bomb"):
         reader(bomb)
-    with pytest.raises(BadData, match="unpacked workbook is too large"):
+    with pytest.raises(BadData, match="unpacked file is too large"):
         reader(bomb, limits=Limits(unpacked_bytes=1024 * 1024))
 
 

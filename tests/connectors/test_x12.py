@@ -102,12 +102,12 @@ def test_several_transactions_and_interchanges(reader: Any) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("SE*20*", "SE*19*", "SE states 19 segments, 20 were received"),
+        ("SE*20*", "SE*19*", "SE states 19 segments, but 20 were received"),
         ("SE*20*0001", "SE*20*0002", "SE has the control number 0002"),
-        ("GE*1*41", "GE*3*41", "GE states 3 transactions, 1 were received"),
+        ("GE*1*41", "GE*3*41", "GE states 3 transactions, but 1 were received"),
         ("GE*1*41", "GE*1*42", "GE has the control number 42"),
         ("IEA*1*000000007", "IEA*1*000000070", "IEA has the control number 000000070"),
-        ("CTT*4", "CTT*5", "CTT counts 5 items, 4 were received"),
+        ("CTT*4", "CTT*5", "CTT counts 5 items, but 4 were received"),
         ("QTY*33*8*EA", "QTY*33*8*CA", "may contain several items"),
         ("QTY*33*8*EA", "QTY*02*8*EA", "with the qualifier 02"),
     ],
@@ -126,8 +126,8 @@ def test_irregularities_are_reported(reader: Any, old: str, new: str, message: s
     [
         (interchange(STOCK)[:-30], "incomplete"),
         (interchange(STOCK).replace("IEA*1*000000007~", ""), "incomplete"),
-        (interchange(STOCK).replace("SE*20*0001~", ""), "has no matching start"),
-        (interchange(STOCK).replace("ST*846*0001~", ""), "has no matching start"),
+        (interchange(STOCK).replace("SE*20*0001~", ""), "does not match the open envelope"),
+        (interchange(STOCK).replace("ST*846*0001~", ""), "does not match the open envelope"),
         (interchange(transaction("850", "BEG*00")), "'850'"),
         (interchange(STOCK)[:80], "damaged"),
         (interchange(STOCK) + "and more", "ISA is missing"),

@@ -135,7 +135,7 @@ class ConnectionCheckout:
         moved = await self._pool.router.has_moved(self._org, self._node.node)
         if not moved:
             LOG.error(
-                "SQL statement for organisation %s failed without retry: node %s may have forwarded it, but the organisation has not moved: %s",
+                "SQL statement not retried on another node: organisation %s is still on node %s, which may have forwarded it: %s",
                 self._org,
                 self._node.node.name,
                 error,

@@ -149,7 +149,7 @@ def _decode_line(number: int, line: str) -> Any:
 def _iterate_at_path(stream: JsonStream, path: list[str]) -> Iterator[Any]:
     """Yield the elements of the array at the path, or the one value at the path; do not read what follows."""
     if stream.peek() != "{":
-        raise BadData(f"the document has no value at {path[0]} (config.records_path)")
+        raise BadData(f"the document has no value at config.records_path: the key {path[0]} is missing")
     for key in stream.iterate_keys():
         if key != path[0]:
             stream.read_value()
@@ -162,7 +162,7 @@ def _iterate_at_path(stream: JsonStream, path: list[str]) -> Iterator[Any]:
         else:
             yield stream.read_value()
             return
-    raise BadData(f"the document has no value at {path[0]} (config.records_path)")
+    raise BadData(f"the document has no value at config.records_path: the key {path[0]} is missing")
 
 
 def _iterate_first_array(path: Path, limits: Limits) -> Iterator[Any]:

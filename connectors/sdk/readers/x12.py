@@ -111,10 +111,10 @@ def _open_envelope(envelope: OpenEnvelopes, segment: Segment) -> None:
     parents = _PARENTS_BY_OPENING[segment.name]
     if tuple(envelope.open) != parents:
         if len(envelope.open) < len(parents):
-            raise BadData(
-                f"segment {segment.number}: {segment.name} is not inside {parents[-1]}, whose start is missing"
-            )
-        raise BadData(f"segment {segment.number}: {segment.name} is inside {envelope.open[-1]}, whose end is missing")
+            raise BadData(f"segment {segment.number}: {segment.name} must follow {parents[-1]}, which is missing")
+        raise BadData(
+            f"segment {segment.number}: {segment.name} is inside {envelope.open[-1]}, whose trailer is missing"
+        )
     envelope.open.append(segment.name)
     if segment.name == "ISA":
         envelope.interchange, envelope.group_count = segment.get_element(13), 0
@@ -128,7 +128,8 @@ def _open_envelope(envelope: OpenEnvelopes, segment: Segment) -> None:
 
 def _close_envelope(envelope: OpenEnvelopes, segment: Segment, report: X12ReportSink) -> None:
     if not envelope.open or envelope.open[-1] != _OPENING_BY_CLOSING[segment.name]:
-        raise BadData(f"segment {segment.number}: {segment.name} has no matching start")
+        innermost = envelope.open[-1] if envelope.open else "none"
+        raise BadData(f"segment {segment.number}: {segment.name} does not match the open envelope ({innermost})")
     envelope.open.pop()
     envelope.segment_count += 1
     counted, number, unit = {
@@ -139,11 +140,12 @@ def _close_envelope(envelope: OpenEnvelopes, segment: Segment, report: X12Report
     if _parse_count(segment.get_element(1)) != counted:
         report(
             Report(
-                f"{segment.name} states {segment.get_element(1)[:20]} {unit}, {counted} were received", segment.number
+                f"{segment.name} states {segment.get_element(1)[:20]} {unit}, but {counted} were received",
+                segment.number,
             )
         )
     if segment.get_element(2) != number and _parse_count(segment.get_element(2)) != (_parse_count(number) or -1):
-        fault = f"{segment.name} has the control number {segment.get_element(2)[:20]}, but its start has {number[:20]}"
+        fault = f"{segment.name} has the control number {segment.get_element(2)[:20]}, but its header has {number[:20]}"
         report(Report(fault, segment.number))
 
 

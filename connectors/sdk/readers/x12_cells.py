@@ -197,7 +197,7 @@ class X12ItemCells:
         if unit in _PIECE_UNITS:
             return True
         self._once.report_once(
-            f"quantities in {unit[:10]}, which may contain several items, are not used", segment.number
+            f"quantities in the unit {unit[:10]} are not used, because it may contain several items", segment.number
         )
         return False
 

@@ -98,7 +98,7 @@ def _iterate_rows(ctx: Context, path: Path, kind: str, reporter: OnceReporter, *
             segment.name == "CTT" and segment.get_element(1).isdecimal() and int(segment.get_element(1)[:9]) != counted
         ):
             reporter.report_once(
-                f"CTT counts {segment.get_element(1)[:9]} items, {counted} were received", segment.number
+                f"CTT counts {segment.get_element(1)[:9]} items, but {counted} were received", segment.number
             )
         elif item:
             item.append(segment)
@@ -125,5 +125,7 @@ def _iterate_item_rows(
     for location in item_cells.list_locations():
         arrivals = list(chain.from_iterable(location.arrivals[:2]))
         if len(location.arrivals) > 2:
-            reporter.report_once("an item has more than two arrivals; the first two are used", line)
+            reporter.report_once(
+                "an item has more than two incoming quantities at one location; the first two are used", line
+            )
         yield line, [*keys, location.find_available_quantity(), location.name, *arrivals, *[None] * (4 - len(arrivals))]

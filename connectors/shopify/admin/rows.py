@@ -74,7 +74,7 @@ def _iterate_lines(ctx: Context, path: Path) -> Iterator[tuple[int, Line]]:
             count += 1
             yield number, line
     if isinstance(stated, int) and stated != count:
-        ctx.report(Report(f"the shop counted {stated:,} objects for its file, {count:,} were received"))
+        ctx.report(Report(f"the shop counted {stated:,} objects for its file, but {count:,} were received"))
 
 
 def _read_shop(ctx: Context, path: Path) -> Line:

@@ -209,7 +209,7 @@ class RunService:
             raise Unprocessable(f"A source of kind {source.kind} is not pulled. {_ALTERNATIVES_TO_PULL[source.kind]}")
         if info is None or not info.can_fetch:
             raise Unprocessable(
-                f"The connector {source.connector} cannot pull. Set another connector, or send the data."
+                f"The connector {source.connector} cannot pull. Set another connector, or create a source of kind file or push."
             )
         if not info.has_feed(stream, source.config):
             remedy = f"Set config.{info.stock_setting}, or omit" if stream in info.streams else "Omit"
