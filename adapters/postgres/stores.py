@@ -1,7 +1,8 @@
-"""Base classes of stores: named statements and pages, in a tenant's session, on the coordinator or on every node.
+"""Base classes of stores, which execute named SQL statements for a tenant, on the coordinator or on every node.
 
-The statements of an area are in sql/<area>.sql, each under a heading `-- name --`. A line of a statement may be optional:
-it has names, such as those of filters, and is part of the executed statement only if all of them are selected.
+The statements of an area are in sql/<area>.sql, each under a heading `-- name --`. A line of a statement that ends with a
+comment `--? name` is optional: the line is executed only if the caller selects all names in the comment, such as the
+names of filters.
 """
 
 import re

@@ -61,7 +61,10 @@ class ProcessCalls:
         return result
 
     async def call(self, name: str, signature: CallSignature, args: Sequence[Any]) -> Any:
-        """Call the named function in a new child process. Raises ParserTerminated, ParserFailed and types of `raises`."""
+        """Call the named function in a new child process.
+
+        Raises ParserTerminated, ParserFailed, and the exceptions that were passed to the constructor as `raises`.
+        """
         async with self._concurrency:
             try:
                 fork = await self._server.fork()

@@ -265,7 +265,13 @@ class ChainCheck:
 class _HashMismatch:
     """An entry whose chain hash does not follow from the previous entry's hash.
 
-    `fault` is the kind of fault; None if only a gap precedes the entry.
+    Attributes:
+        id: The ID of the entry.
+        sequence: The number of the entry.
+        hash: The stored chain hash; None if the entry has none.
+        digest: The digest of the entry's content.
+        position: The number of checked entries before this entry.
+        fault: The kind of fault; None if the mismatch only results from missing entries before this entry.
     """
 
     id: str

@@ -200,7 +200,10 @@ _DIGIT = re.compile(r"\d")
 _CROSS = re.compile(r"(?i)\d\s?[x×]\s?\d")
 _FINAL_LENGTH = re.compile(rf"(?i),\s?({_NUMBER})\s?(mm|cm)$")
 _MIN_ROUNDING_TOLERANCE = 60
-"""Minimum rounding tolerance for equal lengths in hundredths of an inch; above 30 inches, 1/50 applies."""
+"""Maximum difference of two lengths up to 30 inches that count as equal, in hundredths of an inch.
+
+For greater lengths, the maximum difference is 1/50 of the length.
+"""
 
 
 def merge_title_size(row: RowDraft, column_dimensions: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -128,7 +128,12 @@ def _estimate_feed(feed: PlatformFeed, readable: bool) -> Estimate:
 
 
 def _estimate_file(file: FeedFile, readable: bool) -> Estimate:
-    """Return the estimate for a URL that leads to a data file."""
+    """Estimate the effort of connecting a URL that leads to a data file.
+
+    Args:
+        file: The data file.
+        readable: Whether a connector of this service can parse the file.
+    """
     if file.remedy:
         return Estimate(Effort.MEDIUM, ReadingMethod.FILE, ("The URL is a data file.", file.remedy))
     if not readable:

@@ -411,7 +411,10 @@ def _is_unit_or_currency(word: str) -> bool:
 
 
 def split_words_without_units(text: str) -> list[HeaderWord]:
-    """Split a header in plain form into words with their concepts, without units and currencies."""
+    """Split a text of `NormalisedHeader.plain_texts` into words, and omit units and currencies.
+
+    Each HeaderWord has the concepts of its word, such as `width` and `package`.
+    """
     apart = " ".join(word if find_concepts(word) else _FIGURES.sub(" ", word) for word in text.split())
     words = [word for word in split_into_words(apart) if not _is_unit_or_currency(word.text)]
     last = apart.rpartition(" ")[2]
