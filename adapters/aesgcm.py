@@ -2,8 +2,8 @@
 
 Each value is encrypted with a separate data key, and the data key with a key-encryption key derived from the operator's secret.
 Layout: version (1 byte), length of the key-encryption key's name (1 byte), name, nonce (12 bytes), encrypted data key (48 bytes), nonce
-(12 bytes), encrypted JSON. The associated data of both encryptions contains the owner of the value, and
-the only destination to which the value may be sent.
+(12 bytes), encrypted JSON. The associated data of both encryptions contains the owner and the destination of the value,
+which `Vault` describes (domain/secrets/ports.py).
 """
 
 import json
@@ -32,11 +32,11 @@ def derive_key(secret: str) -> tuple[str, bytes]:
 class AesGcmVault:
     """Encryption of stored values (port Vault in domain/secrets/ports.py).
 
-    The key of `current` encrypts until another key is selected. The keys of all secrets decrypt.
+    The secret `current` is active until `activate_secret` selects another. All secrets can decrypt.
 
     Args:
-        current: The current operator's secret.
-        former: The former operator's secrets.
+        current: The operator's secret in force.
+        former: Earlier secrets of the operator.
     """
 
     def __init__(self, current: str, former: tuple[str, ...] = ()) -> None:
@@ -100,21 +100,24 @@ def _build_header(name: str) -> bytes:
     return bytes([_VERSION, len(name)]) + name.encode()
 
 
-def _split_header(sealed: bytes) -> tuple[int, str, bytes]:
+def _split_header(encrypted: bytes) -> tuple[int, str, bytes]:
     """Split an encrypted value into version, name of the key-encryption key, and the rest. Raises ValueError."""
     invalid = (
-        len(sealed) < 2
-        or sealed[0] not in _VERSIONS
-        or len(sealed) < 2 + sealed[1] + 2 * _NONCE_BYTES + _WRAPPED_KEY_BYTES
+        len(encrypted) < 2
+        or encrypted[0] not in _VERSIONS
+        or len(encrypted) < 2 + encrypted[1] + 2 * _NONCE_BYTES + _WRAPPED_KEY_BYTES
     )
     if invalid:
         raise ValueError("The encrypted value is truncated or has an unknown format.")
-    end = 2 + sealed[1]
-    return sealed[0], sealed[2:end].decode("ascii", "replace"), sealed[end:]
+    end = 2 + encrypted[1]
+    return encrypted[0], encrypted[2:end].decode("ascii", "replace"), encrypted[end:]
 
 
 def _build_associated_data(version: int, name: str, owner: str, destination: str) -> bytes:
-    """Build the associated data of both encryptions; in version 1 without the destination."""
+    """Build the associated data of both encryptions from the name of the key-encryption key, the owner and destination.
+
+    Version 1 omits the destination. `Vault` describes owner and destination.
+    """
     if version == 1:
         return f"1|{name}|{owner}".encode()
     parts = (str(version), name, owner, destination)

@@ -46,7 +46,11 @@ class ModelOutput:
 class ModelUnavailable(Exception):
     """The model is temporarily unavailable.
 
-    The request may be repeated, preferably after `retry_after`. `usage` was charged nevertheless.
+    The request may be repeated.
+
+    Attributes:
+        retry_after: Recommended time until the repetition; None if unknown.
+        usage: Usage that counts as charged nevertheless; None if there is none.
     """
 
     def __init__(self, message: str, *, retry_after: timedelta | None = None, usage: ModelUsage | None = None) -> None:

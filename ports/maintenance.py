@@ -27,7 +27,7 @@ class Maintenance(Protocol):
         ...
 
     async def purge_audit_entries(self) -> int:
-        """Delete audit entries, and encrypted values for undoing, older than the retention; return the number of entries."""
+        """Delete audit entries and encrypted values for undo whose retention has ended; return the entries' number."""
         ...
 
     async def purge_deliveries(self) -> int:

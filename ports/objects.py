@@ -91,7 +91,7 @@ class ObjectStore(Protocol):
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
         """Return a signed link to download the object, with the headers of `download_headers(filename)`.
 
-        Links that are signed within the same 30 seconds (domain.kernel.links.LINK_STEP) are equal. This does not apply to a
-        bucket that is accessed with the instance role of the machine.
+        Links that are signed within the same 30 seconds (domain.kernel.links.LINK_STEP) are equal, unless the service
+        accesses an S3 bucket with the instance role of the machine.
         """
         ...

@@ -20,8 +20,8 @@ class ParserRunner(Protocol):
     async def __call__(self, function: Callable[..., R], /, *args: Any) -> R:
         """Call `function` with the arguments, within limits of time and memory, and return the function's result.
 
-        Arguments and result must be plain values or dataclasses, as the function's annotations state. An argument may be a
-        function; it is called in a thread of the calling process.
+        The function's parameters and result must be annotated with types of plain values or dataclasses. One argument
+        may be a function, which is called in a thread of the calling process.
 
         Raises:
             ParserTerminated: The function was terminated.

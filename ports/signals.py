@@ -43,7 +43,12 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedSignals:
-    """Signals received since the last call of `take_signals`; `missed`: other signals may have been lost."""
+    """Signals received since the last call of `take_signals`.
+
+    Attributes:
+        signals: The signals.
+        missed: Whether other signals may have been lost.
+    """
 
     signals: frozenset[Signal]
     missed: bool
@@ -75,7 +80,10 @@ class SignalListener:
         return ReceivedSignals.from_payloads(payloads)
 
     async def wait(self, timeout: float | None) -> bool:
-        """Wait for a signal received since the last call of `wait`; return False if none arrives within `timeout` seconds."""
+        """Wait for a signal received since the last call that returned True.
+
+        Returns False if no signal arrives within `timeout` seconds (None: no limit). `take_signals` returns them.
+        """
         try:
             async with asyncio.timeout(timeout):
                 await self._arrived.wait()

@@ -15,7 +15,7 @@ from domain.catalogue.model import Offer, OfferLine, Product, Variant
 from domain.kernel.json_values import format_time
 
 _OFFER_FIELDS = (*PRICE_FIELDS, "quantity", "incoming", "availability", "lead_time_days")
-"""Order of an offer's fields in responses, which differs from their stored order after merges."""
+"""Order of an offer's fields in responses. After merges, the stored order differs."""
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _encode = _ENCODER.encode
 
@@ -63,11 +63,11 @@ def _add_merge_info(rendered: dict[str, Any], id: str, merged_view: MergedView) 
     return rendered
 
 
-def render_merged_product(entry: Product, merged_view: MergedView) -> bytes:
+def render_merged_product(product: Product, merged_view: MergedView) -> bytes:
     """Render the document of a merged product."""
-    rendered = _add_merge_info(_render_product_members(entry, {}), entry.id, merged_view)
+    rendered = _add_merge_info(_render_product_members(product, {}), product.id, merged_view)
     rendered["variants"] = [
-        _add_merge_info(_render_variant(variant, {}), variant.id, merged_view) for variant in entry.variants
+        _add_merge_info(_render_variant(variant, {}), variant.id, merged_view) for variant in product.variants
     ]
     return _encode(rendered)
 
@@ -85,12 +85,12 @@ def _render_variant(variant: Variant, packed: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def render_product(product: Product, encoded_data: Mapping[str, Any]) -> bytes:
+def render_product(product: Product, encoded_data_by_id: Mapping[str, Any]) -> bytes:
     """Render the document of a product that is not merged.
 
-    `encoded_data` contains encoded data of the product and its variants by ID; other data is encoded now.
+    `encoded_data_by_id` contains encoded data of the product and its variants; missing data is encoded now.
     """
-    return _encode(_render_product_members(product, encoded_data))
+    return _encode(_render_product_members(product, encoded_data_by_id))
 
 
 def _render_product_members(product: Product, packed: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,10 +159,10 @@ class JsonCatalogueRendering:
         """Encode the data of a product or variant once, for all documents that contain it."""
         return encode_data(data)
 
-    def render_product(self, entry: Product, encoded_data_by_id: Mapping[str, Any]) -> bytes:
+    def render_product(self, product: Product, encoded_data_by_id: Mapping[str, Any]) -> bytes:
         """Render the document of a product that is not merged."""
-        return render_product(entry, encoded_data_by_id)
+        return render_product(product, encoded_data_by_id)
 
-    def render_merged_product(self, entry: Product, merged_view: MergedView) -> bytes:
+    def render_merged_product(self, product: Product, merged_view: MergedView) -> bytes:
         """Render the document of a merged product."""
-        return render_merged_product(entry, merged_view)
+        return render_merged_product(product, merged_view)

@@ -60,7 +60,7 @@ class CategoryRulesReply:
 
     Attributes:
         categories: JSON of the categories in the list.
-        left_out: Number of categories that are not in the list.
+        left_out: Number of categories that are omitted from the list.
         run: Run that applies new rules to the products; None if no rules changed.
     """
 

@@ -34,13 +34,13 @@ MAX_ENDPOINTS = 20
 MAX_EVENT_TYPES = 50
 """Maximum number of event types that an endpoint lists."""
 MAX_OPEN_DELIVERIES = 50_000
-"""Maximum open deliveries of one endpoint."""
+"""Maximum number of open deliveries of one endpoint."""
 ALL_TYPES = "*"
 """Wildcard that subscribes to all event types, except those in ON_REQUEST_TYPES."""
 SHARD_COUNT = 64
 """Number of shards (parts of the endpoints that are assigned to workers)."""
 STORED_RESPONSE_BYTES = 1024
-"""Number of bytes of a receiver's response that are stored."""
+"""Maximum number of bytes of a receiver's response that are stored; the rest is discarded."""
 
 
 class PayloadKind(StoredEnum):
@@ -58,7 +58,7 @@ class EndpointStatus(StoredEnum):
 
 
 class DisabledReason(StoredEnum):
-    """Reasons for which the service disables an endpoint: status 410 (`gone`), or failures for MAX_FAILING_TIME."""
+    """Reasons for which the service disables an endpoint: status 410 (`gone`), or no success for MAX_FAILING_TIME."""
 
     GONE = "gone"
     FAILING = "failing"
@@ -123,13 +123,13 @@ class Rotation:
 
 
 SUBSCRIBABLE = frozenset(name for name, entry in TYPES.items() if "webhooks" in entry.channels)
-"""Event types that an endpoint can subscribe to; `webhook.test` is sent on request only."""
+"""Event types that an endpoint can subscribe to; not `webhook.test`, which is sent on request only."""
 _TYPES = ("offer.changed", *sorted(SUBSCRIBABLE - {"offer.changed"}))
 MAX_SOURCES = 100
 MAX_CATEGORIES = 100
 MAX_CATALOGUES = 50
 MAX_COALESCE_SECONDS = 300
-"""Maximum of `coalesce_seconds`."""
+"""Maximum number of seconds for which a delivery waits, to combine changes (`Endpoint.coalesce_seconds`)."""
 
 URL: Final[Schema] = url("https://shop.example/hooks/joinery") | {
     "description": "URL to which events are sent by POST. Live mode requires HTTPS on port 443 or 80; test mode also "
@@ -190,6 +190,7 @@ class Endpoint:
     """A webhook endpoint.
 
     Attributes:
+        coalesce_seconds: Seconds for which each delivery waits, to combine changes of the same subject; 0 for no wait.
         disabled_for: Reason for which the service disabled the endpoint; None if a user disabled the endpoint, or if the endpoint is enabled.
         secret_last4: The last four characters of the current secret.
         rotation: The last secret rotation; None without one, or once the previous secret is deleted.
@@ -341,7 +342,10 @@ class Delivery:
         return self.status in OPEN_DELIVERY_STATUSES
 
     def with_event(self, event: LoggedEvent, next_attempt_at: datetime | None) -> "Delivery":
-        """Return the delivery with a later event of the same subject added; a type `….created` remains."""
+        """Return the delivery with a later event of the same subject added.
+
+        The delivery gets the type of the event, unless the delivery's type ends in `.created`.
+        """
         type = self.type if self.type.endswith(".created") else event.type
         positions = (*self.positions, event.position)
         return replace(self, event=event.id, type=type, positions=positions, next_attempt_at=next_attempt_at)
@@ -401,13 +405,13 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Forecast of an endpoint's deliveries: the number that would have resulted from the events of the last `days` days.
+    """Estimate of an endpoint's future deliveries: the deliveries that past events would have caused.
 
     Attributes:
         days: Number of days in the past from which the forecast is computed.
         events: Number of matching events in these days.
         peak_per_minute: Number of matching events in the busiest minute.
-        deliveries: Number of deliveries if changes are combined as the endpoint is set.
+        deliveries: Number of deliveries after changes are combined according to the endpoint's `coalesce_seconds`.
     """
 
     days: int
@@ -435,11 +439,14 @@ _TEST_ADVICE = "To test without a receiver, read the same events from GET /v1/ch
 
 
 def refuse_forbidden_url(url: str, allowed_hosts: frozenset[str], *, livemode: bool) -> None:
-    """Raise Unprocessable for a URL that is not permitted; test mode also permits plain HTTP and any port.
+    """Raise Unprocessable for a URL to which events must not be sent.
+
+    The host must be public or in `allowed_hosts`, and the URL must not contain credentials (`describe_url_refusal`).
+    Live mode requires HTTPS and, for a host not in `allowed_hosts`, port 443 or 80.
 
     Args:
         url: The URL.
-        allowed_hosts: Hosts that are permitted although their addresses are private.
+        allowed_hosts: Hosts (`host` or `host:port`) that are permitted although their addresses are private.
         livemode: Whether the endpoint is in live mode.
     """
     if livemode and not url.lower().startswith("https://"):
@@ -452,7 +459,7 @@ def refuse_forbidden_url(url: str, allowed_hosts: frozenset[str], *, livemode: b
 
 
 TIMEOUT_SECONDS = 15.0
-"""Seconds within which a 2xx response counts as success."""
+"""Time limit of one attempt in seconds; the attempt fails if no response has arrived by then."""
 RETRY_DELAYS = (
     timedelta(seconds=5),
     timedelta(minutes=5),
@@ -569,8 +576,9 @@ def depends_on_category(endpoint: Endpoint, event: LoggedEvent) -> bool:
 def matches_endpoint(endpoint: Endpoint, event: LoggedEvent, is_in_category: bool) -> bool:
     """Return whether the event matches the endpoint's types and filters.
 
-    Source filters apply to events of offers and sources, category filters to those of products, variants and offers,
-    and catalogue filters to all events with a catalogue. Types that only webhooks carry are filtered by type only.
+    Source filters apply to events of offers and sources. Category filters apply to events of products, variants and
+    offers. Catalogue filters apply to all events and exclude events without a catalogue. No filter applies to the
+    types in WEBHOOK_ONLY_TYPES.
 
     Args:
         endpoint: The endpoint.

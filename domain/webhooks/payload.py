@@ -35,7 +35,7 @@ def can_combine(earlier: str, later: str) -> bool:
 
 
 def find_run_id(body: bytes) -> str | None:
-    """Return the run ID that is the correlation ID in an encoded envelope, or None if no run caused the event."""
+    """Return the correlation ID of an encoded envelope if it is a run ID (a run caused the event), or None."""
     # the envelope is not decoded, because it may be large
     _, found, rest = body.rpartition(_CORRELATION)
     id_ = rest.partition(b'"')[0].decode("ascii", "replace") if found else ""
@@ -54,7 +54,8 @@ def combine_envelopes(events: Sequence[Mapping[str, Any]]) -> Envelope:
     """Combine the envelopes of one subject, oldest first, into the last envelope with the net changes of all.
 
     Each path has its first old and its last new value, or no values if one of the events omits them. Paths whose values
-    are equal again are omitted. `fields_omitted` is the maximum of all events. Raises ValueError without events.
+    are equal again are omitted. `fields_omitted`, the number of omitted changes, is the maximum of all envelopes.
+    Raises ValueError if there are no envelopes.
     """
     if not events:
         raise ValueError("There are no events to combine.")

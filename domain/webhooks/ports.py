@@ -37,9 +37,15 @@ class WebhookStore(Protocol):
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: FeedPosition | None = None
     ) -> None:
-        """Store a changed endpoint and, unless None, the position after which it receives events.
+        """Store a changed endpoint.
 
-        Raises PreconditionFailed if the stored version is not `expected_version` (None: any).
+        Args:
+            endpoint: The endpoint.
+            expected_version: Version that must be stored; None for any.
+            checkpoint: Position after which the endpoint receives events; None for no change.
+
+        Raises:
+            PreconditionFailed: The stored version is not `expected_version`.
         """
         ...
 
@@ -60,7 +66,7 @@ class WebhookStore(Protocol):
         ...
 
     async def get_delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
-        """Return a delivery of the endpoint, or None."""
+        """Return a delivery of the endpoint, or None; `lock` locks it until the transaction ends."""
         ...
 
     async def list_deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
@@ -105,7 +111,8 @@ class Subscriber:
     """An enabled endpoint with the data that a worker needs to serve it.
 
     Attributes:
-        checkpoint: Position in both logs up to which every event is recorded or needs no delivery.
+        checkpoint: Position in the organisation's log and the network log (events of published catalogues), up to which
+            all necessary deliveries are recorded.
         includes_fat_payloads: Whether the organisation's plan includes fat payloads.
     """
 
@@ -118,11 +125,11 @@ class Subscriber:
 
 @dataclass(slots=True)
 class DeliveryProgress:
-    """Results of deliveries that are not recorded yet; the mappings have tenants and endpoint IDs as keys.
+    """Unrecorded results of deliveries. The keys of the mappings are tenants and IDs of endpoints.
 
     Attributes:
         deliveries: Changed deliveries.
-        checkpoints: Position in both logs up to which every event is recorded or needs no delivery.
+        checkpoints: Position up to which all necessary deliveries are recorded (`Subscriber.checkpoint`).
         last_successes: Time of the endpoint's last success.
         failing_since: Time of the endpoint's first failure since the last success; None after a success.
     """
@@ -186,7 +193,7 @@ class DeliveryStore(Protocol):
         """Store the results in one transaction; the argument is read before the first await.
 
         The attempts of deliveries are added to the stored ones. A finished delivery remains finished unless the new
-        result is a success. Deliveries of disabled endpoints do not remain open, and those of deleted endpoints are
+        result is a success. Deliveries of disabled endpoints do not remain open. Deliveries of deleted endpoints are
         ignored.
 
         Raises:
@@ -235,7 +242,10 @@ class DeliveryDatabases(Protocol):
     """The databases that have endpoints; workers serve them independently of each other."""
 
     async def list_current(self) -> Sequence[DeliveryDatabase]:
-        """Return the current databases; repeated calls return the same objects. Raises Unavailable."""
+        """Return the current databases; repeated calls return the same objects.
+
+        Raises Unavailable if they cannot be queried.
+        """
         ...
 
     async def count_workers(self) -> int:

@@ -81,13 +81,16 @@ class UsageService:
         return Usage(month, find_next_month(month), meters)
 
     async def get_series(self, tx: Tx, meter: str | None, since: date | None, until: date | None) -> UsageSeries:
-        """Return the usage on each day of the range. Raises InvalidRequest if the range is invalid.
+        """Return the usage on each day of the range.
 
         Args:
             tx: The transaction.
             meter: The meter; None for all.
-            since: The first day; None for 30 days in total.
-            until: The last day; None for today.
+            since: The first day; None for the 30 days that end with `until`.
+            until: The last day; None or a later day for today.
+
+        Raises:
+            InvalidRequest: `since` is after `until`, or the range has more than MAX_DAYS days.
         """
         today = tx.now.date()
         until = min(until or today, today)

@@ -38,7 +38,7 @@ from ports.clock import Clock
 from ports.telemetry import Span, SpanKind, Tracing, WorkMetrics
 
 MAX_TRACED_PER_RUN = 100
-"""Maximum number of deliveries in the trace of one run; further deliveries get traces that are linked to it."""
+"""Maximum number of attempts in the trace of one run; further attempts get traces that are linked to it."""
 MAX_CACHED_RUNS = 1_000
 """Maximum number of runs whose trace contexts are cached."""
 LOG = logging.getLogger("joinery.webhooks")
@@ -46,10 +46,10 @@ LOG = logging.getLogger("joinery.webhooks")
 
 @dataclass(slots=True)
 class _RunTrace:
-    """Trace context of a run, and number of deliveries in its trace."""
+    """Trace context of a run (None if unknown), and number of traced attempts of the run's deliveries."""
 
-    trace: str | None
-    traced: int = 0
+    trace_context: str | None
+    attempt_count: int = 0
 
 
 class DeliveryObserver:
@@ -67,11 +67,11 @@ class DeliveryObserver:
         if run_trace is not None:
             return run_trace
         try:
-            trace = await self._store.get_trace_context(tenant, run)
+            trace_context = await self._store.get_trace_context(tenant, run)
         except Exception as error:
             LOG.debug("trace of run %s could not be read: %r", run, error)
             return _RunTrace(None)
-        run_trace = self._runs.setdefault(key, _RunTrace(trace))
+        run_trace = self._runs.setdefault(key, _RunTrace(trace_context))
         if len(self._runs) > MAX_CACHED_RUNS:
             self._runs.popitem(last=False)
         return run_trace
@@ -89,9 +89,11 @@ class DeliveryObserver:
             return
         endpoint, tenant, run = subscriber.endpoint, subscriber.tenant, find_run_id(body)
         run_trace = await self._find_run_trace(tenant, run) if run is not None else _RunTrace(None)
-        run_trace.traced += 1
+        run_trace.attempt_count += 1
         trace_option = {
-            "parent_context" if run_trace.traced <= MAX_TRACED_PER_RUN else "linked_context": run_trace.trace
+            "parent_context"
+            if run_trace.attempt_count <= MAX_TRACED_PER_RUN
+            else "linked_context": run_trace.trace_context
         }
         with self._tracing.open_span("webhook delivery", SpanKind.CLIENT, **trace_option) as span:
             span.set_attributes(
@@ -157,8 +159,8 @@ class AttemptSender:
     ) -> tuple[AttemptVerdict, DeliveryAttempt | None]:
         """Send the delivery once; return the verdict and the attempt.
 
-        If the delivery's events are no longer stored, nothing is sent, the verdict is `aborted`, and the attempt is
-        None.
+        If the delivery's events are no longer stored, nothing is sent: the verdict has the failure `aborted`, and the
+        attempt is None.
         """
         subscriber = queue.subscriber
         body = await self._find_body(subscriber, item)

@@ -237,7 +237,7 @@ class Deliverer:
         self._scheduler.dispatch_ready(queue)
 
     def _remove_queues(self, *endpoints: EndpointKey) -> list[EndpointQueue]:
-        """Stop serving these endpoints; return the queues of the endpoints that this process has served."""
+        """Stop serving these endpoints and remove their queues; return the removed queues."""
         queues = []
         for key in endpoints:
             if (reader := self._readers.pop(key, None)) is not None:
@@ -286,7 +286,7 @@ class Deliverer:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _find_start(self, tenant: Tenant, position: FeedPosition) -> FeedPosition:
-        """Return the position at which delivery resumes after `position`; it differs if a log was restored (another epoch)."""
+        """Return the position from which reading resumes: `position`, or another if events were deleted or replaced."""
         # the checkpoint and the organisation's own log are in one database and restored together; the network log may
         # be restored alone, and repeated events are then sent again with the same IDs
         watermarks = self._tailer.bounds_cache
@@ -327,9 +327,9 @@ class Deliverer:
 
 
 def _add_known_time(position: LogPosition, known: LogPosition) -> LogPosition:
-    """Return `position`, with the time of `known` if both have the same position number.
+    """Return `position`; if `known` has the same position number, with the time of `known`.
 
-    The time shows whether another event has taken the number since a restore (`LogPosition.contradicts`).
+    With the time, `LogPosition.contradicts` detects that another event has the number after a restore of the log.
     """
     return replace(position, time=known.time) if position.position == known.position else position
 

@@ -72,7 +72,7 @@ class LogProgress:
         """Return the position before `lowest`, but at most the position up to which events were read.
 
         Args:
-            lowest: Lowest position that still needs work, or None.
+            lowest: Lowest position of an open delivery, or of an unrecorded one; None if there is none.
         """
         if lowest is None or lowest > self.read_position.position:
             # a later position belongs to a log that was replaced by an older copy
@@ -81,15 +81,15 @@ class LogProgress:
 
 
 MAX_CONCURRENT = 32
-"""Maximum concurrent POST requests to one endpoint."""
+"""Maximum number of concurrent POST requests to one endpoint; other deliveries wait."""
 MAX_CONCURRENT_FAILING = 4
-"""Maximum concurrent POST requests to a failing endpoint."""
+"""Maximum number of concurrent POST requests to a failing endpoint."""
 MAX_CONSECUTIVE_FAILURES = 5
-"""Number of consecutive failures after which an endpoint counts as failing."""
+"""Number of consecutive failed attempts from which an endpoint counts as failing."""
 READ_BATCH = 200
 """Maximum number of events that are read from the log at once."""
 MAX_UNSENT = 1_000
-"""Maximum number of unsent deliveries; deliveries of endpoints that combine changes do not count."""
+"""Number of an endpoint's unsent deliveries from which no more events are read, unless changes are combined."""
 MAX_OPEN_FAILING = 2_000
 """Maximum number of open deliveries of a failing endpoint in memory, instead of MAX_OPEN_DELIVERIES."""
 PROBE_SECONDS = 60.0
@@ -124,7 +124,7 @@ class QueuedDelivery:
 
 
 DeliveryState = tuple[QueuedDelivery, Delivery]
-"""An item of the queue, and the state of its delivery at some time."""
+"""An item of the queue, and the state of its delivery that is to be recorded in the store."""
 
 
 class EndpointQueue:
@@ -176,12 +176,12 @@ class EndpointQueue:
         )
 
     def update_subscriber(self, subscriber: Subscriber) -> None:
-        """Replace the endpoint by its newly loaded state."""
+        """Replace the stored endpoint data with newly loaded data."""
         self.subscriber = subscriber
 
     @contextmanager
     def treat_as_disabled(self) -> Iterator[None]:
-        """Treat the endpoint as disabled from now on, or again as before if the context's body raises an error."""
+        """Treat the endpoint as disabled; if the context ends with an exception, undo this."""
         endpoint = self.subscriber.endpoint
         self._change_endpoint(replace(endpoint, status=EndpointStatus.DISABLED))
         try:
@@ -209,10 +209,12 @@ class EndpointQueue:
 
     @property
     def _is_failing(self) -> bool:
+        """True if at least the last MAX_CONSECUTIVE_FAILURES attempts failed."""
         return self._failures >= MAX_CONSECUTIVE_FAILURES
 
     @property
     def _has_room(self) -> bool:
+        """True if the limits of unsent and open deliveries permit more events."""
         return self._unsent < MAX_UNSENT and len(self._items) < (
             MAX_OPEN_FAILING if self._is_failing else MAX_OPEN_DELIVERIES
         )
@@ -272,7 +274,10 @@ class EndpointQueue:
         return item
 
     def _cache_event(self, item: QueuedDelivery, event: LoggedEvent, *, is_first: bool = False) -> None:
-        """Add the event to the item if the memory limit permits; otherwise release all events of the item."""
+        """Keep the event in memory with the item; if the queue exceeds QUEUE_BYTES, release all events of the item.
+
+        After the release, further events of the item are not kept. `is_first` means that the item has no other event.
+        """
         if (is_first or item.events) and self._event_bytes + len(event.body) <= QUEUE_BYTES:
             item.events = (*item.events, event)
             self._event_bytes += len(event.body)
@@ -290,7 +295,10 @@ class EndpointQueue:
 
     @contextmanager
     def track_finished(self) -> Iterator[None]:
-        """Record, within the context, which deliveries finish, because a concurrent query may return them as open."""
+        """Note the deliveries that finish within the context, so that `add_stored` ignores them.
+
+        A query that started before a delivery finished may still return the delivery as open.
+        """
         self._finished_ids = set()
         try:
             yield
@@ -426,9 +434,9 @@ class EndpointQueue:
         return bool(self._changed or self._added)
 
     def take_unrecorded(self, older_than: float) -> list[DeliveryState]:
-        """Return the deliveries to record now, and no longer treat them as unrecorded.
+        """Remove deliveries from the unrecorded ones, and return their states to record.
 
-        These are the deliveries changed by attempts, and the new ones that were added before `older_than`.
+        These are the deliveries changed by attempts, and the unrecorded deliveries added before `older_than`.
 
         Args:
             older_than: Time in seconds of the event loop's clock.
@@ -440,9 +448,9 @@ class EndpointQueue:
         changed, self._changed = self._changed, {}
         return [(item, item.delivery) for item in changed.values()]
 
-    def mark_recorded(self, snapshots: Sequence[DeliveryState]) -> None:
+    def mark_recorded(self, states: Sequence[DeliveryState]) -> None:
         """Mark these states of deliveries as recorded in the store."""
-        for item, stored in snapshots:
+        for item, stored in states:
             delivery = item.delivery
             self._progress[delivery.network].unrecorded_positions.discard(stored.positions)
             item.is_recorded = delivery.positions == stored.positions
@@ -452,9 +460,9 @@ class EndpointQueue:
             if item.is_recorded and not item.is_sending and not (self.is_head(item) and item.due_at <= item.added_at):
                 self._release_events(item)
 
-    def mark_unrecorded(self, snapshots: Sequence[DeliveryState]) -> None:
+    def mark_unrecorded(self, states: Sequence[DeliveryState]) -> None:
         """Mark these deliveries as unrecorded again, because the store failed to record them."""
-        for item, _ in snapshots:
+        for item, _ in states:
             self._changed.setdefault(item.delivery.id, item)
 
 

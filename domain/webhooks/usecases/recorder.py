@@ -16,15 +16,15 @@ from domain.webhooks.usecases.endpoint_queue import DeliveryState, EndpointQueue
 FLUSH_SECONDS = 0.03
 """Seconds between two transactions while there are results."""
 MAX_UNRECORDED_SECONDS = 0.5
-"""Seconds after which an open delivery without a result is recorded."""
+"""Seconds for which a new delivery waits for the result of its first attempt before it is recorded without one."""
 CHECKPOINT_SECONDS = 0.5
-"""Minimum seconds between two records of an endpoint's checkpoint without other results."""
+"""Minimum number of seconds between two updates of an endpoint's stored checkpoint."""
 NETWORK_CHECKPOINT_SECONDS = 60.0
-"""Minimum seconds between two records of a checkpoint that has changed only in the network log (events of published catalogues)."""
+"""Like CHECKPOINT_SECONDS, if only the position in the network log (events of published catalogues) has changed."""
 SUCCESS_INTERVAL = timedelta(seconds=5)
 """Minimum time between two records of an endpoint's last success."""
 MAX_UNRECORDED = 2_000
-"""Number of unrecorded results from which on no further attempts are started."""
+"""Number of unrecorded results at which no further attempts start until results are recorded."""
 _RETRY = 1.0
 
 LOG = logging.getLogger("joinery.webhooks")
@@ -94,7 +94,7 @@ class DeliveryRecorder:
             succeeded: Whether the attempt succeeded.
             at: When the attempt ended.
             health_changed: Whether the endpoint has started or stopped failing because of the attempt.
-            body_bytes: Size of the body in bytes.
+            body_bytes: Size of the body in bytes; each BYTES_PER_RESULT bytes count as one more unrecorded result.
         """
         self._unrecorded_count += 1 + body_bytes // BYTES_PER_RESULT
         if succeeded:
@@ -130,35 +130,37 @@ class DeliveryRecorder:
                 self._has_results.set()
 
     async def record_results(self, *, includes_newest: bool = False) -> None:
-        """Record the unrecorded results and the state of open deliveries without a result now.
+        """Record the unrecorded deliveries and checkpoints in the store.
 
         Args:
-            includes_newest: Whether open deliveries without a result are included even if they are newer than
-                MAX_UNRECORDED_SECONDS.
+            includes_newest: Whether to include deliveries without a result that are newer than MAX_UNRECORDED_SECONDS,
+                and checkpoints that were recorded less than their minimum interval ago.
         """
         async with self._flush_lock:
             now = asyncio.get_running_loop().time()
-            progress, snapshots = self._collect_progress(now, everything=includes_newest)
+            progress, states_by_queue = self._collect_progress(now, everything=includes_newest)
             count = self._unrecorded_count
             if progress:
                 try:
                     await self._store.record_progress(progress)
                 except BaseException:
-                    self._return_unrecorded(progress, snapshots)
+                    self._return_unrecorded(progress, states_by_queue)
                     raise
             self._unrecorded_count -= min(count, self._unrecorded_count)
-            for queue, recorded in snapshots.items():
+            for queue, recorded in states_by_queue.items():
                 queue.mark_recorded(recorded)
 
     def _collect_progress(
         self, now: float, *, everything: bool
     ) -> tuple[DeliveryProgress, dict[EndpointQueue, list[DeliveryState]]]:
-        progress, snapshots = DeliveryProgress(), {}
+        progress, states_by_queue = DeliveryProgress(), {}
         latest: dict[str, tuple[Tenant, Delivery]] = {}
         for queue in list(self._changed_queues):
             key = queue.key
             position, recorded_at = self._checkpoints.get(queue, (FeedPosition(), 0.0))
-            changed = snapshots[queue] = queue.take_unrecorded(now + 1 if everything else now - MAX_UNRECORDED_SECONDS)
+            changed = states_by_queue[queue] = queue.take_unrecorded(
+                now + 1 if everything else now - MAX_UNRECORDED_SECONDS
+            )
             for _, delivery in changed:
                 newest = latest.get(delivery.id)
                 if newest is None or delivery.attempts_made >= newest[1].attempts_made:
@@ -180,7 +182,7 @@ class DeliveryRecorder:
                     self._checkpoints.pop(queue, None)
                     self._recorded_success.pop(queue, None)
         progress.deliveries = list(latest.values())
-        return progress, snapshots
+        return progress, states_by_queue
 
     def _collect_health(self, queue: EndpointQueue, key: tuple[Tenant, str], progress: DeliveryProgress) -> None:
         if (at := self._succeeded.pop(queue, None)) is not None:
@@ -189,9 +191,9 @@ class DeliveryRecorder:
             progress.failing_since[key] = self._failing.pop(queue)
 
     def _return_unrecorded(
-        self, progress: DeliveryProgress, snapshots: dict[EndpointQueue, list[DeliveryState]]
+        self, progress: DeliveryProgress, states_by_queue: dict[EndpointQueue, list[DeliveryState]]
     ) -> None:
-        for queue, not_recorded in snapshots.items():
+        for queue, not_recorded in states_by_queue.items():
             queue.mark_unrecorded(not_recorded)
             key = queue.key
             if key in progress.failing_since:

@@ -19,7 +19,7 @@ from ports.unit_of_work import UnitOfWork
 
 RETRY_SECONDS = 1.0
 """Seconds until a retry after an internal failure."""
-_LOG_INTERVAL = 10.0
+_LOG_INTERVAL_SECONDS = 10.0
 """Minimum seconds between two log lines about internal failures."""
 
 LOG = logging.getLogger("joinery.webhooks")
@@ -116,9 +116,9 @@ class DeliveryScheduler:
             await self._process_verdict(queue, item, verdict, attempt)
 
     def _log_failure(self, item: QueuedDelivery, error: Exception) -> None:
-        """Log an internal failure, at most once in _LOG_INTERVAL, because it usually affects all deliveries."""
+        """Log an internal failure, at most once in _LOG_INTERVAL_SECONDS, because it usually affects all deliveries."""
         now = asyncio.get_running_loop().time()
-        if now - self._logged_at >= _LOG_INTERVAL:
+        if now - self._logged_at >= _LOG_INTERVAL_SECONDS:
             self._logged_at = now
             is_expected = isinstance(error, Unavailable)
             cause = error if is_expected else f"{type(error).__name__} (delivery {item.delivery.id})"

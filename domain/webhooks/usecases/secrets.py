@@ -36,7 +36,7 @@ class PreviousSecrets:
     vault: Vault
 
     async def open_current(self, tx: Tx, endpoint: Endpoint) -> dict[str, Any] | None:
-        """Return an endpoint's decrypted secrets, and fields that the audit log does not record.
+        """Return an endpoint's decrypted secrets, with its rotation, creation time and version, in JSON types.
 
         Returns None if the endpoint does not exist or the secrets cannot be decrypted.
         """
@@ -77,13 +77,19 @@ class PreviousSecrets:
         return kept
 
     def encrypt_for_endpoint(self, endpoint: Endpoint, stored: Mapping[str, Any]) -> EncryptedSecrets:
-        """Return the secrets in `stored`, encrypted for the endpoint; the previous one only during a rotation."""
+        """Encrypt the secrets in `stored`, a result of `load_stored`, for the endpoint.
+
+        The previous secret is included only if the endpoint has a rotation.
+        """
         current, *previous = [self.vault.encrypt({"secret": secret}, endpoint.id) for secret in stored["secrets"]]
         return EncryptedSecrets(current, previous[0] if previous and endpoint.rotation else None)
 
 
 def create_secret_fields(stored: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Return the endpoint's fields that follow from the stored secrets `stored`: `secret_last4` and `rotation`."""
+    """Return an endpoint's `secret_last4` and `rotation` for the secrets in `stored` (`PreviousSecrets.load_stored`).
+
+    `rotation` is None if there was none or it has ended at `now`.
+    """
     stored_rotation = stored["rotation"]
     until = datetime.fromisoformat(stored_rotation["until"]) if stored_rotation else now
     rotation = Rotation(until, stored_rotation["last4"]) if now < until else None

@@ -101,7 +101,7 @@ class WebhookService(ResourceService[Endpoint]):
         endpoint = self._create_row(tx, {"api_version": api_version, "secret_last4": secret[-4:], **values})
         endpoint = await self._validate(tx, endpoint, fields_of(Endpoint).keys())
         await self._add(tx, endpoint, EncryptedSecrets(self._encrypt_secret(secret, endpoint.id)))
-        await _add_expected_deliveries(tx, endpoint)
+        await _add_forecast(tx, endpoint)
         return endpoint, secret
 
     async def _add(self, tx: Tx, endpoint: Endpoint, secrets: EncryptedSecrets) -> None:
@@ -111,7 +111,7 @@ class WebhookService(ResourceService[Endpoint]):
         await tx[AuditLog].add(AUDITED.describe_creation(endpoint))
 
     async def _find_log_ends(self, tx: Tx) -> FeedPosition:
-        """Return the current ends of both logs, after which a new endpoint receives events."""
+        """Return the ends of the organisation's log and the network log, after which the endpoint receives events."""
         own = LogPosition(position=await tx[EventLog].get_high_watermark())
         try:
             async with tx.savepoint():
@@ -132,7 +132,7 @@ class WebhookService(ResourceService[Endpoint]):
         An endpoint that is enabled receives events from now on. If an endpoint is disabled, its open deliveries fail.
         """
         after = await super().update(tx, id, changes, expected_version, restored_values)
-        await _add_expected_deliveries(tx, after)
+        await _add_forecast(tx, after)
         return after
 
     def _with_derived_fields(self, before: Endpoint, changes: dict[str, Any]) -> Mapping[str, Any]:
@@ -151,9 +151,9 @@ class WebhookService(ResourceService[Endpoint]):
     async def delete(self, tx: Tx, id: str) -> None:
         """Delete an endpoint and its secrets; its open deliveries fail. Raises NotFound."""
         endpoint = await self.get(tx, id, lock=True)
-        secrets_ = await self._former_secrets.open_current(tx, endpoint)
+        secrets_ = await self._previous_secrets.open_current(tx, endpoint)
         await tx[WebhookStore].remove(id)
-        await self._former_secrets.store(tx, await tx[AuditLog].add(AUDITED.describe_deletion(endpoint)), secrets_)
+        await self._previous_secrets.store(tx, await tx[AuditLog].add(AUDITED.describe_deletion(endpoint)), secrets_)
 
     def _decode_recorded(self, values: Mapping[str, Any]) -> dict[str, Any]:
         fields = {name: value for name, value in values.items() if name != "status_reason"}
@@ -165,7 +165,7 @@ class WebhookService(ResourceService[Endpoint]):
 
         Raises UndoUnavailable if the secrets are no longer stored, and the errors of `create_with_secret`.
         """
-        stored = await self._former_secrets.load_stored(tx, entry)
+        stored = await self._previous_secrets.load_stored(tx, entry)
         identity = {
             "id": id,
             "created_at": datetime.fromisoformat(stored["created_at"]),
@@ -173,7 +173,7 @@ class WebhookService(ResourceService[Endpoint]):
         }
         endpoint = self._create_row(tx, {**values, **identity, **create_secret_fields(stored, tx.now)})
         endpoint = await self._validate(tx, endpoint, values.keys())
-        await self._add(tx, endpoint, self._former_secrets.encrypt_for_endpoint(endpoint, stored))
+        await self._add(tx, endpoint, self._previous_secrets.encrypt_for_endpoint(endpoint, stored))
 
     async def _revert(
         self, tx: Tx, id: str, changes: Mapping[str, Any], restored_values: Mapping[str, Any], entry: str
@@ -189,16 +189,16 @@ class WebhookService(ResourceService[Endpoint]):
         Raises NotFound; UndoUnavailable if the secrets are no longer stored.
         """
         before = await self.get(tx, id, lock=True)
-        stored = await self._former_secrets.load_stored(tx, entry)
+        stored = await self._previous_secrets.load_stored(tx, entry)
         after = with_changes(before, tx.now, **create_secret_fields(stored, tx.now))
-        await self._replace_secrets(tx, before, after, self._former_secrets.encrypt_for_endpoint(after, stored))
+        await self._replace_secrets(tx, before, after, self._previous_secrets.encrypt_for_endpoint(after, stored))
 
-    async def _replace_secrets(self, tx: Tx, before: Endpoint, after: Endpoint, sealed: EncryptedSecrets) -> None:
+    async def _replace_secrets(self, tx: Tx, before: Endpoint, after: Endpoint, new_secrets: EncryptedSecrets) -> None:
         """Save the endpoint with other secrets, and store the replaced secrets with the audit entry."""
-        replaced = await self._former_secrets.open_current(tx, before)
+        replaced = await self._previous_secrets.open_current(tx, before)
         await tx[WebhookStore].save(after, expected_version=before.version)
-        await tx[WebhookStore].replace_secrets(before.id, sealed)
-        await self._former_secrets.store(tx, await tx[AuditLog].add(AUDITED.describe_update(before, after)), replaced)
+        await tx[WebhookStore].replace_secrets(before.id, new_secrets)
+        await self._previous_secrets.store(tx, await tx[AuditLog].add(AUDITED.describe_update(before, after)), replaced)
 
     async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
         """Replace the endpoint's secret; return the endpoint and the new secret. Raises NotFound.
@@ -331,7 +331,7 @@ class WebhookService(ResourceService[Endpoint]):
         )
 
     @property
-    def _former_secrets(self) -> PreviousSecrets:
+    def _previous_secrets(self) -> PreviousSecrets:
         return PreviousSecrets(self.vault)
 
     def _encrypt_secret(self, secret: str, endpoint: str) -> bytes:
@@ -368,8 +368,8 @@ async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
             raise Unprocessable.for_field(f"filters.sources.{index}", "invalid_value", detail)
 
 
-async def _add_expected_deliveries(tx: Tx, endpoint: Endpoint) -> None:
-    """Add a forecast of the endpoint's events and deliveries to the result of a dry run."""
+async def _add_forecast(tx: Tx, endpoint: Endpoint) -> None:
+    """Add a forecast of the endpoint's deliveries to the preview, if the transaction is a dry run."""
     if tx.is_dry_run:
         tx.recorded.extra_previews["forecast"] = await tx[WebhookStore].compute_forecast(
             endpoint, tx.now - FORECAST_PERIOD
