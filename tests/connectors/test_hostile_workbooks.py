@@ -81,7 +81,7 @@ ODD = {
 def test_cells_set_far_apart(kind: str, part: str, tmp_path: Path) -> None:
     found = read_apart(workbook(SPREAD[kind], part=part), tmp_path)
     assert found.message is not None
-    assert "save it as CSV" in found.message
+    assert "as CSV and send that file" in found.message
 
 
 @pytest.mark.parametrize("kind", ODD)
@@ -94,7 +94,7 @@ def test_what_readers_may_take_differently(kind: str, tmp_path: Path) -> None:
 def test_a_workbook_of_another_folder(tmp_path: Path) -> None:
     found = read_apart(workbook(SPREAD["a reference"], part="s", folder="elsewhere/"), tmp_path)
     assert found.message is not None
-    assert "save it as CSV" in found.message
+    assert "as CSV and send that file" in found.message
 
 
 @pytest.mark.parametrize(
