@@ -203,7 +203,9 @@ class PluggyConnectors:
                     return
                 remaining -= len(chunk)
                 if remaining < 0:
-                    raise BadData(f"The feed is larger than {max_bytes // (1024 * 1024)} MiB.")
+                    raise BadData(
+                        f"The feed is larger than {max_bytes // (1024 * 1024)} MiB, the maximum. Provide a smaller feed."
+                    )
             yield chunk
 
     def _iterate_rows(self, name: str, task: ConnectorTask, table: sdk_tables.Table, deadline: float) -> Iterator[Row]:

@@ -34,8 +34,8 @@ def describe_refusal(uri: str, kind: AppKind) -> str | None:
     private = _PRIVATE.fullmatch(uri)
     if kind is AppKind.NATIVE and private and private[1] not in _FORBIDDEN_SCHEMES:
         return None
-    custom_scheme = ", or a scheme of the app's own" if kind is AppKind.NATIVE else ""
-    return f"A redirect URI must use https, or http on this device (127.0.0.1, [::1], localhost){custom_scheme}."
+    custom_scheme = ", or a private-use URI scheme" if kind is AppKind.NATIVE else ""
+    return f"A redirect URI must use https, or http with a loopback host (127.0.0.1, [::1], localhost){custom_scheme}."
 
 
 def _describe_https_refusal(uri: str) -> str | None:

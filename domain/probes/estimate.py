@@ -167,7 +167,9 @@ def _estimate_unreadable_site(findings: ProbeFindings) -> Estimate | None:
         )
         if not findings.sampled_pages:
             return Estimate(
-                Effort.INFEASIBLE, ReadingMethod.NONE, (f"The page {problem}, and nothing else was found.",)
+                Effort.INFEASIBLE,
+                ReadingMethod.NONE,
+                (f"The page {problem}, and no product page was read. Check the URL, or ask the vendor for a feed.",),
             )
     return None
 

@@ -166,13 +166,16 @@ def list_retirement_obstacles(
     """
     reasons = []
     if outdated_connections:
-        reasons.append(f"{outdated_connections} database connections belong to processes without the current secret.")
+        reasons.append(
+            f"{outdated_connections} database connections belong to processes without the current secret. Restart "
+            "these processes with the current secret."
+        )
     if not states[0].is_active:
         reasons.append("The current secret is not in use yet: some processes have not loaded it.")
     elif now < active_since + MAX_SWITCH_TIME:
         reasons.append("The current secret has only just come into use. Wait some seconds.")
     reasons += [
-        f"{sum(state.values.values())} values are still encrypted with {state.id}."
+        f"{sum(state.values.values())} values are still encrypted with secret {state.id}."
         for state in states[1:]
         if state.is_available and state.values
     ]

@@ -123,9 +123,7 @@ CONFIG: Final[Schema] = {
         "currency": currency(),
         "decimal": enum("dot", "comma", "auto"),
         "role": enum("supplier", "brand", "retailer", "warehouse"),
-        "warehouse": text(
-            "Main", max_length=200, description="Location of offers whose location the data does not state."
-        ),
+        "warehouse": text("Main", max_length=200, description="Default location of offers, for data that states none."),
         "price_code": text("TRADE", max_length=200, description="The price column to use if there are several."),
         "media_base_url": url("https://cdn.vendor.example/pictures")
         | {
@@ -162,7 +160,7 @@ STATUS_REASON = with_title(
     "source_status_reason",
     response_object(None, {"code": enum(*SourceFault), "message": text("The feed answered 404.", max_length=2000)}),
 )
-_WHEN_REASON = "Present if the status has a reason."
+_WHEN_REASON = "The failure that made the source degraded or blocked; absent if there is none."
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +219,9 @@ class Source:
         bool,
         set_at_creation(
             boolean(False, "Defaults to true for vendors, to false for retailers."),
-            response_schema=boolean(False, "The source is the brand's own."),
+            response_schema=boolean(
+                False, "Whether the source is the vendor's own; its data then takes precedence in merges."
+            ),
         ),
     ]
     has_credentials: Annotated[bool, audited(boolean(False, "Credentials themselves are never returned."))] = False

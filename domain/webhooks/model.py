@@ -164,8 +164,8 @@ FILTERS = strict_object(
             description="Limits events to these catalogues. A catalogue to which you have no access has no events.",
         ),
     },
-    description="Filters of events in addition to types; an omitted filter matches all. Event types that only "
-    "webhooks carry are not filtered.",
+    description="Filters of events in addition to `event_types`; an omitted filter matches all events. Filters do not "
+    "apply to event types that the change feed does not contain.",
 )
 PAYLOAD = enum(*PayloadKind) | {
     "description": "`thin` contains the names of changed fields; `fat` also contains the product, variant or offer as "
@@ -176,10 +176,11 @@ COALESCE = integer(
     minimum=0,
     maximum=MAX_COALESCE_SECONDS,
     description="Seconds for which each delivery waits, to combine changes of the same product, variant or offer into "
-    "one event; 0 sends every change at once.",
+    "one event; 0 sends each change immediately.",
 )
 API_VERSION = with_title("service_version", enum(*reversed(SUPPORTED.dates))) | {
-    "description": "The version that determines the shape of events; defaults to that of the creating request."
+    "description": "API version that determines the shape of events; defaults to the API version of the request that "
+    "creates the endpoint."
 }
 DESCRIPTION = text("The shop's price cache", max_length=500)
 LAST4 = text("KYo=", max_length=4, min_length=4)
@@ -212,14 +213,14 @@ class Endpoint:
                 None,
                 dict(FILTERS["properties"]),
                 optional=tuple(FILTERS["properties"]),
-                description="Empty without filters.",
+                description="Filters of events; an empty object matches all events.",
             ),
         ),
     ] = Filters()
     payload: Annotated[PayloadKind, settable(PAYLOAD)] = PayloadKind.THIN
     coalesce_seconds: Annotated[int, settable(COALESCE)] = 0
     api_version: Annotated[str, settable(API_VERSION)]
-    description: Annotated[str | None, clearable(DESCRIPTION, "null removes it.")] = None
+    description: Annotated[str | None, clearable(DESCRIPTION, "null removes the description.")] = None
     status: Annotated[EndpointStatus, changeable(enum(*EndpointStatus))] = EndpointStatus.ENABLED
     disabled_for: DisabledReason | None = None
     secret_last4: Annotated[str, audited(LAST4)]
@@ -229,7 +230,7 @@ class Endpoint:
     updated_at: Annotated[datetime, timestamp()]
     last_success_at: Annotated[datetime | None, optional(timestamp("When a delivery last succeeded."))] = None
     failing_since: Annotated[
-        datetime | None, optional(timestamp("The first failed attempt since the last success."))
+        datetime | None, optional(timestamp("When an attempt first failed since the last success."))
     ] = None
 
     @property

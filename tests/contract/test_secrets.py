@@ -329,7 +329,7 @@ async def test_values_that_cannot_be_opened_stay_and_are_reported(
     assert both.decrypt((await gone.boxes())[EncryptedValueKind.CREDENTIALS], gone.source, BOUND) == CREDENTIALS
     clock.advance(timedelta(minutes=1))
     status = await read_secrets_overview(rings, backend.sealed_values, both, clock)
-    assert any("still encrypted with " + both.secret_ids[1] in one for one in status.obstacles)
+    assert any("still encrypted with secret " + both.secret_ids[1] in one for one in status.obstacles)
 
 
 # The key ring

@@ -479,7 +479,9 @@ async def test_a_dry_test_sends_no_request(shop: Shop) -> None:
     path = f"/v1/sources/{source['id']}/test"
     assert (await shop.client.send_json("POST", path, service_dry_run="true")).json()["failure"]["code"] == "dry_run"
     explained = await shop.client.send_json("POST", path, service_dry_run="explain")
-    assert explained.json()["warnings"] == ["A dry run does not call the source."]
+    assert explained.json()["warnings"] == [
+        "A dry run does not call the source. To test the source, omit Service-Dry-Run."
+    ]
     assert shop.services.connectors.tasks == []
 
 

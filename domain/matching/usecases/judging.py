@@ -109,7 +109,8 @@ class JudgeSettingsService:
         before = stored or JudgeSettings()
         if expected_version not in (None, before.version):
             raise PreconditionFailed(
-                f"The settings have changed and are now at version {before.version}. Read them again."
+                f"The settings have changed and are now at version {before.version}. Read the settings, then send "
+                "the change again."
             )
         changes = select_differing(before, change)
         if not changes:

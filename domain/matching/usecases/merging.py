@@ -358,7 +358,7 @@ async def _restore_merges(tx: Tx, changes: Mapping[str, Change], pair_changes: M
         ),
         None,
     ):
-        raise Conflict(f"Undoing this would merge the dismissed pair {one.id}. Reopen that pair first.")
+        raise Conflict(f"The undo would merge the dismissed pair {one.id}. Reopen the pair first.")
     await save_plan(tx, plan)
 
 

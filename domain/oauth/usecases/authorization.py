@@ -123,7 +123,9 @@ class AuthorizationService:
             family=new_id("fam"),
         )
         if not await self.store.add_device(device):
-            raise OAuthError("temporarily_unavailable", "Send the request again.", retry_after=1)
+            raise OAuthError(
+                "temporarily_unavailable", "The generated user code is in use. Send the request again.", retry_after=1
+            )
         return dict(start.response_fields)
 
     async def find_device_request(

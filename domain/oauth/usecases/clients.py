@@ -101,7 +101,10 @@ class ClientRegistry:
 
     async def _fetch_app(self, url: str, stored_app: App | None, client_network: str) -> App:
         if not is_document_url(url):
-            raise OAuthError("invalid_client", "client_id is not an https URL with a valid path.")
+            raise OAuthError(
+                "invalid_client",
+                "client_id must be an https URL with a domain name and a path other than /, without . or .. segments.",
+            )
         await check_rate_limit(self.limits, f"document:{client_network}", *FETCH_RATE)
         await check_rate_limit(self.limits, f"document-of:{urlsplit(url).hostname}", 30, 1.0)
         try:

@@ -23,7 +23,9 @@ class OAuthConsentService:
         Raises PermissionDenied for `all_members` unless the caller is owner or admin.
         """
         if all_members and not _is_manager(caller):
-            raise PermissionDenied("Only owners and admins can see the app access of other members.")
+            raise PermissionDenied(
+                "Only owners and admins who are signed in to the console can see the consents of other members."
+            )
         return await tx[AppStore].list_consents(None if all_members else _require_user(caller))
 
     async def revoke_consent(self, tx: Tx, caller: Principal, id: str) -> None:
@@ -69,5 +71,5 @@ def _is_manager(caller: Principal) -> bool:
 
 def _require_user(caller: Principal) -> str:
     if not caller.is_console_session or caller.user is None:
-        raise PermissionDenied("Only people signed in to the console can list their app access.")
+        raise PermissionDenied("Only people signed in to the console can list or revoke their consents to apps.")
     return caller.user

@@ -72,7 +72,7 @@ class TokenService:
                     await self.store.record_sign_in(granted.app, rows.now)
                 return granted.response_fields
         await self._revoke_if_reused(await self._load_stored_rows(oauth_request, client_network))
-        raise OAuthError("invalid_grant", "The code or token was already used.")
+        raise OAuthError("invalid_grant", "The code or token was already used. Start the authorization again.")
 
     async def revoke(self, oauth_request: OAuthRequest, client_network: str) -> None:
         """Revoke the access token in the request, or the whole token family of the refresh token (RFC 7009).

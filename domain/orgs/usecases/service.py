@@ -45,7 +45,7 @@ def require_person(tx: Tx) -> str:
     """
     actor = tx.context.actor
     if actor.kind != "user":
-        raise PermissionDenied("Only people signed in to the console can do this. Keys and apps cannot.")
+        raise PermissionDenied("Only people signed in to the console can perform this operation, not API keys or apps.")
     return actor.id
 
 

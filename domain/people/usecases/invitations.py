@@ -147,8 +147,8 @@ class InvitationService:
         """
         if user.email_key != invitation.email_key:
             raise PermissionDenied(
-                f"This invitation is for {invitation.email}, and you are signed in as {user.email}. Sign in with "
-                f"that address."
+                f"This invitation is for {invitation.email}, but you are signed in as {user.email}. Sign in as "
+                f"{invitation.email}."
             )
         found = await tx[OrgStore].lock_invitation(invitation.id)
         if found is None or not found.is_open(tx.now):

@@ -145,7 +145,7 @@ class OrgSettingsService:
         new_name = validate_name(name)
         if api_version is not None and api_version not in self._versions:
             raise InvalidRequest.for_field(
-                "api_version", "invalid_value", "This version does not exist. Select a supported version."
+                "api_version", "invalid_value", "This API version does not exist. Select a supported API version."
             )
         before = await tx[OrgStore].get_organisation()
         version = api_version or before.api_version

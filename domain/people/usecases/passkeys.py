@@ -122,7 +122,7 @@ class PasskeyService:
         """
         known = await self.passkeys.of_user(user.id)
         if not known:
-            raise Conflict("You have no passkey.")
+            raise Conflict("You have no passkey. Choose another way.")
         challenge, text = await self._create_challenge(user.id)
         return PasskeyChallenge(self.ceremonies.build_sign_in_options(challenge, known), text)
 

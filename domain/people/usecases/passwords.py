@@ -24,7 +24,8 @@ from ports.clock import Clock
 
 SET_PASSWORD = "/console/set-password/"  # noqa: S105  a page
 ACCOUNT_EXISTS = (
-    "An account with this address exists. Sign in to accept. If you have no password, request a link by mail."
+    "An account with this address exists. Sign in to accept the invitation. If you have no password, request an email "
+    "with a link to set one."
 )
 _MAIL = (
     "Hello {name},\n\nwe received a request to reset the password of your Joinery account. To set a new password, "

@@ -22,7 +22,9 @@ from ports.limits import RateLimitBucket, RateLimits
 DEVICE_COOKIE_LIFETIME = timedelta(days=180)
 MAX_COOKIE_USERS = 4
 """Maximum number of users that a device cookie lists; a further user replaces the one with the oldest sign-in."""
-_TRY_LATER = "Too many attempts. Wait, or sign in with a passkey or a link by email."
+_TRY_LATER = (
+    "Too many attempts. Wait a few minutes. To sign in without waiting, use a passkey or reset your password by email."
+)
 _TOO_MANY_INVITATIONS = (
     "Too many invitations were sent to this address, by this organisation or by you. Try again later."
 )

@@ -25,7 +25,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 _LOG = logging.getLogger("joinery.probes")
 _EXTRA_SECONDS = 60.0
 """Seconds that a probe may take beyond `ProbeLimits.seconds`, for parsing and evaluation."""
-_CRASHED = "The website check crashed several times and is not retried."
+_UNFINISHED = "The website check crashed repeatedly or did not end in time. Start a new website check."
 _INTERNAL_ERROR = "An internal error occurred. The operator can find the error in the log."
 
 
@@ -127,7 +127,7 @@ class ProbeJob:
             if job.has_expired_lease:
                 probe = probe.count_crash()
             if probe.has_exhausted_attempts(tx.now):
-                await _finish_probe(tx, job, probe, probe.mark_failed(FailureCode.TIMED_OUT, _CRASHED, tx.now))
+                await _finish_probe(tx, job, probe, probe.mark_failed(FailureCode.TIMED_OUT, _UNFINISHED, tx.now))
                 return None
             probe = probe.mark_running(tx.now)
             await tx.store(Probe).save(probe)

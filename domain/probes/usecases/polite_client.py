@@ -158,7 +158,7 @@ class PoliteClient:
                 raise Unreachable("The redirects form a loop.")
             requested_urls.add(following)
             url = following
-        raise Unreachable(f"There are more than {self._limits.redirects} redirects.")
+        raise Unreachable(f"The URL redirects more than {self._limits.redirects} times and was not read.")
 
     async def try_get(self, url: str, *, accept: str = _PAGES, max_bytes: int | None = None) -> ProbeResponse | None:
         """Request a URL like `get`, but return None and add a note if it is unreachable. Raises LimitReached."""
@@ -214,10 +214,10 @@ class PoliteClient:
         """Wait until a request to the host is permitted, and send one request. Raises Unreachable, LimitReached."""
         limits = self._limits
         if self.request_count >= limits.requests:
-            raise LimitReached(f"The website check made {limits.requests} requests, the maximum.")
+            raise LimitReached(f"The website check stopped after {limits.requests} requests, the maximum.")
         remaining_bytes = limits.bytes - self.read_bytes
         if remaining_bytes <= 0:
-            raise LimitReached(f"The website check read {limits.bytes // (1024 * 1024)} MiB, the maximum.")
+            raise LimitReached(f"The website check stopped after {limits.bytes // (1024 * 1024)} MiB, the maximum.")
         await self._wait_for_host(extract_host(url))
         self.request_count += 1
         seconds = min(limits.response_seconds, max(1.0, self._deadline - self._clock()))

@@ -237,7 +237,9 @@ class CategoryReassignment:
             _LOG.exception("category rules not applied after %d attempts", MAX_ATTEMPTS, extra={"run": job.args["run"]})
             async with self.uow.begin(job.tenant, context) as tx:
                 if run := await tx[RunStore].get(str(job.args["run"])):
-                    message = f"An internal error occurred ({type(error).__name__}). Set the rules again to continue."
+                    message = (
+                        f"An internal error occurred ({type(error).__name__}). Set a rule again to apply all rules."
+                    )
                     failure = RunError(RunErrorCode.INTERNAL_ERROR, message)
                     await tx[RunStore].save(run.with_end(RunStatus.FAILED, tx.now, failure))
                 await tx[JobStore].finish(job)

@@ -219,7 +219,9 @@ class StatementApplier:
         for statement in self.portion.statements:
             key = statement.key
             if key not in self.variants_by_stock_key:
-                detail = f"The catalogue has no item {key}, or more than one. Its stock was ignored."
+                detail = (
+                    f"The key {key} matches no item of the source, or more than one. The stock of the key was ignored."
+                )
                 problem = Problem("sku", ProblemKind.MISSING, detail, line=chunk.lines[key], external_id=key)
                 reconciler.problems.append(problem)
                 continue

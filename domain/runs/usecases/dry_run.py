@@ -88,7 +88,7 @@ class DryRun:
         """
         outcome = _Outcome()
         if isinstance(run.input, PushInput) and run.input.open:
-            outcome.warnings.append("The batch stays open. The preview assumes that this is its last part.")
+            outcome.warnings.append("The batch stays open. The preview assumes that no further part follows.")
         if omitted_records:
             outcome.warnings.append(
                 f"{omitted_records:,} earlier records of the batch are not read in a dry run, so withdrawals are not included."
@@ -99,7 +99,7 @@ class DryRun:
         """Return the run with the outcome that it would have with this file of `size` bytes."""
         outcome = _Outcome()
         if size > MAX_FILE_BYTES:
-            outcome.warnings.append(f"A dry run reads files of at most {MAX_FILE_BYTES >> 20} MiB.")
+            outcome.warnings.append(f"The file exceeds {MAX_FILE_BYTES >> 20} MiB, so the dry run did not read it.")
             return _report_outcome(tx, run, outcome)
         return await self._process(tx, source, run, chunks, outcome, max_rows=MAX_FILE_ROWS)
 

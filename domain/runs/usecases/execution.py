@@ -213,8 +213,8 @@ class RunExecution:
 
     async def _fail_after_crashes(self, tx: Tx, job: ClaimedJob, run: Run, detail: str) -> None:
         message = (
-            f"The reader process crashed {run.crashes} times and is not restarted, probably because of the feed's "
-            f"content. Changes stored so far are kept. {detail}"
+            f"The reader process crashed {run.crashes} times, probably because of the feed's content, so the run "
+            f"ended. Changes stored so far are kept. {detail}"
         )
         await self._fail(tx, job, run, RunErrorCode.PARSE_FAILED, message.strip())
 
@@ -224,7 +224,8 @@ class RunExecution:
         await tx[SourceStore].get(attempt.run.source, lock=True)
         run, message = await self._store_mappings(tx, attempt.run, failure.tables), str(failure)
         if run.mappings:
-            message += f" Confirm {', '.join(run.mappings[:3])} with POST /v1/mappings/{{id}}/confirm."
+            mappings = ", ".join(run.mappings[:3])
+            message += f" Confirm a proposed column mapping ({mappings}) with POST /v1/mappings/{{id}}/confirm."
         await outcome.end_run(
             tx, attempt.job, run, RunStatus.NEEDS_MAPPING, RunError(RunErrorCode.MAPPING_REQUIRED, message)
         )

@@ -240,14 +240,18 @@ class ItemRowFinder:
                 return ItemRows(run, await reader.find_rows(texts, MAX_FOUND_ROWS))
         except _TooLarge:
             raise Unprocessable(
-                f"The source's last data exceeds {MAX_BYTES >> 20} MiB and cannot be searched."
+                f"The stored file of the last successful run exceeds {MAX_BYTES >> 20} MiB and cannot be searched."
             ) from None
         except ObjectMissing:
-            raise Unprocessable("The source's last data is no longer stored. Start a run first.") from None
+            raise Unprocessable(
+                "The stored file of the last successful run no longer exists. Start a run first."
+            ) from None
         except (ParseFailed, FeedReaderFailed) as error:
-            raise Unprocessable(f"The source's last data could not be read: {error}") from None
+            raise Unprocessable(f"The stored file of the last successful run could not be read: {error}") from None
         except TimeoutError:
-            raise Unprocessable("Searching the source's last data takes too long. Replay the data instead.") from None
+            raise Unprocessable(
+                f"The search of the stored file took longer than {TIMEOUT_SECONDS:.0f} seconds. Try again later."
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,10 @@ async def _write(path: Path, chunks: AsyncIterator[bytes]) -> tuple[int, str]:
         async for chunk in chunks:
             size += len(chunk)
             if size > MAX_SNAPSHOT_BYTES:
-                raise FetchFailed("fetch_failed", f"The feed is larger than {MAX_SNAPSHOT_BYTES >> 20} MiB.")
+                raise FetchFailed(
+                    "fetch_failed",
+                    f"The feed is larger than {MAX_SNAPSHOT_BYTES >> 20} MiB, the maximum. Provide a smaller feed.",
+                )
             digest.update(chunk)
             file.write(chunk)
     return size, digest.hexdigest()

@@ -48,7 +48,10 @@ from ports.workspaces import Workspaces
 _LOCAL_PART_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 """Characters of the local part of inbound addresses: letters and digits that people do not easily confuse."""
 
-_CREDENTIALS_DELETED = "The stored credentials were deleted because they were for another URL or connector. Enter the credentials for this one."
+_CREDENTIALS_DELETED = (
+    "The stored credentials were deleted because they were for the previous URL or connector. Enter new credentials."
+)
+_NOT_TESTED = "A dry run does not call the source. To test the source, omit Service-Dry-Run."
 
 
 FindLatestInput = Callable[[Tx, Source], Awaitable[Callable[[], AsyncIterator[bytes]] | None]]
@@ -101,7 +104,7 @@ class SourceService(ResourceService[Source]):
         org = await tx[OrgStore].get_organisation()
         await refuse_further_source(tx, org.plan)
         if new.get("first_party") and org.kind != "vendor":
-            detail = "Only a vendor's own source can be first-party. Omit the field."
+            detail = "Only a vendor's own source can be first-party. Omit first_party."
             raise Unprocessable.for_field("first_party", "invalid_value", detail)
         return {
             "first_party": org.kind == "vendor",
@@ -220,7 +223,7 @@ class SourceService(ResourceService[Source]):
             raise UndoUnavailable("The previous credentials are no longer stored. Enter them again.")
         if stored["destination"] != self._find_destination(source):
             raise UndoUnavailable(
-                "The stored credentials were for another URL or connector. Enter the credentials for this one."
+                "The stored credentials were for another URL or connector. Enter the current credentials."
             )
         return await self.store_credentials(tx, id, stored["credentials"])
 
@@ -276,8 +279,8 @@ class SourceService(ResourceService[Source]):
                 f"then test."
             )
         if tx.is_dry_run:
-            tx.recorded.warnings.append("A dry run does not call the source.")
-            return _create_failed_test("dry_run", "A dry run does not call the source.")
+            tx.recorded.warnings.append(_NOT_TESTED)
+            return _create_failed_test("dry_run", _NOT_TESTED)
         try:
             credentials = await decrypt_credentials(tx, self.vault, self.connectors, source)
         except ValueError:

@@ -116,7 +116,7 @@ class SsoSignIn:
         async with self.uow.begin_reading(Tenant(org, True)) as tx:
             connection = await tx[SsoStore].connection()
         if connection is None or not connection.enabled or connection.issuer != sealed["issuer"]:
-            raise SignInRefused("Single sign-on was changed meanwhile. Start again.")
+            raise SignInRefused("The single sign-on settings have changed since the sign-in started. Start again.")
         since = sealed.get("again_since")
         again_since = datetime.fromisoformat(since) if since else None
         attempt = SsoAttempt(sealed["state"], sealed["nonce"], sealed["verifier"], again_since)
@@ -152,15 +152,15 @@ class SsoSignIn:
         """
         identity, connection = sign_in.identity, await tx[SsoStore].connection()
         if connection is None or not connection.enabled or connection.issuer != identity.issuer:
-            raise SignInRefused("Single sign-on was changed meanwhile. Start again.")
+            raise SignInRefused("The single sign-on settings have changed since the sign-in started. Start again.")
         await _require_verified_domain(tx, identity)
         await _require_verified_domain(tx, replace(identity, email=user.email))
         member = await tx[SsoStore].member(user.id)
         bound = await tx[SsoStore].find_linked_identity_by_user(identity.issuer, user.id)
         if member is not None and bound is not None and bound.subject != identity.subject:
             raise SignInRefused(
-                "Your address belonged to another account at your provider. Ask an owner to remove and invite you "
-                "again."
+                "Your membership is linked to another account at your provider. Ask an owner to remove you, then invite "
+                "you again."
             )
         if member is None:
             member = await self._create_membership(tx, connection, user)
