@@ -204,7 +204,7 @@ async def test_the_row_that_a_product_came_from_is_found_in_what_its_source_sent
         run = builders.run(made["id"], status="succeeded", snapshot=key, stream=Stream.CATALOGUE)
         async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
             await tx[RunStore].add(run)
-        assert "no longer stored" in (await browser.get(place)).text
+        assert "no longer exists" in (await browser.get(place)).text
 
         async def sent() -> AsyncIterator[bytes]:
             yield b"SKU,Memo\nSOFA-2,other\nSOFA-1,<b>as sent</b>\n"
