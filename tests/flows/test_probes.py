@@ -234,7 +234,7 @@ async def test_endless_redirects(desk: Bench, vendor: FeedServer) -> None:
     for number in range(30):
         vendor.fail(f"/{number}", 302, Location=f"/{number + 1}")
     report = (await probed(desk, vendor.url("/0")))["report"]
-    assert any("more than 5 redirects" in note for note in report["notes"]) and report["requests"] <= 12
+    assert any("redirects more than 5 times" in note for note in report["notes"]) and report["requests"] <= 12
 
 
 def _endless(handler: BaseHTTPRequestHandler) -> None:
