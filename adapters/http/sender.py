@@ -11,7 +11,7 @@ from yarl import URL
 from adapters.http import errors
 from adapters.http.body import translate_http_errors
 from adapters.http.resolver import AddressVetting, Lookup, NameResolver, open_guarded_session
-from domain.webhooks.model import STORED_RESPONSE_BYTES, AttemptFailure
+from domain.webhooks.model import MAX_STORED_RESPONSE_BYTES, AttemptFailure
 from domain.webhooks.ports import PostResult
 
 _MAX_READ_BYTES = 64 * 1024
@@ -101,14 +101,14 @@ class HttpSender:
 
 
 async def _read_beginning(response: aiohttp.ClientResponse, deadline: float) -> bytes:
-    """Return at most STORED_RESPONSE_BYTES of a response's body, fewer if reading fails or the deadline passes."""
+    """Return at most MAX_STORED_RESPONSE_BYTES of a response's body, fewer if reading fails or the deadline passes."""
     # Errors are ignored, because the status is already known.
     beginning, size = bytearray(), 0
     with contextlib.suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout_at(deadline):
             while size < _MAX_READ_BYTES and (data := await response.content.read(_MAX_READ_BYTES)):
                 size += len(data)
-                beginning += data[: max(0, STORED_RESPONSE_BYTES - len(beginning))]
+                beginning += data[: max(0, MAX_STORED_RESPONSE_BYTES - len(beginning))]
     return bytes(beginning)
 
 

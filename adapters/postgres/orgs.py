@@ -137,23 +137,23 @@ class PostgresSsoStore(ReferenceTableStore, SsoStore):
     """Single sign-on settings of the organisation."""
 
     _sql = SQL
-    connection = fetch_first(SsoConnection)
-    save = execute_count("save_connection")
-    domains = fetch_all(MailDomain)
+    find_connection = fetch_first(SsoConnection)
+    save_connection = execute_count()
+    list_domains = fetch_all(MailDomain)
     save_domain = execute_count()
-    remove_domain = execute_one()
+    delete_domain = execute_one()
     find_linked_identity = fetch_first(LinkedIdentity)
     find_linked_identity_by_user = fetch_first(LinkedIdentity)
-    member = fetch_first(Member, "member_of_user")
+    find_member = fetch_first(Member)
     list_members_in_domains = fetch_all(Member)
 
-    async def remove(self) -> None:
-        await self._run("remove_connection")
-        await self._run("remove_subjects")
+    async def delete_connection(self) -> None:
+        await self._run("delete_connection")
+        await self._run("delete_linked_identities")
 
     async def save_linked_identity(self, identity: LinkedIdentity) -> None:
-        await self._run("unbind", **build_field_params(identity))
-        await self._run("bind", **build_field_params(identity))
+        await self._run("delete_conflicting_identity", **build_field_params(identity))
+        await self._run("save_linked_identity", **build_field_params(identity))
 
 
 class PostgresMemberships(ReferenceTableReader, Memberships):

@@ -83,19 +83,19 @@ class DnsResolver(Protocol):
 class SsoStore(Protocol):
     """Storage of an organisation's single sign-on in a tenant's transaction, the same in both modes."""
 
-    async def connection(self) -> SsoConnection | None:
+    async def find_connection(self) -> SsoConnection | None:
         """Return the organisation's connection, or None."""
         ...
 
-    async def save(self, connection: SsoConnection) -> None:
+    async def save_connection(self, connection: SsoConnection) -> None:
         """Store the connection, replacing an existing one."""
         ...
 
-    async def remove(self) -> None:
+    async def delete_connection(self) -> None:
         """Delete the connection and the linked identities, but not the mail domains."""
         ...
 
-    async def domains(self) -> Sequence[MailDomain]:
+    async def list_domains(self) -> Sequence[MailDomain]:
         """Return the organisation's mail domains, sorted by name."""
         ...
 
@@ -106,7 +106,7 @@ class SsoStore(Protocol):
         """
         ...
 
-    async def remove_domain(self, domain: str) -> bool:
+    async def delete_domain(self, domain: str) -> bool:
         """Delete a mail domain; return False if there is no such domain."""
         ...
 
@@ -122,7 +122,7 @@ class SsoStore(Protocol):
         """Store a linked identity, which replaces another one of the same user at the same issuer."""
         ...
 
-    async def member(self, user: str) -> Member | None:
+    async def find_member(self, user: str) -> Member | None:
         """Return the user's membership, or None."""
         ...
 

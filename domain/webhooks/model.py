@@ -39,7 +39,7 @@ ALL_TYPES = "*"
 """Wildcard that subscribes to all event types, except those in ON_REQUEST_TYPES."""
 SHARD_COUNT = 64
 """Number of shards (parts of the endpoints that are assigned to workers)."""
-STORED_RESPONSE_BYTES = 1024
+MAX_STORED_RESPONSE_BYTES = 1024
 """Maximum number of bytes of a receiver's response that are stored; the rest is discarded."""
 
 
@@ -261,7 +261,7 @@ class DeliveryAttempt:
     Attributes:
         at: When the request was sent.
         failure: Why the attempt failed, or None.
-        response_body: The first STORED_RESPONSE_BYTES of the response as text.
+        response_body: The first MAX_STORED_RESPONSE_BYTES of the response as text.
     """
 
     at: datetime

@@ -135,7 +135,7 @@ AREA = Area(
             scope="sources:write",
             reply=wire.SOURCE_TEST.schema,
             rate="expensive",
-            is_keyless=True,
+            ignores_idempotency_key=True,
             errors=("unprocessable",),
             agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
             undo="A test changes nothing.",

@@ -14,7 +14,7 @@ from domain.webhooks.ports import DeliveryStore
 from domain.webhooks.usecases.service import RotationExpiry, WebhookService
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
-from entrypoints.operations.openapi import WEBHOOKS
+from entrypoints.operations.openapi import WEBHOOK_BUILDERS
 from entrypoints.operations.operation import AgentToolSettings, Area, Reply, UndoSupport, WriteContext
 from entrypoints.settings import Settings
 from ports.clock import Clock
@@ -212,5 +212,5 @@ AREA = Area(
         ),
     ),
     create_ticks=_create_ticks,
-    webhook_builders=WEBHOOKS,
+    webhook_builders=WEBHOOK_BUILDERS,
 )

@@ -74,7 +74,7 @@ async def show(*, options: OrganisationOptions) -> int:
     """Show the identity provider, and the DNS record of each domain."""
     async with options.open_organisation() as (dependencies, organisation):
         async with dependencies[UnitOfWork].begin_reading(Tenant(organisation.id, True)) as tx:
-            connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
+            connection, domains = await tx[SsoStore].find_connection(), await tx[SsoStore].list_domains()
         redirect_uri = dependencies[SsoSignIn].build_redirect_uri(organisation.id)
     connection_json: dict[str, Any] | None = None
     sentence = f"{organisation.name} has no single sign-on."
@@ -111,7 +111,7 @@ async def _add_or_check_domain(dependencies: Dependencies, organisation: Organis
     """Add the domain with the name, or check the DNS record of an existing one; return the domain with its state."""
     normalised = normalise_mail_address(name).removeprefix("@").rstrip(".")
     async with dependencies[UnitOfWork].begin_reading(Tenant(organisation.id, True)) as tx:
-        existing = next((row for row in await tx[SsoStore].domains() if row.domain == normalised), None)
+        existing = next((row for row in await tx[SsoStore].list_domains() if row.domain == normalised), None)
     domain: MailDomain
     if existing is None:
         async with begin_operator_change(dependencies, organisation, "sso.add_domain") as tx:

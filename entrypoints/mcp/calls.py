@@ -233,7 +233,7 @@ class ToolExecutor:
             message, Request(tool.method, path, "", build_headers(state), state.request.client_address, read_no_body)
         )
 
-    async def get_path(self, message: McpMessage, path: str) -> ApiResult:
+    async def request_path(self, message: McpMessage, path: str) -> ApiResult:
         """Send GET for a path to the API; return the response."""
         state = message.state
         return await self._send(

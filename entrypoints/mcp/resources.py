@@ -46,12 +46,12 @@ class Resources:
         None if there is no such resource.
         """
         if uri == CATEGORIES:
-            return _to_resource_text(await self._calls.get_path(message, "/v1/categories"))
+            return _to_resource_text(await self._calls.request_path(message, "/v1/categories"))
         if uri == ERRORS:
             return ResourceText(MARKDOWN, self._format_index())
         if (match := _SOURCE.fullmatch(uri)) is not None:
             return _to_resource_text(
-                await self._calls.get_path(message, f"/v1/sources/{match[1]}"), _select_health_fields
+                await self._calls.request_path(message, f"/v1/sources/{match[1]}"), _select_health_fields
             )
         match = _CODE.fullmatch(uri)
         code = self._codes.get(match[1]) if match is not None else None

@@ -154,7 +154,7 @@ def build_event_webhook(event_type: str, add_schema: Callable[[Any, str], Any]) 
     }
 
 
-WEBHOOKS: Final[dict[str, Callable[[Callable[[Any, str], Any]], Json]]] = {
+WEBHOOK_BUILDERS: Final[dict[str, Callable[[Callable[[Any, str], Any]], Json]]] = {
     type: partial(build_event_webhook, type) for type in EVENT_SCHEMAS
 }
 """Functions that build the OpenAPI path items of webhook requests, by event type."""

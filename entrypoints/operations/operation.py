@@ -84,7 +84,7 @@ class RequestContext(Generic[S]):
     now: datetime
 
     @property
-    def row_context(self) -> RenderContext:
+    def render_context(self) -> RenderContext:
         """Tenant and time of the request, on which the JSON of a resource depends."""
         return RenderContext(self.principal.tenant, self.now)
 
@@ -105,14 +105,14 @@ class RequestContext(Generic[S]):
 
     def build_list_reply(self, resource: JsonResource[R], page: Page[R]) -> Reply:
         """Return the reply with a page of a list of resources."""
-        reply = self.build_page_reply(page, lambda row: resource.render(row, self.row_context))
+        reply = self.build_page_reply(page, lambda row: resource.render(row, self.render_context))
         if resource.etag_source is not None:
             reply.etag_source = reply.body | {"data": [resource.etag_source(item) for item in reply.body["data"]]}
         return reply
 
     def build_resource_reply(self, resource: JsonResource[R], row: R, **properties: Any) -> Reply:
         """Return the reply with the resource stored in `row`. `properties` are added to the resource's JSON."""
-        body = resource.render(row, self.row_context) | properties
+        body = resource.render(row, self.render_context) | properties
         etag_source = resource.etag_source(body) if resource.etag_source is not None else None
         return Reply(body, version=getattr(row, "version", None), etag_source=etag_source)
 
@@ -263,7 +263,7 @@ class Operation:
 
     body: Body[Any] | None = None
     requires_if_match: bool = False
-    is_keyless: bool = False
+    ignores_idempotency_key: bool = False
     """True if the operation is a POST that ignores the header Idempotency-Key; other POST operations require this header."""
     encrypt_replay: bool = False
     """True if the response contains a secret, so that its stored copy is encrypted."""
@@ -305,7 +305,7 @@ class Operation:
     @cached_property
     def requires_idempotency_key(self) -> bool:
         """True if an Idempotency-Key is required."""
-        return self.method == "POST" and not self.is_keyless
+        return self.method == "POST" and not self.ignores_idempotency_key
 
     def __post_init__(self) -> None:
         """Add the ID prefixes that the path implies, and raise ValueError for inconsistent attributes."""

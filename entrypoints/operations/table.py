@@ -59,7 +59,7 @@ class RouteMatch:
 
 _MatchedNode = tuple[_Node, tuple[str, ...]]
 NO_MATCH = RouteMatch()
-MAX_PATH_LENGTH = 80
+MAX_SUGGESTION_PATH_LENGTH = 80
 """Maximum characters of an unknown path for which similar paths are searched."""
 
 
@@ -120,11 +120,11 @@ class OperationTable:
 
         Return None if no template is similar.
         """
-        parts = path.strip("/")[: MAX_PATH_LENGTH + 1].split("/")
+        parts = path.strip("/")[: MAX_SUGGESTION_PATH_LENGTH + 1].split("/")
         template = "/" + "/".join(
             "{id}" if "_" in part and part.partition("_")[0] in PREFIXES else part for part in parts
         )
-        if len(template) > MAX_PATH_LENGTH or len(parts) < 2:
+        if len(template) > MAX_SUGGESTION_PATH_LENGTH or len(parts) < 2:
             return None
         paths = {operation.path for operation in self.operations}
         longer_paths = sorted((path for path in paths if path.startswith(template)), key=len)

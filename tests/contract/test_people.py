@@ -124,7 +124,7 @@ async def _provider(backend: Backend, org: str, domain: str, **changes: bool) ->
     """The organisation has the people of a domain come in by its provider."""
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
         flags = {"enforced": True, "enabled": True} | changes
-        await tx[SsoStore].save(
+        await tx[SsoStore].save_connection(
             SsoConnection(
                 org,
                 "https://id.example",
@@ -176,7 +176,7 @@ async def test_sessions_look_no_further_once_their_people_have_to_come_in_otherw
     assert await let_in() == set(made)
     await _provider(backend, org, domain)
     async with backend.uow.begin(Tenant(org, True), builders.CALL) as tx:
-        await tx[SsoStore].remove_domain(domain)
+        await tx[SsoStore].delete_domain(domain)
     assert await let_in() == set(made), "nobody of that domain is asked to"
 
 

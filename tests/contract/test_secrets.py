@@ -67,7 +67,7 @@ class Sealed:
             credentials = await tx[SourceStore].load_encrypted_credentials(self.source)
             secrets = await tx[WebhookStore].get_secrets(self.endpoint)
             answer, kept = await tx[IdempotencyStore].lock("once"), await tx[AuditLog].get_sealed(self.entry)
-            connection = await tx[SsoStore].connection()
+            connection = await tx[SsoStore].find_connection()
         (mail,) = (one for one in await self.backend.outbox.list_latest(1000) if one.id == self.mail)
         app = await self.backend.factors.authenticator(self.user)
         assert app and credentials and secrets and secrets.previous and answer and kept and connection
@@ -127,7 +127,9 @@ async def sealed(backend: Backend, vault: AesGcmVault, **changes: Any) -> Sealed
         entry = await tx[AuditLog].add(Change("source", source.id, "update", {}, {}))
         await tx[AuditLog].store_sealed(entry, vault.encrypt(CREDENTIALS, entry))
         secret, now = vault.encrypt(SIGNING, build_secret_owner(tenant.org, ISSUER)), builders.MOMENT
-        await tx[SsoStore].save(SsoConnection(tenant.org, ISSUER, "joinery", secret, None, False, True, None, now, now))
+        await tx[SsoStore].save_connection(
+            SsoConnection(tenant.org, ISSUER, "joinery", secret, None, False, True, None, now, now)
+        )
     now, mail = builders.MOMENT, new_id("mail")
     await backend.outbox.add(
         OutgoingMessage(mail, "a@fjord.example", "A", "test", vault.encrypt(ANSWER, mail), now, None)

@@ -42,14 +42,14 @@ async def test_a_connection_is_kept_changed_and_removed(backend: Backend) -> Non
         tried_at=THEN,
     )
     async with backend.uow.begin(tenant, builders.CALL) as tx:
-        assert await tx[SsoStore].connection() is None
-        await tx[SsoStore].save(made)
-        assert await tx[SsoStore].connection() == made
-        await tx[SsoStore].save(later)
+        assert await tx[SsoStore].find_connection() is None
+        await tx[SsoStore].save_connection(made)
+        assert await tx[SsoStore].find_connection() == made
+        await tx[SsoStore].save_connection(later)
     async with backend.uow.begin(Tenant(tenant.org, False), builders.CALL) as tx:
-        assert await tx[SsoStore].connection() == later, "no mode has one of its own"
-        await tx[SsoStore].remove()
-        assert await tx[SsoStore].connection() is None
+        assert await tx[SsoStore].find_connection() == later, "no mode has one of its own"
+        await tx[SsoStore].delete_connection()
+        assert await tx[SsoStore].find_connection() is None
 
 
 async def test_a_proven_domain_leads_to_its_connection(backend: Backend) -> None:
@@ -58,25 +58,25 @@ async def test_a_proven_domain_leads_to_its_connection(backend: Backend) -> None
     proven = replace(waiting, proven_at=THEN, looked_at=THEN)
     for tenant in (first, second):
         async with backend.uow.begin(tenant, builders.CALL) as tx:
-            await tx[SsoStore].save(_connection(tenant.org))
+            await tx[SsoStore].save_connection(_connection(tenant.org))
             await tx[SsoStore].save_domain(replace(waiting, org=tenant.org))
     assert await backend.sso.find_by_domain(waiting.domain) is None
     async with backend.uow.begin(first, builders.CALL) as tx:
         await tx[SsoStore].save_domain(proven)
-        assert list(await tx[SsoStore].domains()) == [proven]
+        assert list(await tx[SsoStore].list_domains()) == [proven]
     assert await backend.sso.find_by_domain(waiting.domain) == _connection(first.org)
     with pytest.raises(Conflict):
         async with backend.uow.begin(second, builders.CALL) as tx:
             await tx[SsoStore].save_domain(replace(proven, org=second.org))
     async with backend.uow.begin(first, builders.CALL) as tx:
-        await tx[SsoStore].save(_connection(first.org, enabled=False))
+        await tx[SsoStore].save_connection(_connection(first.org, enabled=False))
     assert await backend.sso.find_by_domain(waiting.domain) is None
     async with backend.uow.begin(first, builders.CALL) as tx:
-        assert await tx[SsoStore].remove_domain(waiting.domain)
-        assert not await tx[SsoStore].remove_domain(waiting.domain)
-        assert list(await tx[SsoStore].domains()) == []
+        assert await tx[SsoStore].delete_domain(waiting.domain)
+        assert not await tx[SsoStore].delete_domain(waiting.domain)
+        assert list(await tx[SsoStore].list_domains()) == []
     async with backend.uow.begin_reading(second) as tx:
-        assert [one.domain for one in await tx[SsoStore].domains()] == [waiting.domain]
+        assert [one.domain for one in await tx[SsoStore].list_domains()] == [waiting.domain]
 
 
 async def test_what_is_due_is_looked_at_by_age(backend: Backend) -> None:
@@ -109,7 +109,7 @@ async def test_a_subject_is_one_user_and_a_user_one_subject(backend: Backend) ->
     async with backend.uow.begin(other, builders.CALL) as tx:
         assert await tx[SsoStore].find_linked_identity(made.issuer, "s-2") is None
         await tx[SsoStore].save_linked_identity(replace(moved, org=other.org))
-        await tx[SsoStore].remove()
+        await tx[SsoStore].delete_connection()
         assert await tx[SsoStore].find_linked_identity(made.issuer, "s-2") is None
     async with backend.uow.begin_reading(tenant) as tx:
         assert await tx[SsoStore].find_linked_identity(made.issuer, "s-2") == moved
@@ -127,4 +127,7 @@ async def test_members_of_domains(backend: Backend) -> None:
             await tx[OrgStore].add_member(member)
     async with backend.uow.begin_reading(tenant) as tx:
         assert list(await tx[SsoStore].list_members_in_domains([domain])) == made[:1]
-        assert await tx[SsoStore].member(made[1].user) == made[1] and await tx[SsoStore].member(new_id("usr")) is None
+        assert (
+            await tx[SsoStore].find_member(made[1].user) == made[1]
+            and await tx[SsoStore].find_member(new_id("usr")) is None
+        )

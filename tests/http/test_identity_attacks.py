@@ -60,7 +60,7 @@ async def _by_provider(world: World, org: str) -> Browser:
 
 async def _enforced(world: World, org: str) -> None:
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
-        await tx[SsoStore].save(replace(await tx[SsoStore].connection(), tried_at=world.clock.now()))
+        await tx[SsoStore].save_connection(replace(await tx[SsoStore].find_connection(), tried_at=world.clock.now()))
         await world.dependencies[SsoSettings].set_enforced(tx, True)
 
 
@@ -121,7 +121,7 @@ async def test_a_domain_that_is_proven_later_is_enforced_too(world: World) -> No
     page = await owner.get(PLACE)
     await owner.submit(page, f"{PLACE}/domains", domain="living.example")
     async with world.uow.begin_reading(Tenant(org, True)) as tx:
-        record = next(one.record for one in await tx[SsoStore].domains() if one.domain == "living.example")
+        record = next(one.record for one in await tx[SsoStore].list_domains() if one.domain == "living.example")
     world.names.put("living.example", "TXT", record)
     assert (await owner.submit(page, f"{PLACE}/domains/check", domain="living.example")).status == 303
     assert await world.sessions.find(cookie) is None

@@ -294,7 +294,7 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     await owner.submit(page, f"{PLACE}/domains", domain="@Fjord.Example.")
     assert (await owner.submit(page, f"{PLACE}/domains", domain="localhost")).status == 400
     async with world.uow.begin_reading(Tenant(org, True)) as tx:
-        (domain,) = await tx[SsoStore].domains()
+        (domain,) = await tx[SsoStore].list_domains()
     assert domain.domain == "fjord.example" and domain.record in (await owner.get(PLACE)).text
     world.names.put("fjord.example", "TXT", "v=spf1 -all", "joinery-verification=another")
     missing = await owner.follow(await owner.submit(page, f"{PLACE}/domains/check", domain="fjord.example"))
@@ -306,7 +306,7 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     assert (await came_in(world, org)).status == 303
     assert (await owner.submit(proven, f"{PLACE}/switch", act="enforce")).status == 303
     async with world.uow.begin_reading(Tenant(org, True)) as tx:
-        connection = await tx[SsoStore].connection()
+        connection = await tx[SsoStore].find_connection()
     assert connection.enforced and connection.joins_as == "editor"
     kept = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret="", joins_as="")
     assert kept.status == 303
@@ -355,7 +355,7 @@ async def test_enforcing_ends_other_sessions_and_leaves_owners_a_way_in(world: W
     }
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
         settings = world.dependencies[SsoSettings]
-        await tx[SsoStore].save(replace(await tx[SsoStore].connection(), tried_at=now))
+        await tx[SsoStore].save_connection(replace(await tx[SsoStore].find_connection(), tried_at=now))
         await settings.set_enforced(tx, True)
         affected = await settings.list_members_in_verified_domains(tx)
     assert await world.sso_rules.revoke_barred(org, affected) == 2
@@ -388,7 +388,7 @@ async def test_a_missing_record_is_reported_and_stays_valid_for_two_weeks(world:
             async with world.uow.begin(tenant, OPERATOR) as tx:
                 await proofs.store_result(tx, one.domain, there)
         async with world.uow.begin_reading(tenant) as tx:
-            return [one.state for one in await tx[SsoStore].domains()]
+            return [one.state for one in await tx[SsoStore].list_domains()]
 
     assert await looked() == ["proven"] and not world.names.queries, "looked at a moment ago"
     world.clock.advance(timedelta(hours=25))

@@ -168,7 +168,7 @@ OPERATIONS = (
     _row("things.act", "POST", "/v1/things/{id}/act", poke, **_ID, **_WRITE),
     _row("things.heavy", "POST", "/v1/heavy", poke, scope="sources:write", rate="expensive"),
     _row("things.export", "POST", "/v1/bulk", poke, scope="exports:write", rate="export", feature="bulk_exports"),
-    _row("things.keyless", "POST", "/v1/keyless", poke, scope="sources:write", rate="expensive", is_keyless=True),
+    _row("things.keyless", "POST", "/v1/keyless", poke, scope="sources:write", rate="expensive", ignores_idempotency_key=True),
     _row("things.owner", "POST", "/v1/owner", poke, caller_kind="owner", **_WRITE),
     _row("things.person", "POST", "/v1/person", poke, caller_kind="person", **_WRITE),
     _row("things.session", "POST", "/v1/session", poke, caller_kind="member_session", **_WRITE),

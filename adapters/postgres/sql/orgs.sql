@@ -141,7 +141,7 @@ WHERE k.digest = ANY(%(digests)s)
 -- pin --
 UPDATE organisations SET api_version = coalesce(api_version, %(version)s) WHERE id = %(org)s RETURNING api_version
 
--- connection --
+-- find_connection --
 SELECT org, issuer, client_id, secret, joins_as, enforced, enabled, tried_at, created_at, updated_at
 FROM sso_connections WHERE org = %(org)s
 
@@ -153,13 +153,13 @@ ON CONFLICT (org) DO UPDATE SET issuer = excluded.issuer, client_id = excluded.c
     joins_as = excluded.joins_as, enforced = excluded.enforced, enabled = excluded.enabled, tried_at = excluded.tried_at,
     updated_at = excluded.updated_at
 
--- remove_connection --
+-- delete_connection --
 DELETE FROM sso_connections WHERE org = %(org)s
 
--- remove_subjects --
+-- delete_linked_identities --
 DELETE FROM sso_subjects WHERE org = %(org)s
 
--- domains --
+-- list_domains --
 SELECT org, domain, token, proven_at, lost_at, looked_at, created_at FROM sso_domains WHERE org = %(org)s ORDER BY domain
 
 -- save_domain --
@@ -168,7 +168,7 @@ VALUES (%(org)s, %(domain)s, %(token)s, %(proven_at)s, %(lost_at)s, %(looked_at)
 ON CONFLICT (org, domain) DO UPDATE SET token = excluded.token, proven_at = excluded.proven_at, lost_at = excluded.lost_at,
     looked_at = excluded.looked_at
 
--- remove_domain --
+-- delete_domain --
 DELETE FROM sso_domains WHERE org = %(org)s AND domain = %(domain)s
 
 -- find_linked_identity --
@@ -179,15 +179,15 @@ WHERE org = %(org)s AND issuer = %(issuer)s AND subject = %(subject)s
 SELECT org, issuer, subject, "user", email, created_at, seen_at FROM sso_subjects
 WHERE org = %(org)s AND issuer = %(issuer)s AND "user" = %(user)s
 
--- unbind --
+-- delete_conflicting_identity --
 DELETE FROM sso_subjects WHERE org = %(org)s AND issuer = %(issuer)s AND "user" = %(user)s AND subject <> %(subject)s
 
--- bind --
+-- save_linked_identity --
 INSERT INTO sso_subjects (org, issuer, subject, "user", email, created_at, seen_at)
 VALUES (%(org)s, %(issuer)s, %(subject)s, %(user)s, %(email)s, %(created_at)s, %(seen_at)s)
 ON CONFLICT (org, issuer, subject) DO UPDATE SET "user" = excluded."user", email = excluded.email, seen_at = excluded.seen_at
 
--- member_of_user --
+-- find_member --
 SELECT "user", org, email, role, created_at FROM members WHERE org = %(org)s AND "user" = %(user)s
 
 -- list_members_in_domains --

@@ -52,7 +52,7 @@ class DomainVerifier:
             domain_name: The name of the domain.
             record_found: Whether the domain has the TXT record, or None if the look-up failed, as returned by `has_record`.
         """
-        before = next((domain for domain in await tx[SsoStore].domains() if domain.domain == domain_name), None)
+        before = next((domain for domain in await tx[SsoStore].list_domains() if domain.domain == domain_name), None)
         if before is None:
             raise NotFound
         after = apply_lookup(before, record_found, tx.now)

@@ -28,7 +28,7 @@ class SsoRules:
         Single sign-on alone suffices only if the member's address is in a verified domain of this organisation.
         """
         async with self.uow.begin_reading(Tenant(org, True)) as tx:
-            member = await tx[SsoStore].member(user)
+            member = await tx[SsoStore].find_member(user)
             if member is None:
                 return False
             required = await self._must_use_sso(tx, member.email)
@@ -43,7 +43,7 @@ class SsoRules:
             return
         context = AuditContext(Actor("user", user), "sso.passed_by")
         async with self.uow.begin(Tenant(org, True), context) as tx:
-            member = await tx[SsoStore].member(user)
+            member = await tx[SsoStore].find_member(user)
             if member is not None and await self._must_use_sso(tx, member.email):
                 after = {"signed_in_beside": user, "methods": sorted(map(str, methods))}
                 await tx[AuditLog].add(Change(CONNECTION_OBJECT, org, "update", {}, after))
@@ -65,7 +65,7 @@ class SsoRules:
     @staticmethod
     async def _must_use_sso(tx: Tx, email: str) -> bool:
         """Return whether the organisation enforces single sign-on for the email address."""
-        connection = await tx[SsoStore].connection()
+        connection = await tx[SsoStore].find_connection()
         if connection is None or not (connection.enforced and connection.enabled):
             return False
         return await SsoRules._has_verified_domain(tx, email)
@@ -74,4 +74,4 @@ class SsoRules:
     async def _has_verified_domain(tx: Tx, email: str) -> bool:
         """Return whether the organisation has verified the domain of the email address."""
         domain = parse_email_domain(email)
-        return any(one.domain == domain and one.proven_at is not None for one in await tx[SsoStore].domains())
+        return any(one.domain == domain and one.proven_at is not None for one in await tx[SsoStore].list_domains())

@@ -60,7 +60,7 @@ class SsoSettings:
 
         A new issuer or client ID ends the enforcement of single sign-on. Raises InvalidRequest.
         """
-        before = await tx[SsoStore].connection()
+        before = await tx[SsoStore].find_connection()
         _refuse_invalid(settings)
         same = before is not None and (before.issuer, before.client_id) == (settings.issuer, settings.client_id)
         if settings.secret is not None:
@@ -84,7 +84,7 @@ class SsoSettings:
             created_at=before.created_at if before else tx.now,
             updated_at=tx.now,
         )  # fmt: skip
-        await tx[SsoStore].save(after)
+        await tx[SsoStore].save_connection(after)
         await self._audit_change(
             tx, before, after, {"secret": "changed"} if settings.secret is not None and before else {}
         )
@@ -104,7 +104,7 @@ class SsoSettings:
         """
         before = await self._require_connection(tx)
         if enforced:
-            if not any(one.proven_at for one in await tx[SsoStore].domains()):
+            if not any(one.proven_at for one in await tx[SsoStore].list_domains()):
                 raise Unprocessable(
                     "Verify a mail domain first. Single sign-on is enforced for members with addresses in verified domains."
                 )
@@ -115,7 +115,7 @@ class SsoSettings:
     async def delete_connection(self, tx: Tx) -> None:
         """Delete the connection and the identities linked to it. Raises NotFound."""
         before = await self._require_connection(tx)
-        await tx[SsoStore].remove()
+        await tx[SsoStore].delete_connection()
         await tx[AuditLog].add(Change(CONNECTION_OBJECT, before.org, "delete", _list_audited_values(before), {}))
 
     async def add_domain(self, tx: Tx, text: str) -> MailDomain:
@@ -132,7 +132,7 @@ class SsoSettings:
         name = normalise_mail_address(text).removeprefix("@").rstrip(".")
         if not is_domain(name):
             raise InvalidRequest.for_field("domain", "invalid_format", "Enter a mail domain, such as fjord.example.")
-        known = await tx[SsoStore].domains()
+        known = await tx[SsoStore].list_domains()
         if any(one.domain == name for one in known):
             raise Conflict("This domain is already listed.")
         if len(known) >= MAX_DOMAINS:
@@ -147,34 +147,34 @@ class SsoSettings:
 
         Raises NotFound, or Conflict for the last verified domain while single sign-on is enforced.
         """
-        connection, known = await tx[SsoStore].connection(), await tx[SsoStore].domains()
+        connection, known = await tx[SsoStore].find_connection(), await tx[SsoStore].list_domains()
         found = next((one for one in known if one.domain == name), None)
         if found is None:
             raise NotFound
         others = any(one.proven_at for one in known if one is not found)
         if found.proven_at and connection is not None and connection.enforced and not others:
             raise Conflict("This is the last verified domain. Stop enforcing single sign-on first.")
-        await tx[SsoStore].remove_domain(name)
+        await tx[SsoStore].delete_domain(name)
         await tx[AuditLog].add(Change(DOMAIN_OBJECT, name, "delete", {"state": found.state}, {}))
 
     async def list_members_in_verified_domains(self, tx: Tx) -> Sequence[str]:
         """Return the IDs of the members whose email address is in a verified domain."""
-        proven = [one.domain for one in await tx[SsoStore].domains() if one.proven_at]
+        proven = [one.domain for one in await tx[SsoStore].list_domains() if one.proven_at]
         return [one.user for one in await tx[SsoStore].list_members_in_domains(proven) if parse_email_domain(one.email)]
 
     async def list_members_bound_to_sso(self, tx: Tx) -> Sequence[str]:
         """Return the IDs of the members who must use single sign-on; empty while it is not enforced."""
-        connection = await tx[SsoStore].connection()
+        connection = await tx[SsoStore].find_connection()
         return await self.list_members_in_verified_domains(tx) if connection is not None and connection.enforced else ()
 
     async def _require_connection(self, tx: Tx) -> SsoConnection:
-        found = await tx[SsoStore].connection()
+        found = await tx[SsoStore].find_connection()
         if found is None:
             raise NotFound("Single sign-on is not set up.")
         return found
 
     async def _save_change(self, tx: Tx, before: SsoConnection, after: SsoConnection) -> SsoConnection:
-        await tx[SsoStore].save(after)
+        await tx[SsoStore].save_connection(after)
         await self._audit_change(tx, before, after, {})
         return after
 

@@ -114,7 +114,7 @@ class SsoSignIn:
         if sealed["org"] != org or datetime.fromisoformat(sealed["until"]) < self.clock.now():
             raise SignInRefused("The sign-in took too long or was started elsewhere. Start again.")
         async with self.uow.begin_reading(Tenant(org, True)) as tx:
-            connection = await tx[SsoStore].connection()
+            connection = await tx[SsoStore].find_connection()
         if connection is None or not connection.enabled or connection.issuer != sealed["issuer"]:
             raise SignInRefused("The single sign-on settings have changed since the sign-in started. Start again.")
         since = sealed.get("again_since")
@@ -150,12 +150,12 @@ class SsoSignIn:
         If the user is not a member, the membership is created if the connection has a role for new members. Raises
         SignInRefused.
         """
-        identity, connection = sign_in.identity, await tx[SsoStore].connection()
+        identity, connection = sign_in.identity, await tx[SsoStore].find_connection()
         if connection is None or not connection.enabled or connection.issuer != identity.issuer:
             raise SignInRefused("The single sign-on settings have changed since the sign-in started. Start again.")
         await _require_verified_domain(tx, identity)
         await _require_verified_domain(tx, replace(identity, email=user.email))
-        member = await tx[SsoStore].member(user.id)
+        member = await tx[SsoStore].find_member(user.id)
         bound = await tx[SsoStore].find_linked_identity_by_user(identity.issuer, user.id)
         if member is not None and bound is not None and bound.subject != identity.subject:
             raise SignInRefused(
@@ -166,7 +166,7 @@ class SsoSignIn:
             member = await self._create_membership(tx, connection, user)
         await tx[SsoStore].save_linked_identity(_create_subject(tx, identity, user, bound))
         if connection.tried_at is None:
-            await tx[SsoStore].save(replace(connection, tried_at=tx.now))
+            await tx[SsoStore].save_connection(replace(connection, tried_at=tx.now))
         return member
 
     async def _create_membership(self, tx: Tx, connection: SsoConnection, user: User) -> Member:
@@ -222,7 +222,7 @@ async def _require_verified_domain(tx: Tx, identity: Identity) -> None:
     if not identity.email_verified:
         raise SignInRefused("Your provider has not verified your address. Verify it there, then sign in again.")
     domain = parse_email_domain(identity.email)
-    proven = [entry.domain for entry in await tx[SsoStore].domains() if entry.proven_at is not None]
+    proven = [entry.domain for entry in await tx[SsoStore].list_domains() if entry.proven_at is not None]
     if not any(hmac.compare_digest(domain.encode(), name.encode()) for name in proven):
         raise SignInRefused("Your address is not in a verified domain of this organisation. Ask an owner for help.")
 

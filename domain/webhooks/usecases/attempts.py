@@ -16,8 +16,8 @@ from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 from domain.secrets.ports import Vault
 from domain.webhooks.model import (
+    MAX_STORED_RESPONSE_BYTES,
     RETRY_DELAYS,
-    STORED_RESPONSE_BYTES,
     TIMEOUT_SECONDS,
     AttemptFailure,
     AttemptStatus,
@@ -244,7 +244,7 @@ def _create_attempt(
         duration_ms=round(duration * 1000),
         failure=verdict.failure,
         response_status=sent.status,
-        response_body=sent.body[:STORED_RESPONSE_BYTES].decode("utf-8", "replace").replace("\0", "�")
+        response_body=sent.body[:MAX_STORED_RESPONSE_BYTES].decode("utf-8", "replace").replace("\0", "�")
         if sent.body
         else None,
         response_headers={name: sent.headers[name] for name in STORED_HEADERS if name in sent.headers},

@@ -84,9 +84,9 @@ MAX_CONCURRENT = 32
 """Maximum number of concurrent POST requests to one endpoint; other deliveries wait."""
 MAX_CONCURRENT_FAILING = 4
 """Maximum number of concurrent POST requests to a failing endpoint."""
-MAX_CONSECUTIVE_FAILURES = 5
+FAILING_THRESHOLD = 5
 """Number of consecutive failed attempts from which an endpoint counts as failing."""
-READ_BATCH = 200
+MAX_READ_EVENTS = 200
 """Maximum number of events that are read from the log at once."""
 MAX_UNSENT = 1_000
 """Number of an endpoint's unsent deliveries from which no more events are read, unless changes are combined."""
@@ -209,8 +209,8 @@ class EndpointQueue:
 
     @property
     def _is_failing(self) -> bool:
-        """True if at least the last MAX_CONSECUTIVE_FAILURES attempts failed."""
-        return self._failures >= MAX_CONSECUTIVE_FAILURES
+        """True if at least the last FAILING_THRESHOLD attempts failed."""
+        return self._failures >= FAILING_THRESHOLD
 
     @property
     def _has_room(self) -> bool:
@@ -239,7 +239,7 @@ class EndpointQueue:
                     await self._attempt_ended.wait()
             except TimeoutError:
                 self._may_probe = True
-        return READ_BATCH
+        return MAX_READ_EVENTS
 
     # Additions
 

@@ -33,7 +33,7 @@ async def show_settings(page: PageContext) -> Response:
     """Show the settings of single sign-on: identity provider, domains, test and enforcement."""
     _require_owner(page)
     async with page.open_read_transaction(livemode=True) as tx:
-        connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
+        connection, domains = await tx[SsoStore].find_connection(), await tx[SsoStore].list_domains()
         affected = len(await page.dependencies[SsoSettings].list_members_in_verified_domains(tx)) if connection else 0
     given = {"issuer": "", "client_id": "", "joins_as": "viewer"}
     if "issuer" in page.form:
@@ -132,7 +132,7 @@ async def _check_domain(page: PageContext) -> Response:
     verifier, name = page.dependencies[DomainVerifier], page.form["domain"]
     await _limit_queries(page)
     async with page.open_read_transaction(livemode=True) as tx:
-        domain = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
+        domain = next((one for one in await tx[SsoStore].list_domains() if one.domain == name), None)
     if domain is None:
         raise NotFound
     has_record = await verifier.has_record(domain)

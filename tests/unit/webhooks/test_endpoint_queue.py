@@ -14,9 +14,9 @@ from domain.webhooks.model import AttemptVerdict, DeliveryStatus, EncryptedSecre
 from domain.webhooks.ports import Subscriber
 from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.usecases.endpoint_queue import (
+    FAILING_THRESHOLD,
     MAX_CONCURRENT,
     MAX_CONCURRENT_FAILING,
-    MAX_CONSECUTIVE_FAILURES,
     EndpointQueue,
     QueuedDelivery,
 )
@@ -152,7 +152,7 @@ def test_a_failing_endpoint_gets_fewer_requests() -> None:
     assert flying[-1] is None and all(flying[:-1])
     for number, item in enumerate(flying[:-1]):
         assert item is not None
-        end(made, item, SUCCEEDED if number < MAX_CONCURRENT - MAX_CONSECUTIVE_FAILURES else FAILED)
+        end(made, item, SUCCEEDED if number < MAX_CONCURRENT - FAILING_THRESHOLD else FAILED)
     assert sum(made.take_next() is not None for _ in range(MAX_CONCURRENT)) == MAX_CONCURRENT_FAILING
 
 

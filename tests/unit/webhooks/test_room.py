@@ -8,7 +8,7 @@ import pytest
 from domain.changes.model import FeedPosition
 from domain.events.model import LogPosition
 from domain.webhooks.usecases import endpoint_queue as module
-from domain.webhooks.usecases.endpoint_queue import MAX_CONSECUTIVE_FAILURES, READ_BATCH, EndpointQueue, QueuedDelivery
+from domain.webhooks.usecases.endpoint_queue import FAILING_THRESHOLD, MAX_READ_EVENTS, EndpointQueue, QueuedDelivery
 from tests.support import builders
 from tests.unit.webhooks.test_endpoint_queue import LATER, SUCCEEDED, end, event, queue, take
 
@@ -40,13 +40,13 @@ async def test_first_attempts_use_up_the_room(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "MAX_UNSENT", 3)
     made = queue()
     fill(made, 2)
-    assert await has_room(made) == READ_BATCH
+    assert await has_room(made) == MAX_READ_EVENTS
     fill(made, 1, first=3)
     assert await has_room(made) is None
     waiting = asyncio.create_task(made.wait_for_room())
     await asyncio.sleep(0)
     attempt(made, succeeds=True)
-    assert await waiting == READ_BATCH
+    assert await waiting == MAX_READ_EVENTS
 
 
 async def test_deliveries_waiting_for_their_window_leave_room_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ async def test_deliveries_waiting_for_their_window_leave_room_for_more(monkeypat
     monkeypatch.setattr(module, "MAX_OPEN_DELIVERIES", 6)
     made = queue(coalesce_seconds=300)
     fill(made, 5)
-    assert await has_room(made) == READ_BATCH
+    assert await has_room(made) == MAX_READ_EVENTS
     fill(made, 1, first=6)
     assert await has_room(made) is None
 
@@ -69,13 +69,13 @@ async def test_the_window_begins_when_it_happened() -> None:
 
 
 async def test_a_failing_endpoint_gets_less_room_and_occasional_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_OPEN_FAILING", MAX_CONSECUTIVE_FAILURES)
+    monkeypatch.setattr(module, "MAX_OPEN_FAILING", FAILING_THRESHOLD)
     monkeypatch.setattr(module, "PROBE_SECONDS", 0.01)
     made = queue()
-    fill(made, MAX_CONSECUTIVE_FAILURES)
-    for _ in range(MAX_CONSECUTIVE_FAILURES - 1):
+    fill(made, FAILING_THRESHOLD)
+    for _ in range(FAILING_THRESHOLD - 1):
         attempt(made, succeeds=False)
-    assert await has_room(made) == READ_BATCH
+    assert await has_room(made) == MAX_READ_EVENTS
     attempt(made, succeeds=False)
     assert await made.wait_for_room() == 1
     made.set_read_position(FeedPosition(LogPosition(position=50)))
@@ -89,4 +89,4 @@ async def test_a_failing_endpoint_gets_less_room_and_occasional_attempts(monkeyp
     assert await has_room(made) is None, "and the next has to wait"
     fill(made, 1, first=53)
     attempt(made, succeeds=True)
-    assert await has_room(made) == READ_BATCH
+    assert await has_room(made) == MAX_READ_EVENTS
