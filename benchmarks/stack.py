@@ -55,7 +55,7 @@ class Stack:
     async def create_organisation(self, name: str = "Bench", plan: str = "max") -> Organisation:
         """Create an organisation."""
         registry = self.dependencies[OrgRegistry]
-        subscribed_plan = await registry.plan(plan)
+        subscribed_plan = await registry.find_plan(plan)
         assert subscribed_plan is not None
         organisation = Organisation(
             new_id("org"),

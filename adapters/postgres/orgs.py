@@ -82,14 +82,14 @@ class PostgresOrgStore(ReferenceTableStore, OrgStore):
     """Organisation of the tenant, with its members and invitations."""
 
     _sql = SQL
-    members = fetch_page(Member, key=_get_user)
-    invitations = fetch_page(Invitation)
+    list_members = fetch_page(Member, key=_get_user)
+    list_invitations = fetch_page(Invitation)
     save_settings = execute_count()
     change_role = execute_count()
     remove_member = execute_count()
     close_invitation = execute_count()
-    plans = fetch_all(build_plan)
-    member = fetch_first(Member, values=_address_params)
+    list_plans = fetch_all(build_plan)
+    find_member = fetch_first(Member, "find_member_by_email", values=_address_params)
 
     async def get_organisation(self) -> Organisation:
         own = await self._fetch_first(build_organisation, "own", id=self._session.tenant.org)
@@ -144,7 +144,7 @@ class PostgresSsoStore(ReferenceTableStore, SsoStore):
     delete_domain = execute_one()
     find_linked_identity = fetch_first(LinkedIdentity)
     find_linked_identity_by_user = fetch_first(LinkedIdentity)
-    find_member = fetch_first(Member)
+    find_member = fetch_first(Member, "find_member_by_user")
     list_members_in_domains = fetch_all(Member)
 
     async def delete_connection(self) -> None:
@@ -207,7 +207,7 @@ class PostgresOrgRegistry(ReferenceTableReader, OrgRegistry):
 
     _sql = SQL
     list_by_name = fetch_all(build_organisation)
-    plan = fetch_first(build_plan)
+    find_plan = fetch_first(build_plan)
 
     async def create(self, organisation: Organisation) -> None:
         live, test = organisation.catalogues

@@ -73,7 +73,7 @@ class PostgresPeople(CoordinatorStore, People):
 
     _sql = SQL
     get = fetch_first(User, "user")
-    by_email = fetch_first(User, values=_address_params)
+    find_by_email = fetch_first(User, values=_address_params)
     save = execute_count("change_user")
     get_password_hash = fetch_scalar()
     set_password_hash = execute_count()
@@ -87,7 +87,7 @@ class PostgresPeople(CoordinatorStore, People):
     async def add(self, user: User) -> User:
         if await self._run("add_user", **build_field_params(user), email_key=user.email_key):
             return user
-        return await self.by_email(user.email) or user
+        return await self.find_by_email(user.email) or user
 
     async def add_with_password(self, user: User, password_hash: str, now: datetime) -> bool:
         values = {"email_key": user.email_key, "password": password_hash, "now": now}
@@ -99,7 +99,7 @@ class PostgresSessions(CoordinatorStore, Sessions):
 
     _sql = SQL
     add = execute_count("add_session", values=_session_params)
-    of_user = fetch_all(_build_session, "sessions_of")
+    list_by_user = fetch_all(_build_session, "list_sessions_by_user")
     save = execute_count("save_session", values=_session_params)
     record_use = execute_count("seen_session")
     revoke = execute_count("revoke_sessions")
@@ -141,14 +141,14 @@ class PostgresFactors(CoordinatorStore, Factors):
     """Authenticators and recovery codes of users."""
 
     _sql = SQL
-    authenticator = fetch_first(Authenticator)
+    find_authenticator = fetch_first(Authenticator)
     use_totp_step = execute_one()
     use_code = execute_one()
     count_unused_codes = fetch_first(int)
 
     async def enrol(self, authenticator: Authenticator) -> Authenticator:
         await self._run("enrol", **build_field_params(authenticator))
-        return await self.authenticator(authenticator.user) or authenticator
+        return await self.find_authenticator(authenticator.user) or authenticator
 
     async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
         async with self._begin() as connection:
@@ -182,7 +182,7 @@ class PostgresPasskeys(CoordinatorStore, Passkeys):
 
     _sql = SQL
     add = execute_one("add_passkey")
-    of_user = fetch_all(Passkey, "passkeys_of")
+    list_by_user = fetch_all(Passkey, "list_passkeys_by_user")
     find = fetch_first(Passkey, "passkey")
     record_signature = execute_one("passkey_used")
     rename = execute_one("rename_passkey")

@@ -23,11 +23,11 @@ class OrgStore(Protocol):
         """Add a member. Raises Conflict if there is a member with the same address."""
         ...
 
-    async def member(self, email: str) -> Member | None:
+    async def find_member(self, email: str) -> Member | None:
         """Return the member with that address, ignoring case, or None."""
         ...
 
-    async def members(self, page_request: PageRequest) -> Page[Member]:
+    async def list_members(self, page_request: PageRequest) -> Page[Member]:
         """Return a page of members, longest membership first; the page's key is a user ID."""
         ...
 
@@ -50,7 +50,7 @@ class OrgStore(Protocol):
         """Store a new invitation."""
         ...
 
-    async def invitations(self, now: datetime, page_request: PageRequest) -> Page[Invitation]:
+    async def list_invitations(self, now: datetime, page_request: PageRequest) -> Page[Invitation]:
         """Return a page of open invitations, newest first."""
         ...
 
@@ -64,7 +64,7 @@ class OrgStore(Protocol):
         """Store when the invitation was accepted or revoked, so that it is no longer open."""
         ...
 
-    async def plans(self) -> Sequence[Plan]:
+    async def list_plans(self) -> Sequence[Plan]:
         """Return all available plans, cheapest first."""
         ...
 
@@ -110,7 +110,7 @@ class OrgRegistry(Protocol):
         """Set an organisation's plan; nothing happens if it does not exist."""
         ...
 
-    async def plan(self, code: str) -> Plan | None:
+    async def find_plan(self, code: str) -> Plan | None:
         """Return the plan with that code, or None."""
         ...
 

@@ -24,7 +24,7 @@ class People(Protocol):
         """Return the users by ID; unknown IDs are omitted."""
         ...
 
-    async def by_email(self, email: str) -> User | None:
+    async def find_by_email(self, email: str) -> User | None:
         """Return the user with that email address, ignoring case, or None."""
         ...
 
@@ -78,7 +78,7 @@ class Sessions(Protocol):
         """
         ...
 
-    async def of_user(self, user: str) -> Sequence[Session]:
+    async def list_by_user(self, user: str) -> Sequence[Session]:
         """Return the user's sessions that are not revoked, newest first."""
         ...
 
@@ -144,7 +144,7 @@ class OneTimeLinks(Protocol):
 class Factors(Protocol):
     """Storage of users' authenticators (apps with one-time codes) and recovery codes."""
 
-    async def authenticator(self, user: str) -> Authenticator | None:
+    async def find_authenticator(self, user: str) -> Authenticator | None:
         """Return the user's authenticator, confirmed or not, or None."""
         ...
 
@@ -199,7 +199,7 @@ class Passkeys(Protocol):
         """Store a new passkey; return False if a passkey with the same credential ID is stored."""
         ...
 
-    async def of_user(self, user: str) -> Sequence[Passkey]:
+    async def list_by_user(self, user: str) -> Sequence[Passkey]:
         """Return the user's passkeys, oldest first."""
         ...
 

@@ -38,7 +38,7 @@ async def list_caller_organisations(context: OrgDetachedContext) -> Reply:
 
 async def list_plans(context: OrgReadContext) -> Reply:
     """Return all available plans as one page."""
-    plans = await context.service.plans(context.tx)
+    plans = await context.service.list_plans(context.tx)
     return context.build_list_reply(wire.PLAN, Page(tuple(plans), has_more=False, next_key=None))
 
 

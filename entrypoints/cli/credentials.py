@@ -43,7 +43,7 @@ async def create_key(
         network: permit requests only from this network (CIDR notation); repeatable
     """
     async with options.begin_change("keys.create", mode) as (dependencies, organisation, tx):
-        owner = await tx[OrgStore].member(member) if member else None
+        owner = await tx[OrgStore].find_member(member) if member else None
         if member and owner is None:
             raise CommandError(f"{member} is not a member of the organisation. Add them with `joinery member add`.")
         request = KeyRequest(

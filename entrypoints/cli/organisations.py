@@ -65,7 +65,7 @@ def _build_organisation_json(organisation: Organisation) -> dict[str, Any]:
 
 async def _find_plan(dependencies: Dependencies, code: str) -> Plan:
     """Return the plan with the code. Raises CommandError if there is none."""
-    plan: Plan | None = await dependencies[OrgRegistry].plan(code)
+    plan: Plan | None = await dependencies[OrgRegistry].find_plan(code)
     if plan is None:
         raise CommandError(f"There is no plan {code!r}. Use free, standard, high or max.")
     return plan

@@ -124,7 +124,7 @@ async def end_sessions(*, email: str, session: str | None = None, options: Comma
 
 async def _find_user(dependencies: Dependencies, email: str) -> User:
     """Return the user with the email address. Raises CommandError if there is none."""
-    user: User | None = await dependencies[People].by_email(email)
+    user: User | None = await dependencies[People].find_by_email(email)
     if user is None:
         raise CommandError(
             f"There is no account with the email address {email!r}. Add the person with `joinery member add`."
@@ -135,7 +135,7 @@ async def _find_user(dependencies: Dependencies, email: str) -> User:
 async def _find_member(dependencies: Dependencies, organisation: Organisation, email: str) -> User:
     """Return the member with the email address. Raises CommandError if the organisation has none."""
     async with dependencies[UnitOfWork].begin_reading(Tenant(organisation.id, True)) as tx:
-        member = await tx[OrgStore].member(email)
+        member = await tx[OrgStore].find_member(email)
     user: User | None = await dependencies[People].get(member.user) if member is not None else None
     if user is None:
         raise CommandError(f"{email} is not a member of {organisation.name}. Add the person with `joinery member add`.")

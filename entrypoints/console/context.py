@@ -594,7 +594,7 @@ def require_recent_confirmation(return_page: str, *, excludes_sso: bool = False)
                 and (
                     await accounts.passwords.has_password(user)
                     or await accounts.factors.has_authenticator(user)
-                    or await accounts.passkeys.of_user(user)
+                    or await accounts.passkeys.list_by_user(user)
                 )
             ):
                 return await view(page)

@@ -199,7 +199,7 @@ async def _open_api(env: Mapping[str, str], session: ClientSession, state: DemoS
     async with open_dependencies(settings.read_settings(env)) as dependencies:
         organisation = await dependencies[OrgRegistry].find(ORGANISATION)
         if organisation is None:
-            plan = await dependencies[OrgRegistry].plan("standard")
+            plan = await dependencies[OrgRegistry].find_plan("standard")
             if plan is None:
                 raise DemoError(
                     "The database has no plan `standard`. Start the demo with a new data directory (`--data-dir`)."
@@ -257,11 +257,11 @@ async def _create_console_link(env: Mapping[str, str]) -> str:
         organisation = await dependencies[OrgRegistry].find(ORGANISATION)
         if organisation is None:
             raise DemoError("The demo's organisation does not exist. Start the demo again.")
-        user = await dependencies[People].by_email(OWNER_EMAIL)
+        user = await dependencies[People].find_by_email(OWNER_EMAIL)
         of_user = await dependencies[Memberships].list_organisations(user.id, PageRequest(limit=100)) if user else None
         if of_user is None or organisation.id not in [row.id for row in of_user.items]:
             await add_organisation_member(dependencies, organisation, OWNER_EMAIL, "owner")
-            user = await dependencies[People].by_email(OWNER_EMAIL)
+            user = await dependencies[People].find_by_email(OWNER_EMAIL)
         if user is None:
             raise DemoError("The demo's owner does not exist. Start the demo again.")
         return await create_sign_in_link(dependencies, user, organisation)

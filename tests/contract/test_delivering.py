@@ -150,7 +150,7 @@ async def test_filters(desk: Desk) -> None:
 
 
 async def test_changes_that_wait_are_combined(backend: Backend) -> None:
-    plan = await backend.registry.plan("max") or builders.plan(features=("fat_webhooks",))
+    plan = await backend.registry.find_plan("max") or builders.plan(features=("fat_webhooks",))
     desk = Desk(backend, Tenant((await backend.organisation(plan=plan)).id, True))
     endpoint = await desk.endpoint(coalesce_seconds=1, payload="fat")
     async with desk.delivering():
@@ -303,7 +303,7 @@ async def test_a_test_of_no_event(desk: Desk) -> None:
 
 @pytest.mark.parametrize("payload", ["thin", "fat"])
 async def test_others_get_what_their_licence_covers_alone(backend: Backend, desk: Desk, payload: str) -> None:
-    plan = await backend.registry.plan("max") or builders.plan(features=("fat_webhooks",))
+    plan = await backend.registry.find_plan("max") or builders.plan(features=("fat_webhooks",))
     others = [Desk(backend, Tenant((await backend.organisation(plan=plan)).id, True), desk.receivers) for _ in "ab"]
     catalogue = new_id("cat")
     await grant(backend.pool, desk.tenant, catalogue, "*")

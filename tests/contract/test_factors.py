@@ -29,7 +29,7 @@ def _passkey(user: str, **changes: object) -> Passkey:
 
 async def test_an_app_counts_once_confirmed_and_each_step_is_taken_once(backend: Backend) -> None:
     user, factors = await _user(backend), backend.factors
-    assert await factors.authenticator(user) is None
+    assert await factors.find_authenticator(user) is None
     first = Authenticator(user, b"first", None)
     assert await factors.replace_codes(user, [b"a"]) is False, "there is no app"
     assert await factors.enrol(first) == first
@@ -40,13 +40,13 @@ async def test_an_app_counts_once_confirmed_and_each_step_is_taken_once(backend:
     done = await asyncio.gather(*tries)
     assert sorted(done) == [False] * 3 + [True] and await factors.count_unused_codes(user) == 2
     assert await factors.use_code(user, b"%d" % done.index(True), NOW), "the codes of who was first count"
-    assert await factors.authenticator(user) == Authenticator(user, b"first", NOW, 10)
+    assert await factors.find_authenticator(user) == Authenticator(user, b"first", NOW, 10)
     assert await factors.enrol(Authenticator(user, b"third", None)) == Authenticator(user, b"first", NOW, 10)
     assert await factors.use_totp_step(user, 10) is False and await factors.use_totp_step(user, 9) is False
     assert sorted(await asyncio.gather(*(factors.use_totp_step(user, 11) for _ in range(4)))) == [False] * 3 + [True]
     assert await factors.replace_codes(user, [b"a"])
     assert await factors.disenrol(user) is True and await factors.disenrol(user) is False
-    assert await factors.authenticator(user) is None and await factors.count_unused_codes(user) == 0
+    assert await factors.find_authenticator(user) is None and await factors.count_unused_codes(user) == 0
 
 
 async def test_a_recovery_code_is_used_once(backend: Backend) -> None:
@@ -67,13 +67,13 @@ async def test_passkeys_are_their_persons_and_count_upwards(backend: Backend) ->
     one, still = _passkey(user), _passkey(user, sign_count=0)
     assert await store.add(one) and await store.add(still)
     assert await store.add(replace(one, id=new_id("pky"), user=other)) is False, "that credential is known"
-    assert list(await store.of_user(user)) == [one, still] and await store.find(b"none") is None
+    assert list(await store.list_by_user(user)) == [one, still] and await store.find(b"none") is None
     assert await store.record_signature(one, 5, NOW) is False and await store.record_signature(one, 6, NOW) is True
     assert await store.record_signature(still, 0, NOW) is True, "one that counts nothing"
     assert await store.find(one.credential) == replace(one, sign_count=6, used_at=NOW)
     assert await store.rename(other, one.id, "Mine") is False and await store.rename(user, one.id, "Phone") is True
     assert await store.remove(other, one.id) is False and await store.remove(user, one.id) is True
-    assert [kept.id for kept in await store.of_user(user)] == [still.id]
+    assert [kept.id for kept in await store.list_by_user(user)] == [still.id]
 
 
 async def test_a_challenge_is_taken_once_in_time_by_whom_it_is_for(backend: Backend) -> None:

@@ -97,7 +97,7 @@ class House:
     async def roles(self) -> dict[str, str]:
         """Who is what, by name."""
         async with self.backend.uow.begin_reading(Tenant(self.org.id, True)) as tx:
-            found = {member.user: member.role for member in (await tx[OrgStore].members(PageRequest(100))).items}
+            found = {member.user: member.role for member in (await tx[OrgStore].list_members(PageRequest(100))).items}
         return {name: found[user.id] for name, user in self.people.items() if user.id in found}
 
     async def secret_mailed_to(self, email: str) -> str:
@@ -176,7 +176,7 @@ async def test_two_owners_who_go_at_once_do_not_both(house: House) -> None:
 
     async def demote(by: str, whom: str) -> None:
         async with house.acts(by) as tx:
-            await tx[OrgStore].members(PageRequest())  # so that both have begun
+            await tx[OrgStore].list_members(PageRequest())  # so that both have begun
             await asyncio.sleep(0.05)
             await house.members.change_role(tx, people[whom].id, "viewer")
 
@@ -373,7 +373,7 @@ async def test_invitations_end(house: House) -> None:
     assert await house.invitations.find_open(secret) is None, "a newer one is there"
     gone = await _invite(house, "owner", second, "owner")
     async with house.acts("owner") as tx:
-        listed = (await tx[OrgStore].invitations(tx.now, PageRequest())).items
+        listed = (await tx[OrgStore].list_invitations(tx.now, PageRequest())).items
     assert [one.id for one in listed] == [gone.id, again.id] and old.id not in {one.id for one in listed}
     await _refused(house, "admin", lambda tx: house.invitations.revoke(tx, gone.id), PermissionDenied)
     async with house.acts("owner") as tx:

@@ -66,7 +66,7 @@ async def test_named_ones_and_every_one(backend: Backend) -> None:
 async def test_another_plan(backend: Backend) -> None:
     org = await backend.organisation()
     async with backend.uow.begin_reading(Tenant(org.id, True)) as tx:
-        plan = next(plan for plan in await tx[OrgStore].plans() if plan != org.plan)
+        plan = next(plan for plan in await tx[OrgStore].list_plans() if plan != org.plan)
     await backend.registry.change_plan(org.id, plan)
     await backend.registry.change_plan("org_unknown", plan)
     changed = await backend.registry.find(org.id)
@@ -77,10 +77,10 @@ async def test_another_plan(backend: Backend) -> None:
 
 async def test_plans(backend: Backend) -> None:
     org = await backend.organisation()
-    assert await backend.registry.plan(org.plan.code) == org.plan
-    assert await backend.registry.plan("no such plan") is None
+    assert await backend.registry.find_plan(org.plan.code) == org.plan
+    assert await backend.registry.find_plan("no such plan") is None
     async with backend.uow.begin_reading(Tenant(org.id, True)) as tx:
-        plans = await tx[OrgStore].plans()
+        plans = await tx[OrgStore].list_plans()
     assert org.plan in plans
     shipped = [
         plan for plan in plans if plan.code in ("free", "standard", "high", "max")
@@ -96,10 +96,10 @@ async def test_members_by_address(backend: Backend) -> None:
         with pytest.raises(Conflict):
             async with tx.savepoint():
                 await tx[OrgStore].add_member(_member(org.id, "anna.Öst@fjord.EXAMPLE"))
-        assert await tx[OrgStore].member("ANNA.ÖST@FJORD.example") == member
-        assert await tx[OrgStore].member("bo@fjord.example") is None
+        assert await tx[OrgStore].find_member("ANNA.ÖST@FJORD.example") == member
+        assert await tx[OrgStore].find_member("bo@fjord.example") is None
     async with backend.uow.begin(Tenant(other.id, False), CALL) as tx:
-        assert await tx[OrgStore].member(member.email) is None
+        assert await tx[OrgStore].find_member(member.email) is None
         await tx[OrgStore].add_member(_member(other.id, member.email, user=member.user))
 
 
@@ -129,7 +129,7 @@ async def test_members_are_listed_changed_and_removed(backend: Backend) -> None:
 
     async def fetch(page_request: PageRequest) -> Page[Member]:
         async with backend.uow.begin_reading(tenant) as tx:
-            return await tx[OrgStore].members(page_request)
+            return await tx[OrgStore].list_members(page_request)
 
     await check_both_ways(fetch, members, lambda member: member.user)
     async with backend.uow.begin(tenant, CALL) as tx:
@@ -140,10 +140,10 @@ async def test_members_are_listed_changed_and_removed(backend: Backend) -> None:
         await tx[OrgStore].change_role(outsider.user, "viewer")
         await tx[OrgStore].remove_member(outsider.user)
     async with backend.uow.begin_reading(tenant) as tx:
-        page = await tx[OrgStore].members(PageRequest())
+        page = await tx[OrgStore].list_members(PageRequest())
     assert list(page.items) == [members[0], replace(members[1], role="billing")]
     async with backend.uow.begin_reading(Tenant(other.id, True)) as tx:
-        assert (await tx[OrgStore].members(PageRequest())).items == (outsider,)
+        assert (await tx[OrgStore].list_members(PageRequest())).items == (outsider,)
 
 
 def _invitation(backend: Backend, org: str, **changes: object) -> Invitation:
@@ -166,13 +166,13 @@ async def test_an_invitation_is_open_until_it_is_settled(backend: Backend) -> No
 
     async def fetch(page_request: PageRequest) -> Page[Invitation]:
         async with backend.uow.begin_reading(tenant) as tx:
-            return await tx[OrgStore].invitations(now, page_request)
+            return await tx[OrgStore].list_invitations(now, page_request)
 
     await check_both_ways(fetch, made[::-1], lambda one: one.id)
     async with backend.uow.begin(Tenant(other.id, False), CALL) as tx:
         assert await tx[OrgStore].lock_invitation(made[0].id) is None
         await tx[OrgStore].close_invitation(made[0].id, revoked_at=now)
-        assert (await tx[OrgStore].invitations(now, PageRequest())).items == ()
+        assert (await tx[OrgStore].list_invitations(now, PageRequest())).items == ()
     at = now.replace(microsecond=0)
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx[OrgStore].close_invitation(made[0].id, accepted_at=at)

@@ -45,7 +45,7 @@ def _session(backend: Backend, user: User, org: str | None, **changes: object) -
 async def test_an_address_is_one_persons(backend: Backend) -> None:
     user = await _user(backend)
     assert await backend.people.get(user.id) == user
-    assert await backend.people.by_email(user.email.upper()) == user
+    assert await backend.people.find_by_email(user.email.upper()) == user
     again = await backend.people.add(replace(user, id=new_id("usr"), email=user.email.upper()))
     assert again == user
     await backend.people.save(named := replace(user, name="Ingrid", verified_at=builders.MOMENT))
@@ -53,7 +53,10 @@ async def test_an_address_is_one_persons(backend: Backend) -> None:
     other = await _user(backend)
     found = await backend.people.get_many([user.id, other.id, new_id("usr")])
     assert found == {user.id: named, other.id: other} and await backend.people.get_many([]) == {}
-    assert await backend.people.get(new_id("usr")) is None and await backend.people.by_email("nobody@x.example") is None
+    assert (
+        await backend.people.get(new_id("usr")) is None
+        and await backend.people.find_by_email("nobody@x.example") is None
+    )
 
 
 async def test_a_password_is_kept(backend: Backend) -> None:
@@ -69,7 +72,7 @@ async def test_an_account_is_set_up_by_one_of_many(backend: Backend) -> None:
     done = await asyncio.gather(*(backend.people.add_with_password(user, f"hash of {user.id}", now) for user in wanted))
     assert sorted(done) == [False] * 3 + [True]
     won = wanted[done.index(True)]
-    assert await backend.people.by_email(won.email) == won
+    assert await backend.people.find_by_email(won.email) == won
     assert await backend.people.get_password_hash(won.id) == f"hash of {won.id}"
     known = await _user(backend)
     assert (
@@ -232,14 +235,14 @@ async def test_sessions_are_changed_and_ended(backend: Backend) -> None:
     seen = replace(first, livemode=False, seen_at=later, confirmed_at=later, methods=(AuthMethod.PASSKEY,))
     await backend.sessions.save(seen)
     await backend.sessions.save(replace(seen, seen_at=first.seen_at, confirmed_at=first.confirmed_at))
-    assert list(await backend.sessions.of_user(user.id)) == [second, seen]
+    assert list(await backend.sessions.list_by_user(user.id)) == [second, seen]
     now = backend.now()
     assert await backend.sessions.revoke([first.id, new_id("ses")], now) == 1
     assert await backend.sessions.revoke([first.id], now) == 0
     await backend.sessions.save(seen)
     found = await backend.sessions.find(first.digest)
     assert found is not None and found.session.revoked_at is not None
-    assert list(await backend.sessions.of_user(user.id)) == [second]
+    assert list(await backend.sessions.list_by_user(user.id)) == [second]
 
 
 async def test_what_is_long_over_is_forgotten(backend: Backend) -> None:

@@ -69,7 +69,7 @@ class Sealed:
             answer, kept = await tx[IdempotencyStore].lock("once"), await tx[AuditLog].get_sealed(self.entry)
             connection = await tx[SsoStore].find_connection()
         (mail,) = (one for one in await self.backend.outbox.list_latest(1000) if one.id == self.mail)
-        app = await self.backend.factors.authenticator(self.user)
+        app = await self.backend.factors.find_authenticator(self.user)
         assert app and credentials and secrets and secrets.previous and answer and kept and connection
         return {
             EncryptedValueKind.CREDENTIALS: credentials,

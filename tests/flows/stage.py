@@ -144,7 +144,7 @@ class Stage:
         """A new organisation and a client for one of its modes."""
 
         async def make(container: Dependencies) -> tuple[Organisation, str]:
-            found = await container[OrgRegistry].plan(plan)
+            found = await container[OrgRegistry].find_plan(plan)
             assert found is not None
             organisation = builders.organisation(plan=found)
             await container[OrgRegistry].create(organisation)

@@ -74,7 +74,7 @@ class Stage:
         """Make the user a member, or give another role."""
         id_ = self.world.orgs[org].id
         async with self.world.uow.begin(Tenant(id_, True), OPERATOR) as tx:
-            if await tx[OrgStore].member(user.email) is None:
+            if await tx[OrgStore].find_member(user.email) is None:
                 await tx[OrgStore].add_member(Member(user.id, id_, user.email, role, self.world.clock.now()))
             else:
                 await tx[OrgStore].change_role(user.id, role)

@@ -101,7 +101,7 @@ async def test_a_newcomer_sets_up_an_account_and_is_in(world: World) -> None:
     joined = await newcomer.submit(form, place, **NEW)
     home = await newcomer.follow(joined)
     assert home.status == 200 and "Welcome to Fjord. Your role: Editor." in home.text and "<img" not in home.text
-    user = await world.people.by_email("bo@oak.test")
+    user = await world.people.find_by_email("bo@oak.test")
     assert user is not None and user.verified_at is not None
     assert (await Browser(world.app).get(place)).status == 404, "it was used"
     assert "bo@oak.test" in (await owner.get(MEMBERS)).text

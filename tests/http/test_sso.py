@@ -89,13 +89,13 @@ async def test_whom_the_provider_means_stays_the_same_person(world: World) -> No
     await connected(world, "Fjord", "fjord-living.example")
     first = await came_in(world, org)
     assert first.status == 303
-    user = await world.people.by_email("ada@fjord.example")
+    user = await world.people.find_by_email("ada@fjord.example")
     world.provider.person |= {"email": "ada@fjord-living.example"}
     browser = Browser(world.app)
     assert (await back(browser, org, world.provider.authorize(await begun(browser)))).status == 303
     found = await world.sessions.find(browser.cookies[COOKIE])
     assert found.user.id == user.id
-    assert await world.people.by_email("ada@fjord-living.example") is None
+    assert await world.people.find_by_email("ada@fjord-living.example") is None
     world.provider.person |= {"sub": "somebody else", "email": "ada@fjord.example"}
     again = await came_in(world, org)
     assert again.status == 403 and "another account at your provider" in again.text
@@ -105,7 +105,7 @@ async def test_only_members_come_in_where_nobody_joins_by_it(world: World) -> No
     org = await connected(world, joins_as=None)
     refused = await came_in(world, org)
     assert refused.status == 403 and "not a member" in refused.text
-    user = await world.people.by_email("ada@fjord.example")
+    user = await world.people.find_by_email("ada@fjord.example")
     await world.join(user, "Fjord", "editor")
     assert (await came_in(world, org)).status == 303
 
@@ -208,7 +208,7 @@ async def test_another_organisations_provider_signs_nobody_in_here(world: World)
     world.provider.person = {"sub": "m", "email": "mallory@oak.example", "email_verified": True}
     answer = world.provider.authorize(await begun(browser, "mallory@oak.example"))
     assert (await back(browser, oak, answer)).status == 303
-    mallory = await world.people.by_email("mallory@oak.example")
+    mallory = await world.people.find_by_email("mallory@oak.example")
     await world.join(mallory, "Fjord", "owner")
     found = await world.sessions.find(browser.cookies[COOKIE])
     with pytest.raises(SignInMethodRefused):

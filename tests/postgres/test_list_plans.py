@@ -154,7 +154,7 @@ async def _filled(folder: Path) -> AsyncIterator[Ground]:
 
 
 async def _organisation(container: Dependencies, owner: Any, catalogue: str, rows: int, today: datetime) -> Tenant:
-    plan = await container[OrgRegistry].plan("max")
+    plan = await container[OrgRegistry].find_plan("max")
     organisation = builders.organisation(plan=plan, catalogues=(catalogue, catalogue + "t"))
     await container[OrgRegistry].create(organisation)
     await insert_rows(owner, organisation.id, catalogue, rows, today.date())

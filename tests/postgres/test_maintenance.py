@@ -60,7 +60,7 @@ async def made_store() -> AsyncIterator[Store]:
         pool = Pool(address, size=2)
         uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
         registry = PostgresOrgRegistry(pool)
-        plan = await registry.plan("standard")
+        plan = await registry.find_plan("standard")
         assert plan is not None
         organisation = builders.organisation(plan=plan)
         await registry.create(organisation)
@@ -154,7 +154,7 @@ async def test_plans_keep_deliveries_for_less_long(store: Store) -> None:
     open_one = _id_of(TODAY - timedelta(days=9))
     await _deliver(store, endpoint, old, young)
     await _deliver(store, endpoint, open_one, status="pending")
-    richer = await PostgresOrgRegistry(store.pool).plan("max")
+    richer = await PostgresOrgRegistry(store.pool).find_plan("max")
     assert richer is not None and richer.delivery_days == 30
     other = builders.organisation(plan=richer)
     await PostgresOrgRegistry(store.pool).create(other)
@@ -320,7 +320,7 @@ async def test_plans_keep_request_logs_for_less_long(store: Store, monkeypatch: 
     monkeypatch.setattr(partitions, "MAX_ROWS_PER_DELETION", 4)
     monkeypatch.setattr(maintenance, "MAX_ROWS_PER_DELETION", 4)
     registry = PostgresOrgRegistry(store.pool)
-    longest = await registry.plan("max")
+    longest = await registry.find_plan("max")
     assert longest is not None and longest.request_log_days == 90
     other = builders.organisation(plan=longest)
     await registry.create(other)
@@ -344,7 +344,7 @@ async def test_what_is_not_to_go_is_not_read(store: Store) -> None:
     await store.maintenance.maintain_partitions(TODAY - timedelta(days=50))
     day = TODAY - timedelta(days=50)
     registry = PostgresOrgRegistry(store.pool)
-    longest = await registry.plan("max")
+    longest = await registry.find_plan("max")
     assert longest is not None
     other = builders.organisation(plan=longest)
     await registry.create(other)

@@ -20,7 +20,7 @@ async def test_the_creation_of_an_organisation_is_repeated_after_a_deadlock() ->
     async with database_alone("deadlock") as address, await psycopg.AsyncConnection.connect(address) as other:
         pool = Pool(address)
         registry = PostgresOrgRegistry(pool)
-        organisation = builders.organisation(plan=await registry.plan("standard"))
+        organisation = builders.organisation(plan=await registry.find_plan("standard"))
         await other.execute("SELECT FROM plans WHERE code = 'standard' FOR UPDATE")
         creation = asyncio.create_task(registry.create(organisation))
         while not (await other.execute(WAITING)).rowcount:

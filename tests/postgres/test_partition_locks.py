@@ -97,7 +97,7 @@ async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
         pytest.skip("there is no server at hand")
     async with database_alone("days", await database(request.param)) as address:
         pool = Pool(address, size=4)
-        plan = await PostgresOrgRegistry(pool).plan("standard")
+        plan = await PostgresOrgRegistry(pool).find_plan("standard")
         assert plan is not None
         organisation = builders.organisation(plan=plan)
         await PostgresOrgRegistry(pool).create(organisation)

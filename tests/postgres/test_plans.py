@@ -29,7 +29,7 @@ async def loaded() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str]]:
         try:
             uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
             registry = PostgresOrgRegistry(pool)
-            organisation = builders.organisation(plan=await registry.plan("standard"))
+            organisation = builders.organisation(plan=await registry.find_plan("standard"))
             await registry.create(organisation)
             tenant, sources = Tenant(organisation.id, True), [builders.source() for _ in range(SOURCES)]
             for source in sources:

@@ -40,7 +40,7 @@ async def reading() -> AsyncIterator[Reading]:
         pool = Pool(address, size=2)
         try:
             registry = PostgresOrgRegistry(pool)
-            organisation = builders.organisation(plan=await registry.plan("max"))
+            organisation = builders.organisation(plan=await registry.find_plan("max"))
             await registry.create(organisation)
             await create_past_partitions(owner, NOW.date())
             await insert_rows(owner, organisation.id, organisation.get_catalogue_id(True), ROWS, NOW.date())

@@ -36,7 +36,7 @@ async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCapture
         try:
             uow = PostgresUnitOfWork(pool, SystemClock(), JsonCatalogueRendering(), JsonEventRendering())
             registry = PostgresOrgRegistry(pool)
-            plan = await registry.plan("max")
+            plan = await registry.find_plan("max")
             owners = [builders.organisation(plan=plan) for _ in range(3)]
             for organisation in owners:
                 await registry.create(organisation)

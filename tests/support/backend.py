@@ -89,7 +89,7 @@ class Backend:
 
     async def organisation(self, **changes: object) -> Organisation:
         """A new organisation on the plan."""
-        plan = await self.registry.plan(self.plan)
+        plan = await self.registry.find_plan(self.plan)
         made = builders.organisation(**({"plan": plan} if plan else {}) | changes)
         while not await self.served(made.id):
             made = builders.organisation(**({"plan": plan} if plan else {}) | changes)

@@ -79,7 +79,7 @@ class World:
     async def organisation(self, plan: str = "max") -> Organisation:
         """A new one."""
         registry = self.dependencies[OrgRegistry]
-        found = await registry.plan(plan)
+        found = await registry.find_plan(plan)
         assert found is not None
         made = builders.organisation(plan=found)
         await registry.create(made)

@@ -35,10 +35,10 @@ VALUES (%(id)s, %(name)s, %(kind)s, %(plan)s, %(api_version)s, %(live)s, %(test)
 INSERT INTO members (org, "user", email, email_key, role, created_at)
 VALUES (%(org)s, %(user)s, %(email)s, %(email_key)s, %(role)s, %(created_at)s)
 
--- member --
+-- find_member_by_email --
 SELECT "user", org, email, role, created_at FROM members WHERE org = %(org)s AND email_key = %(email_key)s
 
--- members --
+-- list_members --
 SELECT "user", org, email, role, created_at FROM members WHERE org = %(org)s
     AND "user" > %(page_key)s --? after
     AND "user" < %(page_key)s --? before
@@ -60,7 +60,7 @@ DELETE FROM members WHERE org = %(org)s AND "user" = %(user)s
 INSERT INTO invitations (org, id, email, email_key, role, invited_by, digest, created_at, expires_at)
 VALUES (%(org)s, %(id)s, %(email)s, %(email_key)s, %(role)s, %(invited_by)s, %(digest)s, %(created_at)s, %(expires_at)s)
 
--- invitations --
+-- list_invitations --
 SELECT id, org, email, role, invited_by, digest, created_at, expires_at, accepted_at, revoked_at FROM invitations
 WHERE org = %(org)s AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > %(now)s
     AND id < %(page_key)s --? after
@@ -85,10 +85,10 @@ WHERE i.digest = %(digest)s
 -- forget_invitations --
 DELETE FROM invitations WHERE least(expires_at, accepted_at, revoked_at) < %(before)s
 
--- plans --
+-- list_plans --
 SELECT code, name, tier, currency, monthly, features, meters, delivery_days, request_log_days FROM plans ORDER BY position
 
--- plan --
+-- find_plan --
 SELECT code, name, tier, currency, monthly, features, meters, delivery_days, request_log_days FROM plans
 WHERE code = %(code)s
 
@@ -187,7 +187,7 @@ INSERT INTO sso_subjects (org, issuer, subject, "user", email, created_at, seen_
 VALUES (%(org)s, %(issuer)s, %(subject)s, %(user)s, %(email)s, %(created_at)s, %(seen_at)s)
 ON CONFLICT (org, issuer, subject) DO UPDATE SET "user" = excluded."user", email = excluded.email, seen_at = excluded.seen_at
 
--- find_member --
+-- find_member_by_user --
 SELECT "user", org, email, role, created_at FROM members WHERE org = %(org)s AND "user" = %(user)s
 
 -- list_members_in_domains --

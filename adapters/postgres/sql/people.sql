@@ -4,7 +4,7 @@ SELECT id, email, name, verified_at, created_at, language FROM users WHERE id = 
 -- several --
 SELECT id, email, name, verified_at, created_at, language FROM users WHERE id = ANY(%(ids)s)
 
--- by_email --
+-- find_by_email --
 SELECT id, email, name, verified_at, created_at, language FROM users WHERE email_key = %(email_key)s
 
 -- add_user --
@@ -60,7 +60,7 @@ LEFT JOIN organisations o ON o.id = m.org
 LEFT JOIN plans p ON p.code = o.plan
 WHERE s.digest = ANY(%(digests)s)
 
--- sessions_of --
+-- list_sessions_by_user --
 SELECT id, "user", organisation, livemode, digest, kind, methods, address, user_agent, created_at, seen_at, confirmed_at,
        expires_at, revoked_at
 FROM sessions WHERE "user" = %(user)s AND revoked_at IS NULL ORDER BY id DESC
@@ -101,7 +101,7 @@ UPDATE one_time_links SET used_at = %(now)s
 WHERE digest = %(digest)s AND purpose = %(purpose)s AND used_at IS NULL AND expires_at > %(now)s
 RETURNING digest, purpose, "user", organisation, created_at, expires_at
 
--- authenticator --
+-- find_authenticator --
 SELECT "user", secret, confirmed_at, last_step FROM authenticators WHERE "user" = %(user)s
 
 -- enrol --
@@ -140,7 +140,7 @@ INSERT INTO passkeys (id, "user", credential, public_key, sign_count, name, back
 VALUES (%(id)s, %(user)s, %(credential)s, %(public_key)s, %(sign_count)s, %(name)s, %(backed_up)s, %(created_at)s, %(used_at)s)
 ON CONFLICT (credential) DO NOTHING
 
--- passkeys_of --
+-- list_passkeys_by_user --
 SELECT id, "user", credential, public_key, sign_count, name, backed_up, created_at, used_at FROM passkeys
 WHERE "user" = %(user)s ORDER BY id
 

@@ -33,9 +33,9 @@ class OrgService:
         )
         return Page((organisation,) if page_request.key is None or before else (), has_more=False, next_key=None)
 
-    async def plans(self, tx: Tx) -> Sequence[Plan]:
+    async def list_plans(self, tx: Tx) -> Sequence[Plan]:
         """Return all available plans, cheapest first."""
-        return await tx[OrgStore].plans()
+        return await tx[OrgStore].list_plans()
 
 
 def require_person(tx: Tx) -> str:

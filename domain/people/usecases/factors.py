@@ -46,7 +46,7 @@ class FactorService:
 
     async def has_authenticator(self, user: str) -> bool:
         """Return whether the user has a confirmed authenticator, so that a code is required after the password."""
-        found = await self.factors.authenticator(user)
+        found = await self.factors.find_authenticator(user)
         return found is not None and found.confirmed_at is not None
 
     async def count_unused_codes(self, user: str) -> int:
@@ -66,7 +66,7 @@ class FactorService:
 
     async def get_pending_enrolment(self, user: User) -> Enrolment | None:
         """Return the data for setting up the user's unconfirmed authenticator, or None if there is none."""
-        found = await self.factors.authenticator(user.id)
+        found = await self.factors.find_authenticator(user.id)
         if found is None or found.confirmed_at is not None:
             return None
         return self.codes.build_enrolment(self._open_secret(found), user.email)
@@ -76,7 +76,7 @@ class FactorService:
 
         Raises InvalidRequest if the code is wrong, Conflict if no authenticator waits for confirmation.
         """
-        found = await self.factors.authenticator(user.id)
+        found = await self.factors.find_authenticator(user.id)
         if found is None or found.confirmed_at is not None:
             raise Conflict(
                 _CONFIRMED_ELSEWHERE if found else "No authenticator app is waiting for confirmation. Start again."
@@ -112,7 +112,7 @@ class FactorService:
 
         Returns the method that the code belongs to, or None if the code is wrong or already used.
         """
-        found, typed = await self.factors.authenticator(user.id), normalise_code(code)
+        found, typed = await self.factors.find_authenticator(user.id), normalise_code(code)
         if found is None or found.confirmed_at is None:
             return None
         now = self.clock.now()

@@ -77,9 +77,9 @@ class InvitationService:
         refuse_unknown_role(role)
         manager = await require_manager(tx)
         refuse_higher_role(manager, role)
-        if await tx[OrgStore].member(address) is not None:
+        if await tx[OrgStore].find_member(address) is not None:
             raise Conflict(f"{address} is already a member.")
-        open_invitations = (await tx[OrgStore].invitations(tx.now, PageRequest(limit=MAX_OPEN_INVITATIONS))).items
+        open_invitations = (await tx[OrgStore].list_invitations(tx.now, PageRequest(limit=MAX_OPEN_INVITATIONS))).items
         await self.throttle.count_invitation(address, tx.tenant.org, manager.user)
         secret = generate_secret(INVITATION_PREFIX)
         made = Invitation(
@@ -126,7 +126,7 @@ class InvitationService:
         if invited is None or not invited.invitation.is_open(self.clock.now()):
             return None
         inviter = await self.people.get(invited.invitation.invited_by)
-        has_account = await self.people.by_email(invited.invitation.email) is not None
+        has_account = await self.people.find_by_email(invited.invitation.email) is not None
         inviter_name = inviter.display_name if inviter is not None else _UNKNOWN_INVITER
         return OpenInvitation(invited, inviter_name, has_account)
 
@@ -135,7 +135,7 @@ class InvitationService:
 
         Raises InvalidRequest for an invalid name, Conflict if the address already has an account.
         """
-        if await self.people.by_email(invitation.email) is not None:
+        if await self.people.find_by_email(invitation.email) is not None:
             raise Conflict(ACCOUNT_EXISTS)
         return User(new_id("usr"), invitation.email, validate_name(name), None, self.clock.now())
 

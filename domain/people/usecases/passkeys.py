@@ -53,16 +53,16 @@ class PasskeyService:
     notices: SecurityNotifier
     clock: Clock
 
-    async def of_user(self, user: str) -> Sequence[Passkey]:
+    async def list_by_user(self, user: str) -> Sequence[Passkey]:
         """Return the user's passkeys, oldest first."""
-        return await self.passkeys.of_user(user)
+        return await self.passkeys.list_by_user(user)
 
     async def begin_registration(self, user: User) -> PasskeyChallenge:
         """Create the challenge and options with which the browser registers a passkey.
 
         Raises Conflict if the user has too many passkeys.
         """
-        known = await self.passkeys.of_user(user.id)
+        known = await self.passkeys.list_by_user(user.id)
         if len(known) >= MAX_PASSKEYS:
             raise Conflict(f"An account has at most {MAX_PASSKEYS} passkeys. Remove one first.")
         challenge, text = await self._create_challenge(user.id)
@@ -120,7 +120,7 @@ class PasskeyService:
 
         Raises Conflict if the user has no passkey.
         """
-        known = await self.passkeys.of_user(user.id)
+        known = await self.passkeys.list_by_user(user.id)
         if not known:
             raise Conflict("You have no passkey. Choose another way.")
         challenge, text = await self._create_challenge(user.id)

@@ -123,7 +123,7 @@ class PasswordService:
             self.notices.run_in_background(self._mail_link(email, client))
 
     async def _mail_link(self, email: str, client: ClientInfo) -> None:
-        user = await self.people.by_email(email)
+        user = await self.people.find_by_email(email)
         if user is None:
             return
         _, secret = await self.links.create(user, LinkPurpose.SET_PASSWORD)

@@ -153,11 +153,11 @@ class SessionService:
     async def list_active(self, user: str) -> Sequence[Session]:
         """Return the user's active sessions, newest first."""
         now = self.clock.now()
-        return [session for session in await self.sessions.of_user(user) if session.is_active(now)]
+        return [session for session in await self.sessions.list_by_user(user) if session.is_active(now)]
 
     async def revoke(self, user: str, id: str) -> None:
         """Revoke a session of the user. Raises NotFound if the user has no unrevoked session with that ID."""
-        ids = {session.id for session in await self.sessions.of_user(user)}
+        ids = {session.id for session in await self.sessions.list_by_user(user)}
         if id not in ids or not await self.sessions.revoke((id,), self.clock.now()):
             raise NotFound
 
@@ -166,12 +166,12 @@ class SessionService:
 
         Returns the number of revoked sessions and tokens.
         """
-        ids = [session.id for session in await self.sessions.of_user(user) if session.id != kept_session]
+        ids = [session.id for session in await self.sessions.list_by_user(user) if session.id != kept_session]
         return await self.sessions.revoke(ids, self.clock.now())
 
     async def revoke_tokens(self, user: str, org: str) -> int:
         """Revoke the user's tokens for scripts in an organisation that the user has left; return their number."""
-        sessions = await self.sessions.of_user(user)
+        sessions = await self.sessions.list_by_user(user)
         ids = [session.id for session in sessions if session.kind is SessionKind.TOKEN and session.org == org]
         return await self.sessions.revoke(ids, self.clock.now()) if ids else 0
 

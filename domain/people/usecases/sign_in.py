@@ -83,7 +83,7 @@ class SignInService:
         Raises RateLimited, Overloaded, or WrongPassword, which does not reveal whether the address has an account.
         """
         await self.throttle.count_password_attempt(email, client, device_cookie, self.clock.now())
-        user = await self.people.by_email(email)
+        user = await self.people.find_by_email(email)
         encoded = await self.people.get_password_hash(user.id if user else "")
         text = normalise_entered_password(password)
         if not await self.hasher.verify(encoded, text) or user is None or encoded is None:

@@ -57,7 +57,7 @@ class SsoRules:
             now = tx.now
         ended = []
         for user in users:
-            for session in await self.sessions.of_user(user):
+            for session in await self.sessions.list_by_user(user):
                 if AuthMethod.OPERATOR not in session.methods and not await self.allows(user, org, session.methods):
                     ended.append(session.id)
         return await self.sessions.revoke(ended, now) if ended else 0

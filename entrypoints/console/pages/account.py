@@ -33,7 +33,7 @@ async def show_account(page: PageContext) -> Response:
         has_password=await accounts.passwords.has_password(user),
         asks_for_code=await accounts.factors.has_authenticator(user),
         codes_left=await accounts.factors.count_unused_codes(user),
-        passkeys=await accounts.passkeys.of_user(user),
+        passkeys=await accounts.passkeys.list_by_user(user),
         sessions=await page.sessions.list_active(user),
         events=await page.people.list_events(user, 30),
     )
@@ -119,7 +119,7 @@ async def add_passkey(page: PageContext) -> Response:
     if page.must_process:
         await service.register(user, form["answer"], form["challenge"], form["name"], page.client_info)
         return page.redirect(PASSKEYS_PATH, gettext("Passkey added"))
-    return page.render("account/passkeys.html", passkeys=await service.of_user(user.id))
+    return page.render("account/passkeys.html", passkeys=await service.list_by_user(user.id))
 
 
 @pages.register_post("/account/passkeys/options")
@@ -164,7 +164,7 @@ async def confirm_identity(page: PageContext) -> Response:
         next=target,
         has_password=await accounts.passwords.has_password(user.id),
         asks_for_code=await accounts.factors.has_authenticator(user.id),
-        has_passkeys=bool(await accounts.passkeys.of_user(user.id)),
+        has_passkeys=bool(await accounts.passkeys.list_by_user(user.id)),
     )
 
 

@@ -28,11 +28,11 @@ pages = Pages(BASE_PATH, section="Organisation", scope="org:read")
 async def list_members(page: PageContext) -> Response:
     """Show the members of the organisation; owners and admins also see the pending invitations."""
     async with page.open_read_transaction() as tx:
-        listed = await tx[OrgStore].members(PageRequest(limit=_PAGE_SIZE, key=page.cursor))
+        listed = await tx[OrgStore].list_members(PageRequest(limit=_PAGE_SIZE, key=page.cursor))
         waiting: Page[Invitation] = Page((), False, None)
         if page.is_manager:
             request = PageRequest(limit=_PAGE_SIZE, key=page.query.get("invited") or None)
-            waiting = await tx[OrgStore].invitations(tx.now, request)
+            waiting = await tx[OrgStore].list_invitations(tx.now, request)
     owns = page.principal.role == OWNER
     return page.render(
         "members/list.html",
@@ -90,7 +90,7 @@ async def remove_member(page: PageContext) -> Response:
     """Show the confirmation page; if it is submitted, remove the member, who may be the person themselves."""
     user = await page.people.get(page.path_parameters["member"])
     async with page.open_read_transaction() as tx:
-        member = await tx[OrgStore].member(user.email) if user is not None else None
+        member = await tx[OrgStore].find_member(user.email) if user is not None else None
     if user is None or member is None:
         raise OperationRefused(
             {"status": 404, "title": gettext("Not found"), "detail": gettext("The organisation has no such member.")}
