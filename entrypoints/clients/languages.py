@@ -70,7 +70,7 @@ class TypeConverter:
         if "enum" in schema:
             return self.language.format_literal(schema["enum"])
         if "allOf" in schema:
-            raise ValueError(f"no type for {schema}")
+            raise ValueError(f"schemas with `allOf` are not supported: {schema}")
         if alternatives := schema.get("anyOf") or schema.get("oneOf"):
             return _join_types(map(self.type_of, alternatives))
         kinds = schema.get("type", [])

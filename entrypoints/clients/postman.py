@@ -20,7 +20,7 @@ def build_collection(document: Json) -> bytes:
     collection_ = {
         "info": {
             "name": document["info"]["title"],
-            "description": "Set the variables `base_url` and `key`.",
+            "description": "Set the variables `base_url` to the service's URL and `key` to an API key.",
             "schema": _SCHEMA,
         },
         "auth": {"type": "bearer", "bearer": [{"key": "token", "value": "{{key}}", "type": "string"}]},

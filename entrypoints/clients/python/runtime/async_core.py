@@ -187,7 +187,9 @@ async def _read_chunks(file: IO[bytes], request: ApiRequest) -> AsyncIterator[by
         chunk = await asyncio.to_thread(file.read, _CHUNK_SIZE)
         remaining -= len(chunk)
         if remaining < 0 or (remaining and not chunk):
-            raise OSError(f"{request.file} changed its size during the upload. Upload it again when it is complete.")
+            raise OSError(
+                f"{request.file} changed its size during the upload. Wait until the file is complete, then upload it again."
+            )
         yield chunk
 
 

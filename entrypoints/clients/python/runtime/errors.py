@@ -11,7 +11,7 @@ import httpx
 
 from .tables import REDIRECTED, UNREADABLE
 
-_MAYBE_DONE = "An earlier try had no clear result and may have been executed. Read the object before you try again."
+_MAYBE_DONE = "It is unknown whether the change was made. Read the object before you try again."
 _MAX_DIGITS = 12
 
 
@@ -90,7 +90,7 @@ class CursorExpired(JoineryError):
     Start again: call `client.changes.now()`, list the resources that you store, then follow from that cursor.
     """
 
-    hint = "Start again: call changes.now(), read the lists, then follow from that cursor."
+    hint = "Start again: call changes.now() for a new cursor, list the resources that you store, then follow from the new cursor."
 
 
 class PreconditionFailed(JoineryError):

@@ -53,7 +53,9 @@ def verify_event(
     offered = [_encode_text(text) for mark, _, text in parts if mark == "v1"]
     matches = [hmac.compare_digest(ours, theirs) for ours in expected for theirs in offered]
     if not any(matches):
-        raise WebhookVerificationError("No signature of the webhook matches the secret.")
+        raise WebhookVerificationError(
+            "No signature of the webhook matches the secret. Check the secret, and pass the body exactly as received."
+        )
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -64,7 +66,9 @@ def _encode_text(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:  # some servers pass headers on undecoded
-        raise WebhookVerificationError("The webhook contains invalid characters.") from None
+        raise WebhookVerificationError(
+            "The webhook's body or headers contain characters that cannot be encoded as UTF-8."
+        ) from None
 
 
 def _require_header(fields: Mapping[str, str], name: str) -> str:

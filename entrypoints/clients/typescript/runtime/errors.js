@@ -1,7 +1,7 @@
 // Errors of calls: JoineryError, with a subclass per kind in `error_kinds.js`.
 
 const MAYBE_DONE =
-  'An earlier try had no clear result and may have been executed. Read the object before you try again.'
+  'It is unknown whether the change was made. Read the object before you try again.'
 
 /** A failed call; `toString()` returns all details in one line. */
 export class JoineryError extends Error {

@@ -159,7 +159,7 @@ export declare class JoineryError extends Error {
   readonly requestId: string | null
   /** Seconds until a retry. */
   readonly retryAfter: number | null
-  /** An earlier try had no clear result: the change may have been made. */
+  /** Whether a try failed without a clear result, so that the change may have been made. */
   readonly maybeDone: boolean
   /** The whole body. */
   readonly problem: Readonly<Record<string, unknown>>

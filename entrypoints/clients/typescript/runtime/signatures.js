@@ -27,7 +27,9 @@ export async function verifyWebhook(body, headers, secret, tolerance = 300) {
   for (const one of keys) {
     if (await fits(one, offered, signed)) return eventOf(content)
   }
-  throw new WebhookVerificationError('No signature of the webhook matches the secret.')
+  throw new WebhookVerificationError(
+    'No signature of the webhook matches the secret. Check the secret, and pass the body exactly as received.',
+  )
 }
 
 function keyOf(secret) {
