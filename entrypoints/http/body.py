@@ -120,8 +120,8 @@ class IncomingBody:
                     raise PayloadTooLarge(describe_size_limit(limit))
         except BodyTooSlow:
             raise InvalidRequest(
-                f"The body arrived too slowly: it may pause for {JSON_MINIMUM_RATE.max_pause_seconds:g} s and must arrive at "
-                f"{JSON_MINIMUM_RATE.bytes_per_second} bytes a second or more. Send the request again."
+                f"The body arrived too slowly. Send at least {JSON_MINIMUM_RATE.bytes_per_second} bytes per second on average, "
+                f"without pauses of more than {JSON_MINIMUM_RATE.max_pause_seconds:g} s."
             ) from None
         except ClientDisconnected:
             raise InvalidRequest(

@@ -120,7 +120,7 @@ def check_request_line(state: RequestState) -> None:
     request = state.request
     state.request_id = choose_request_id(request)
     if len(request.path) + len(request.query) > MAX_REQUEST_LINE_LENGTH:
-        detail = f"Path and query together have more than {MAX_REQUEST_LINE_LENGTH} characters. Request less at once."
+        detail = f"Path and query together have more than {MAX_REQUEST_LINE_LENGTH} characters. Use fewer or shorter parameters."
         raise InvalidRequest.for_field("query", "too_long", detail)
     for name, text in (("path", request.path), ("query", request.query)):
         if not (text.isascii() and text.isprintable()) or (name == "path" and not text.startswith("/")):
@@ -175,7 +175,9 @@ class VersionSelection:
         requested, default = state.request.headers.get("service-version"), state.caller.organisation.api_version
         dates = self._versions.dates
         if requested is not None and requested not in dates:
-            detail = f"This version does not exist. Use {' or '.join(dates)}, or omit the header."
+            detail = (
+                f"This API version does not exist. Set Service-Version to {' or '.join(dates)}, or omit the header."
+            )
             raise InvalidRequest.for_field("header.Service-Version", "invalid_value", detail)
         if default is None:
             return self._set_default_version(state, requested)
@@ -492,7 +494,9 @@ def parse_idempotency_key(header: str) -> str:
         return re.sub(r"\\(.)", r"\1", quoted[1])
     if not _BARE.fullmatch(header):
         raise InvalidRequest.for_field(
-            _KEY, "invalid_format", "Use printable ASCII characters only, for example a UUID."
+            _KEY,
+            "invalid_format",
+            "The Idempotency-Key must have printable ASCII characters only. Use a UUID, for example.",
         )
     return header
 

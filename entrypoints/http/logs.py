@@ -148,7 +148,7 @@ class RequestLogQueue:
                 await asyncio.gather(task, return_exceptions=True)
             self._task = None
         if len(self):
-            log.error("request logs lost at stop", extra={"count": len(self)})
+            log.error("request logs lost at shutdown", extra={"count": len(self)})
 
     async def _run(self) -> None:
         while True:

@@ -36,7 +36,10 @@ from ports.unit_of_work import UnitOfWork
 OBJECTS_PREFIX = "/objects/"
 PUT_SECONDS = retention.UPLOADS.total_seconds()
 """Maximum seconds of one PUT; after that time, the upload expires and its storage is released."""
-_TOO_SLOW = f"The file arrived too slowly: it may pause for {FILE_MINIMUM_RATE.max_pause_seconds:g} s and must arrive at {FILE_MINIMUM_RATE.bytes_per_second} bytes a second or more."
+_TOO_SLOW = (
+    f"The file arrived too slowly. Send at least {FILE_MINIMUM_RATE.bytes_per_second} bytes per second on average, "
+    f"without pauses of more than {FILE_MINIMUM_RATE.max_pause_seconds:g} s."
+)
 
 
 MAX_PUTS_PER_ORGANISATION = 4

@@ -21,8 +21,8 @@ MAX_PARAMETER_LENGTH = 200
 """Maximum characters of a path parameter that is not an ID."""
 _SEE_ALL_PATHS = "See /docs or /openapi.json for all paths."
 HINT_BY_LIVEMODE = {
-    True: "Your credential sees live data only. For test data, use a test key.",
-    False: "Your credential sees test data only. For live data, use a live key.",
+    True: "This request accesses live data only. For test data, use a test key.",
+    False: "This request accesses test data only. For live data, use a live key.",
 }
 
 
@@ -66,7 +66,7 @@ class NotFoundMessages:
         if prefix == expected_prefix or prefix not in NOUNS:
             return f"{statement}. The value in the path is not such an ID. Check that you copied the whole ID."
         operation = self._operation_by_prefix.get(prefix)
-        hint = f" Send it to {operation}" if operation else ""
+        hint = f" Send this ID to {operation}" if operation else ""
         return f"{statement}. The value starts with {prefix}_, so it is the ID of {NOUNS[prefix]}.{hint}"
 
 
@@ -106,7 +106,7 @@ FIXED_DETAILS = {
     "authentication_required": "Send a valid credential in the header `Authorization: Bearer <credential>`. An API key starts "
     "with svc_live_, svc_test_, svc_rk_live_ or svc_rk_test_. The response is the same for a missing, incomplete, unknown, "
     "revoked or expired credential, and for an IP address that the credential's policy does not allow.",
-    "internal_error": "An unexpected error occurred. Try again. If it persists, give the operator this request_id, which is in the log.",
+    "internal_error": "An unexpected error occurred. Try again. If the error persists, give the operator the request_id.",
 }
 """Error details by code, for errors whose cause must not be revealed."""
 RETRY_AFTER_BY_CODE = {"rate_limited": 1, "idempotency_request_in_progress": 1, "overloaded": 2, "unavailable": 5}

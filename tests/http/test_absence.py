@@ -42,11 +42,11 @@ async def test_a_missing_row_states_what_the_credential_can_read(world: World) -
     path = f"/v1/things/{new_id('src')}"
     live, test = await _detail(await world.client(), path), await _detail(await world.client(livemode=False), path)
     assert live == (
-        "There is no source with this ID, or it is not visible to you. Your credential sees live data only. "
+        "There is no source with this ID, or it is not visible to you. This request accesses live data only. "
         "For test data, use a test key."
     )
     assert test == (
-        "There is no source with this ID, or it is not visible to you. Your credential sees test data only. "
+        "There is no source with this ID, or it is not visible to you. This request accesses test data only. "
         "For live data, use a live key."
     )
 
@@ -57,17 +57,17 @@ async def test_a_missing_row_states_what_the_credential_can_read(world: World) -
         (
             "/v1/sources/prod_0000000000000000000000",
             "This path takes the ID of a source (src_ and 22 letters and digits). The value starts with prod_, so it is "
-            "the ID of a product. Send it to GET /v1/products/{id}",
+            "the ID of a product. Send this ID to GET /v1/products/{id}",
         ),
         (
             "/v1/sources/ctg_0000000000000000000000/runs",
             "This path takes the ID of a source (src_ and 22 letters and digits). The value starts with ctg_, so it is "
-            "the ID of a category. Send it to GET /v1/products?category=ctg_…",
+            "the ID of a category. Send this ID to GET /v1/products?category=ctg_…",
         ),
         (
             "/v1/products/ofr_0000000000000000000000",
             "This path takes the ID of a product (prod_ and 22 letters and digits). The value starts with ofr_, so it is "
-            "the ID of an offer. Send it to GET /v1/products?offer=ofr_…",
+            "the ID of an offer. Send this ID to GET /v1/products?offer=ofr_…",
         ),
         (
             "/v1/sources/src_short",
