@@ -59,7 +59,7 @@ async def run_mail(dependencies: Dependencies, settings: Settings, mail: MailSet
         await listener.start(mail.host, mail.port)
         renewal = asyncio.create_task(listener.watch_certificate(), name="certificate renewal")
         if settings.mail_domain is None:
-            LOG.warning("no addresses for new sources: JOINERY_MAIL_DOMAIN not set")
+            LOG.warning("new sources cannot receive mail: JOINERY_MAIL_DOMAIN not set")
         LOG.info("receiving mail for %s on %s:%s", settings.mail_domain or "known addresses", mail.host, mail.port)
         await stop.wait()
         renewal.cancel()

@@ -422,7 +422,7 @@ class MailSession(SMTP):
             try:
                 await intake.record_refusal(recipient, envelope, smuggled.head, create_malformed_refusal(str(smuggled)))
             except Exception:  # the connection is closed even if the refusal is not recorded
-                LOG.exception("refusal not recorded")
+                LOG.exception("refusal of a malformed message not recorded")
             return f"521 5.5.2 {smuggled} Goodbye"
         except ConnectionResetError:
             raise asyncio.CancelledError from None
