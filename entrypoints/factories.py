@@ -195,7 +195,7 @@ def create_language_models(settings: Settings, schemas: SchemaValidator, client:
     try:
         return ScriptedModels.from_file(Path(unquote(urlsplit(settings.models).path)), schemas)
     except InvalidScript as error:
-        raise SettingsError(f"The script in JOINERY_MODELS is unreadable: {error}") from error
+        raise SettingsError(f"The script of model answers in JOINERY_MODELS cannot be loaded: {error}") from error
 
 
 def create_mailer(settings: Settings, clock: Clock) -> Mailer | None:

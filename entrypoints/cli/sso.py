@@ -82,8 +82,11 @@ async def show(*, options: OrganisationOptions) -> int:
         connection_json = select_attributes(connection, "issuer", "client_id", "joins_as", "enabled", "enforced")
         connection_json["tried_at"] = connection.tried_at.isoformat() if connection.tried_at else None
         state = "enforced" if connection.enforced else "on" if connection.enabled else "off"
-        tried = f"{connection.tried_at:%d %B %Y}" if connection.tried_at else "not yet"
-        sentence = f"{connection.issuer} as {connection.client_id}: {state}; first successful sign-in: {tried}."
+        tried = f"{connection.tried_at:%d %B %Y}" if connection.tried_at else "none yet"
+        sentence = (
+            f"Single sign-on: {state}. Issuer: {connection.issuer}. Client ID: {connection.client_id}. "
+            f"First successful sign-in with these settings: {tried}."
+        )
     result = {
         "organisation": organisation.id,
         "redirect_uri": redirect_uri,

@@ -277,7 +277,7 @@ async def _format_result(api: DemoApi, runs: list[FollowedRun], docs_url: str, c
         *lines,
         "",
         f"Console      {console_url}",
-        "             (signs you in once within 15 minutes)",
+        "             (sign-in link, valid once and for 15 minutes)",
         "",
         f"Reference    {docs_url.rstrip('/')}/docs",
         f"API key      {api.secret}",
