@@ -29,9 +29,9 @@ from domain.ingestion.values.words import parse_materials
 
 _MAX_TITLE_CHARS = 500
 _MAX_SUBTITLE_CHARS = 120
-(_SEVERAL, _WHOLE, _BED_SIZE, _ABOUT_SIZE, _UPRIGHT, _HORIZONTAL, _OTHERS, _VAGUE, _RULE) = (
+(_SEVERAL, _WHOLE, _BED_SIZE, _SIZE_WORDS, _UPRIGHT, _HORIZONTAL, _OTHER_THINGS, _VAGUE, _REGULATION) = (
     load_patterns("pieces")[name]
-    for name in "several whole bed_size about_size upright lying others vague rule".split()
+    for name in "several whole bed_size size_words upright horizontal other_things vague regulation".split()
 )
 _BED_SET = re.compile(r"(?i)\bbed(?:room)? set\b")
 _LABEL = re.compile(r"\s*+([^\W\d_][^\W\d_ /&-]{0,20}(?:[ /&-][^\W\d_]{1,20}){0,3})\s*+:\s*+(?=[\d(.])")
@@ -84,7 +84,7 @@ def find_only_labelled_piece(text: str) -> str | None:
     if match is None or len(_ANY_LABEL.findall(text.split("(", maxsplit=1)[0][:_MAX_TITLE_CHARS])) != 1:
         return None
     name = _SIZE_WORD.sub("", match[1].strip())
-    return None if find_dimension_of_label(name) or _ABOUT_SIZE.search(name) else name
+    return None if find_dimension_of_label(name) or _SIZE_WORDS.search(name) else name
 
 
 def find_sized_piece(title: str, text: str, kind: str) -> tuple[str | None, str]:
@@ -227,7 +227,7 @@ def merge_title_size(row: RowDraft, column_dimensions: Mapping[str, Any]) -> Map
         column_dimensions = _apply_title_unit(row, title, column_dimensions)
     found = _SIZE.search(title) if _CROSS.search(title) else None
     kind = row.determine_kind()
-    if found is None or _OTHERS.search(title) or names_several_pieces(title) or kind in (RUG, PILLOW):
+    if found is None or _OTHER_THINGS.search(title) or names_several_pieces(title) or kind in (RUG, PILLOW):
         return column_dimensions
     size = parse_dimensions(found[0], None, kind).value
     if size is None:
@@ -357,7 +357,7 @@ _MAX_FEATURE_WORDS = 5
 
 def names_regulation(text: str) -> bool:
     """Return whether a text in a list of materials names a regulation, such as a flammability standard, and not a material."""
-    return _RULE.search(text[:_MAX_RULE_CHARS]) is not None
+    return _REGULATION.search(text[:_MAX_RULE_CHARS]) is not None
 
 
 def add_labelled_values(product: ProductDraft) -> None:

@@ -210,7 +210,7 @@ def _exclude_other_prices(draft: MappingDraft) -> None:
     A sale price is not read if columns limit it to certain dates. All prices are excluded if they are for several items.
     """
     dated = any(
-        "sale" in found and (found & {"date", "created", "time"} or draft.has_word(position, _LISTS["days"]))
+        "sale" in found and (found & {"date", "created", "time"} or draft.has_word(position, _LISTS["sale_period"]))
         for position, found in enumerate(draft.concepts)
     )
     for_several = any(
@@ -353,7 +353,7 @@ def find_location_in_header(header: str) -> str | None:
     if len(words) > _MAX_LOCATION_WORDS:
         return None
     names_location = any(one in places or one in _LISTS["generic"] for one in words)
-    if names_location and not unknown_words and (plain in places or plain not in _LISTS["no_places"]):
+    if names_location and not unknown_words and (plain in places or plain not in _LISTS["not_locations"]):
         return clean_line(header).strip("* ")
     is_code = _PATTERNS["code"].fullmatch(plain) and not unknown_words[1:] and words[0] not in ("x", "h", "d")
     return clean_line(header) if is_code else None
@@ -385,7 +385,7 @@ def _are_stock(samples: Sequence[str]) -> bool:
 
 def _are_surely_stock(samples: Sequence[str]) -> bool:
     """Return whether all values of a column can be stock, and some can only be stock (`20+`, `Call`)."""
-    return any(map(_PATTERNS["surely_stock"].fullmatch, _list_nonblank(samples))) and _are_stock(samples)
+    return any(map(_PATTERNS["certain_stock"].fullmatch, _list_nonblank(samples))) and _are_stock(samples)
 
 
 def _are_counts(samples: Sequence[str]) -> bool:
@@ -442,7 +442,7 @@ def _find_stock_columns(draft: MappingDraft, arrival_locations: set[str]) -> dic
 def _may_be_location(text: str) -> bool:
     """Return whether the rest of a header with a word for quantity can name a location, because it has no other meaning."""
     plain = normalise_words(text)
-    if len(text) > _MAX_LOCATION_CHARS or plain in _LISTS["no_places"]:
+    if len(text) > _MAX_LOCATION_CHARS or plain in _LISTS["not_locations"]:
         return False
     return find_location_in_header(text) is not None or combine_concepts(split_into_words(plain)) <= _LOCATION_WORDS
 

@@ -58,7 +58,7 @@ _MARK = re.compile(
     r"(?:\s{0,2}(?:\#|n[ro]?[.°º]{1,2}|no|nr)?\s{0,2}(?P<number>\d{1,3}(?![\d.,]*\d|[\"'%]|\s?(?:x|in|cm|mm|m|kg|lbs?)(?![^\W\d_])|/\d{1,2}\s?[\"x]))"
     r"(?:\s?(?:of|von|de|di|van|sur|su|/)\s?(?P<of>\d{1,3}(?!\d)))?)?(?P<stop>\s{0,2}[:=])?"
 )
-(_ONLY_OF, _WEIGHT_WORDS) = (load_patterns("boxes")[name] for name in "only_of weight_words".split())
+(_PER_BOX, _WEIGHT_WORDS) = (load_patterns("boxes")[name] for name in "per_box_prefix weight_words".split())
 _SIZES = (
     re.compile(rf"(?i)(?<![\w.,]){_SIZE}"),
     re.compile(rf"(?i)(?<![\w.,]){_LETTERED}[\s,x]{{1,3}}{_LETTERED}[\s,x]{{1,3}}{_LETTERED}"),
@@ -274,7 +274,7 @@ def _split_by_marks(normalised: str) -> Iterator[tuple[re.Match[str] | None, str
         mark
         for mark in _MARK.finditer(normalised)
         if any(mark[name] for name in ("number", "count", "stop"))
-        and not _ONLY_OF.search(normalised[max(0, mark.start() - 6) : mark.start()])
+        and not _PER_BOX.search(normalised[max(0, mark.start() - 6) : mark.start()])
     ]
     # In `30x20x10 in, 2 boxes` a count without a following figure belongs to the text before it.
     marks = [

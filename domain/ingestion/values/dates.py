@@ -46,7 +46,7 @@ _SHORT_NAMED = re.compile(
     rf"(?i)\d{{1,2}}(?:st|nd|rd|th|er|\.)?{_OF}[\s\-/]*([^\W\d_]{{3,}})\.?|([^\W\d_]{{3,}})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?"
 )
 _WORDS_BEFORE_DATE = re.compile(
-    rf"(?i)^(?:(?:{load_regex_alternatives('dates', 'ahead')})(?![^\W\d_])[:,.]?\s*+){{1,4}}"
+    rf"(?i)^(?:(?:{load_regex_alternatives('dates', 'date_prefixes')})(?![^\W\d_])[:,.]?\s*+){{1,4}}"
 )
 _WORDS_AFTER_DATE = re.compile(r"(?i)\s*\(?(?:est\.?|estimated|eta|approx\.?)\)?$")
 _MONTHS = {name: int(number) for name, number in invert_table(load_toml("dates")["months"]).items()}
@@ -57,9 +57,9 @@ _TERM = re.compile(
     r"(?P<high>\d{1,4}(?:[.,]\d{1,2})?)\s*+(?P<more>\+?)\s*+-?(?P<words>(?:[^\W\d_]+[.]?(?:[\s-]+|$)|\([^()\d]{1,30}\)){0,4})\.?"
 )
 _UNITS = invert_table(load_toml("units")["time"])
-_IDLE, _NEXT_DAY, _IMMEDIATE = (load_word_set("dates", name) for name in ("idle", "next_day", "immediate"))
+_IGNORED, _NEXT_DAY, _IMMEDIATE = (load_word_set("dates", name) for name in ("ignored", "next_day", "immediate"))
 _WORDS_BEFORE_TERM = re.compile(
-    rf"(?i)^(?:(?:{load_regex_alternatives('dates', 'term_ahead')})(?![^\W\d_])[:,.=]?\s*+){{1,6}}"
+    rf"(?i)^(?:(?:{load_regex_alternatives('dates', 'lead_time_prefixes')})(?![^\W\d_])[:,.=]?\s*+){{1,6}}"
 )
 _MAX_DAYS = 1000
 
@@ -135,7 +135,7 @@ def _parse_time_unit(text: str) -> str | None:
 
     The result is an empty string if there are no words except fillers, and None for unknown words or several units.
     """
-    found = [word for word in re.findall(r"[^\W\d_]+", text.lower()) if word not in _IDLE or word in _UNITS]
+    found = [word for word in re.findall(r"[^\W\d_]+", text.lower()) if word not in _IGNORED or word in _UNITS]
     units = {_UNITS.get(word) for word in found}
     return units.pop() if len(units) == 1 else None if units else ""
 

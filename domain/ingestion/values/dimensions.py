@@ -102,16 +102,16 @@ _JOIN_AND_ABBREVIATION = re.compile(rf"(?i)x({_DIMENSION_ABBREVIATIONS})")
 _JOIN_WORDS = frozenset("by mal par por per auf op na".split())
 _AFTER_JOIN = re.compile(rf"(?i)\s*+(?:\.?\d|(?:{_DIMENSION_ABBREVIATIONS})\W{{0,3}}\d)")
 _NEAR_NUMBER = re.compile(r"[\s.:=]{0,4}\.?\d")
-_OTHER_UNIT = re.compile(rf"(?i)\s?(?:{load_regex_alternatives('sizes', 'foreign')})(?![^\W\d_])|\s?[²³%°$€£]")
+_OTHER_UNIT = re.compile(rf"(?i)\s?(?:{load_regex_alternatives('sizes', 'other_units')})(?![^\W\d_])|\s?[²³%°$€£]")
 _HYPHENATED = re.compile(r"(?i)-(?!in\b|inch|ft\b|feet|foot|cm\b|mm\b)[^\W\d_]{2,}")
 _NOUN = re.compile(r"\s{0,2}([^\W\d_]{3,})")
 _COUNTED = re.compile(
-    rf"(?i)\s{{0,2}}(?:{load_regex_alternatives('sizes', 'counted')}|x(?=\s+(?P<thing>[^\W\d_]{{3,}})))(?![^\W\d_])"
+    rf"(?i)\s{{0,2}}(?:{load_regex_alternatives('sizes', 'count_words')}|x(?=\s+(?P<thing>[^\W\d_]{{3,}})))(?![^\W\d_])"
 )
 _TIMES = re.compile(r"(?i)\s?x(?=\s+[^\W\d_]{3})")
-_COUNTED_THINGS = re.compile(load_regex_alternatives("sizes", "things"))
-(_COUNT_AHEAD, _ALL_COUNTS, _LEAF, _TRAILING_LEAF, _UNIT_AHEAD) = (
-    load_patterns("sizes")[name] for name in "count_ahead all_counts leaf trailing_leaf unit_ahead".split()
+_COUNTED_THINGS = re.compile(load_regex_alternatives("sizes", "counted_things"))
+(_COUNT_PREFIX, _ALL_COUNTS, _LEAF, _TRAILING_LEAF, _UNIT_PREFIX) = (
+    load_patterns("sizes")[name] for name in "count_prefix all_counts leaf trailing_leaf unit_prefix".split()
 )
 _TOLERANCE = re.compile(r"(?:\+\s?/\s?-|\+-|±)\s?$")
 _LABEL_WORDS = 5
@@ -259,7 +259,7 @@ class TokenisedText:
             counted and find_dimension_of_word(normalise_word(counted["thing"] or "")) is None
         ):
             return True
-        if _COUNT_AHEAD.search(text, max(0, start - 12), start) and not self._last_token_is(JOIN):
+        if _COUNT_PREFIX.search(text, max(0, start - 12), start) and not self._last_token_is(JOIN):
             return True
         if self._last_token_is(WORDS):
             before = self.text_between(self.tokens[-1], self.tokens[-1])
@@ -467,7 +467,7 @@ def tokenise_size(normalised: str, unit: str | None = None) -> TokenisedText:
     """Split a size text into tokens."""
     text = _mark_dimension_orders(_separate_labels(_CORNER_SHAPE.sub(" ", normalised)))
     tokenised = TokenisedText(text, unit)
-    if ahead := _UNIT_AHEAD.match(text):
+    if ahead := _UNIT_PREFIX.match(text):
         tokenised.default_unit = parse_length_unit(ahead["unit"])
         text = f"{ahead['head']} {text[ahead.end() :]}"
     text = _BRACKET.sub(tokenised.replace_bracket, text)

@@ -43,25 +43,28 @@ DIMENSION_BY_LETTER = {
     _CLEARANCE_WORDS,
     _UNDER,
     _PARTS,
-    _NO_SIZE,
+    _OTHER_QUANTITIES,
     _CERTAIN_STATES,
     _POSSIBLE_STATES,
     _NORMAL_STATES,
     _INTERIOR_OR_PACKAGE,
 ) = (
     load_word_set("labels", name)
-    for name in "neutral gaps lower upper seat arm free under parts no_size strong_poses weak_poses rest inner".split()
+    for name in (
+        "neutral function_words lower upper seat arm clearances under parts other_quantities certain_states"
+        " possible_states normal_states interior_or_package"
+    ).split()
 )
-_COMPOUND_ENDINGS = load_toml("labels")["roots"].split()
+_COMPOUND_ENDINGS = load_toml("labels")["compound_endings"].split()
 _THICKNESS = load_word_set("labels", "thickness")
 _SEQUENCE_PARTS = _INTERIOR_OR_PACKAGE | load_word_set("labels", "sequence_parts")
-_KNOWN = load_word_set("labels", "no_slips").union(
+_KNOWN = load_word_set("labels", "valid_words").union(
     NEUTRAL_WORDS,
     _PARTS,
     SEAT_WORDS,
     ARM_WORDS,
     _FUNCTION_WORDS,
-    _NO_SIZE,
+    _OTHER_QUANTITIES,
     _NORMAL_STATES,
     _CERTAIN_STATES,
     DIMENSION_BY_WORD,
@@ -195,7 +198,7 @@ def _build_dimension_label(dimension: str, other_words: list[str]) -> NumberLabe
         other_words: The other words.
     """
     kinds = set(other_words)
-    if kinds & _NO_SIZE:
+    if kinds & _OTHER_QUANTITIES:
         return _OTHER
     if kinds & _CLEARANCE_WORDS or (
         kinds & _UNDER and dimension == "height" and not kinds & _PARTS - _UNDER - {"free"}
@@ -236,7 +239,7 @@ def parse_label(text: str) -> NumberLabel:
         return NumberLabel("dimension", f"{kind}_height")
     if not sides and kinds & _CLEARANCE_WORDS:
         return _build_clearance_label(kinds)
-    if kinds & (_NO_SIZE | _THICKNESS) or (sides and not kinds <= NEUTRAL_WORDS | _FUNCTION_WORDS):
+    if kinds & (_OTHER_QUANTITIES | _THICKNESS) or (sides and not kinds <= NEUTRAL_WORDS | _FUNCTION_WORDS):
         return _OTHER
     return EMPTY_LABEL
 
@@ -277,7 +280,7 @@ def consists_of_part_words(text: str) -> bool:
 
 def contains_part_word(text: str) -> bool:
     """Return whether a name contains a word for a part of an item, or for a quantity that is not a size."""
-    return bool(set(split_into_plain_words(text)) & (_PARTS | _NO_SIZE))
+    return bool(set(split_into_plain_words(text)) & (_PARTS | _OTHER_QUANTITIES))
 
 
 @lru_cache(maxsize=16384)
@@ -320,7 +323,7 @@ def determine_name_role(text: str) -> str:
 
 _WITH_ABBREVIATED = re.compile(r"(?i)(?<![^\W_])w/")
 (_SIZE_WORDS, _NO_BED, _BED, _RUG, _PILLOW, _FURNITURE, _BED_SIZES) = (
-    load_patterns("labels")[name] for name in "said_of_size no_bed bed rug pillow furniture bed_sizes".split()
+    load_patterns("labels")[name] for name in "dimension_suffix no_bed bed rug pillow furniture bed_sizes".split()
 )
 
 

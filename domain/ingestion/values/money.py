@@ -29,11 +29,11 @@ from domain.kernel.money import EXPONENTS, to_minor_units
 from domain.kernel.problems import ProblemKind
 
 _SIGNS = {sign: currencies.split() for sign, currencies in invert_table(load_toml("currencies")["signs"]).items()}
-_WORDS = frozenset(parse_entries(load_toml("currencies")["words"]["idle"]))
-_DOT_MARKETS = frozenset(parse_entries(load_toml("currencies")["words"]["dot"]))
+_IGNORED_WORDS = frozenset(parse_entries(load_toml("currencies")["words"]["ignored"]))
+_DOT_MARKETS = frozenset(parse_entries(load_toml("currencies")["words"]["dot_markets"]))
 _US_DOLLAR_SIGNS = ("$", "dollar", "dollars")
 """Signs of several dollar currencies, which mean the US dollar unless the cell or the source names another currency."""
-(_PACK, _MEASURED, _TAX, _MINIMUM) = (load_patterns("currencies")[name] for name in "pack measured tax least".split())
+(_PACK, _MEASURED, _TAX, _MINIMUM) = (load_patterns("currencies")[name] for name in "pack measured tax minimum".split())
 _BOXES = ("ctn", "carton", "box", "pack", "packs", "pk")
 _PAIRS = ("pair", "pairs", "paar", "paire", "par", "pares")
 _LABEL = re.compile(r"(?i)^[+]?\s*[^\W\d_][^\W\d_ .()/-]{0,60}(?: [^\W\d_]{1,20}){0,5}\s?[:=]\s*+")
@@ -112,7 +112,7 @@ def _list_currency_words(words: str) -> list[str]:
     if not words:
         return []
     parts = re.split(r"[\s()*~]+", words.strip().lower())
-    return [part for part in parts if part.strip(".:,;-") and part.strip(".:,;") not in _WORDS]
+    return [part for part in parts if part.strip(".:,;-") and part.strip(".:,;") not in _IGNORED_WORDS]
 
 
 def _find_currency(words: list[str], source_currency: str | None) -> tuple[str | None, bool]:

@@ -152,11 +152,11 @@ _NUMBER = r"(\d{1,4}(?:[.,]\d{1,2})?)"
 _METRIC_PAIR = re.compile(rf"(?i)(?<![\d.,/-]){_NUMBER}\s*+(cm|mm|m)?\s*+x\s*+{_NUMBER}\s*+(cm|mm|m)\b")
 _METRIC_ONE = re.compile(rf"(?i)(?<![\d.,/x-]){_NUMBER}\s*+(cm|mm|m)\b")
 _CENTIMETRES = re.compile(r"(?i)(?<![\d.,/-])(\d{2,3})\s?x\s?(\d{2,3})(?![\d.,'\"])")
-_SAMPLE_OR_CUSTOM = re.compile(rf"(?i)\b(?:{load_regex_alternatives('rugs', 'no_rug')})s?\b")
+_SAMPLE_OR_CUSTOM = re.compile(rf"(?i)\b(?:{load_regex_alternatives('rugs', 'samples_and_custom_sizes')})s?\b")
 _JOINED_PAIR = re.compile(r"(?i)\d\s{0,2}(?:['\"]|ft\.?|in\.?|cm|mm|m)?\s{0,2}[wl]?\s{0,2}x\s{0,2}\d")
 _FURTHER_NUMBER = re.compile(r"(?<![^\W_])\d[\d.,]*(?!\d|\s?(?:pcs?|pile|ply|mm\b|%))")
-(_METRIC_MARKET_WORDS, _METRES, _NO_TITLE, _OF_RUGS, _WORDS_BEFORE_SIZE) = (
-    load_patterns("rugs")[name] for name in "abroad metres no_title of_rugs ahead".split()
+(_METRIC_MARKET_WORDS, _METRES, _NOT_IN_TITLE, _RUG_WORDS, _WORDS_BEFORE_SIZE) = (
+    load_patterns("rugs")[name] for name in "metric_market_words metres not_in_title rug_words size_prefix".split()
 )
 _BARE_PAIR = re.compile(rf"(?i){_NUMBER}\s*x\s*{_NUMBER}(?:\s*([^\W\d_]+)\.?)?")
 _BARE_ONE = re.compile(rf"(?i)\D*?{_NUMBER}\s*([^\W\d_]+)?\W*")
@@ -423,11 +423,11 @@ def _parse_first_size(text: str, normalised: str, shape: str | None) -> ParseRes
     if (
         sides is None
         and len(in_title := list(_SIZE_IN_TITLE.finditer(normalised))) == 1
-        and not _NO_TITLE.search(normalised)
+        and not _NOT_IN_TITLE.search(normalised)
     ):
         sides = _find_sides_at(normalised, in_title[0].start())
         feet = _are_unitless_numbers_feet(*sides) if sides else None
-        sides = sides if feet or (feet is False and _OF_RUGS.search(normalised)) else None
+        sides = sides if feet or (feet is False and _RUG_WORDS.search(normalised)) else None
     metric = _find_metric_pair(normalised)
     if metric and (sides is None or metric[2] <= sides[0].start() or sides[1].lastgroup == "unit"):
         return _check_surrounding_text(text, normalised, _build_size(metric[0], metric[1], shape), metric[2], metric[3])

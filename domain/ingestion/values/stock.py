@@ -28,8 +28,8 @@ MAX_LOW_STOCK = 5
 _MAX_CHARS = 200
 _MAX_QUANTITY = 2_000_000_000
 _WORDS = invert_table(load_toml("stock")["availability"])
-_UNITS, _NOUNS, _NONE, _FEW, _IDLE = (
-    load_word_set("stock", name) for name in ("units", "nouns", "none", "few", "idle")
+_UNITS, _NOUNS, _NEGATIONS, _FEW, _IGNORED = (
+    load_word_set("stock", name) for name in ("units", "nouns", "negations", "few", "ignored")
 )
 _NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?![\d.,])|\d[\d.,]*\d|\d")
 _GROUPS = re.compile(r"\d{1,3}(?:[ ,'\u00a0\u202f]\d{3})+|\d{1,3}(?:\.\d{3}){2,}")
@@ -118,8 +118,8 @@ def _parse_cell_with_number(text: str, cleaned: str, found: re.Match[str]) -> Pa
 def _parse_phrase(cleaned: str) -> Stock | None:
     """Return the stock that a phrase of known words means (`nicht mehr auf Lager`, `brak w magazynie`), or None."""
     names = {word.lower() for word in _LETTERS.findall(cleaned)}
-    states_none, states_few = bool(names & _NONE), bool(names & _FEW)
-    if not names & _NOUNS or not names <= _NOUNS | _NONE | _FEW | _IDLE or states_none == states_few:
+    states_none, states_few = bool(names & _NEGATIONS), bool(names & _FEW)
+    if not names & _NOUNS or not names <= _NOUNS | _NEGATIONS | _FEW | _IGNORED or states_none == states_few:
         return None
     return Stock(0, "out_of_stock") if states_none else Stock(None, "low_stock")
 

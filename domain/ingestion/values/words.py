@@ -43,8 +43,8 @@ _SEPARATORS_WITH_COMMA = re.compile(rf"{_SEPARATORS.pattern}|,(?=[^\s\d])|(?<!\d
 )
 # Blanks before a separator are left to stripping: matched here they would take quadratic time.
 _PATH = re.compile(r"[>»|]\s*+|\s/\s++|\n")
-_ACTIVE = load_word_set("statuses", "active")
-_DISCONTINUED = load_word_set("statuses", "gone")
+_NOT_DISCONTINUED = load_word_set("statuses", "not_discontinued")
+_DISCONTINUED = load_word_set("statuses", "discontinued")
 COUNTRY_CODES = frozenset(load_toml("countries"))
 _COUNTRIES = invert_table(load_toml("countries"))
 _MADE_IN = re.compile(
@@ -212,7 +212,11 @@ def parse_discontinued_status(text: str, cleaned: str) -> ParseResult[bool]:
     meaning = parse_stock_word(low)
     if low in _DISCONTINUED or (meaning is not None and meaning.availability == "discontinued"):
         return ParseResult(True)
-    return ParseResult(False) if low in _ACTIVE or meaning else build_unreadable_result(text, "is not a known status")
+    return (
+        ParseResult(False)
+        if low in _NOT_DISCONTINUED or meaning
+        else build_unreadable_result(text, "is not a known status")
+    )
 
 
 @cell_parser(max_chars=500)
