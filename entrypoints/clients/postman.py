@@ -8,15 +8,15 @@ from entrypoints.clients.description import Json
 
 _SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 _REQUIRED_HEADERS = {"IdempotencyKey": "{{$guid}}", "IfMatch": "*"}
-"""Values of required headers by component name."""
+"""Values of required headers by the name of their component in the OpenAPI document."""
 
 
 def build_collection(document: Json) -> bytes:
     """Return the Postman collection for an OpenAPI document, as JSON with one folder per area."""
     folders: dict[str, list[Json]] = defaultdict(list)
     for path, item in document["paths"].items():
-        for verb, operation in item.items():
-            folders[operation["tags"][0]].append(_build_request(document, path, verb.upper(), operation))
+        for method, operation in item.items():
+            folders[operation["tags"][0]].append(_build_request(document, path, method.upper(), operation))
     collection_ = {
         "info": {
             "name": document["info"]["title"],
@@ -35,7 +35,7 @@ def build_collection(document: Json) -> bytes:
     return json.dumps(collection_, ensure_ascii=False, indent=1).encode()
 
 
-def _build_request(document: Json, path: str, verb: str, operation: Json) -> Json:
+def _build_request(document: Json, path: str, method: str, operation: Json) -> Json:
     """Return the Postman request for an operation. Optional query parameters are included, but disabled."""
     shared_parameters = [one["$ref"].rpartition("/")[2] for one in operation["parameters"] if "$ref" in one]
     own_parameters = [one for one in operation["parameters"] if "$ref" not in one]
@@ -58,7 +58,7 @@ def _build_request(document: Json, path: str, verb: str, operation: Json) -> Jso
         "variable": [{"key": one["name"], "value": ""} for one in own_parameters if one["in"] == "path"],
     }
     request: dict[str, Any] = {
-        "method": verb,
+        "method": method,
         "header": [
             {"key": "Service-Version", "value": document["info"]["version"]},
             *(
