@@ -90,11 +90,11 @@ class AsyncCore:
             ids: The values of the path parameters.
             query: The query parameters.
             body: The request body, as a JSON value.
-            keyed: Whether the request has an Idempotency-Key; by default, a random one.
-            idempotency_key: Another Idempotency-Key.
+            keyed: Whether the request has an Idempotency-Key.
+            idempotency_key: The value of the Idempotency-Key; None for a random one. Ignored unless `keyed` is true.
             if_match: The expected version, or an ETag.
-            dry_run: Whether the operation is executed without lasting effects.
-            explain: Whether the response is a preview of the operation.
+            dry_run: Whether the operation is executed without lasting effects and returns its usual response.
+            explain: Whether the operation is executed without lasting effects and returns a preview. Overrides `dry_run`.
         """
         headers = dict(self.headers)
         if body is not None:
@@ -223,10 +223,10 @@ class AsyncClient:
             policy=RetryPolicy(retries=retries),
             transport=transport,
         )
-        self._mount(self._core)
+        self._create_groups(self._core)
 
-    def _mount(self, core: AsyncCore) -> None:
-        """Create the groups of methods. Generated subclasses implement this."""
+    def _create_groups(self, core: AsyncCore) -> None:
+        """Create the groups of methods as attributes. Generated subclasses implement this."""
 
     async def close(self) -> None:
         """Close the connections."""
