@@ -1,4 +1,4 @@
-"""Methods of the asynchronous client that are not generated. The module `groups` is this one without asyncio."""
+"""Methods of the asynchronous client that are not generated. The module `groups` is generated from this one, without asyncio."""
 
 import asyncio
 import mimetypes
@@ -97,11 +97,19 @@ class AsyncFollowChanges(AsyncMethodGroup, Generic[T]):
     ) -> AsyncFollower[T]:
         """Return all events after the cursor as an endless iterable, which waits for new events and retries after outages.
 
-        With `cursor_file` (a path, or an object with `load` and `save`), the position is saved after each page is processed, and
-        a saved position takes precedence over `cursor`. After a crash, the events of the last page are repeated: ignore those whose
-        `id` you have processed, and changes with an older `version`. Without a cursor and a saved position, the feed starts at the oldest
-        event that is kept; with the cursor `"now"`, after the newest. `wait` (0 to 30) is how many seconds the server waits for an
-        event. Raises CursorExpired.
+        After a crash, the events of the last page are repeated. Ignore events whose `id` you have processed, and events
+        whose `version` is not higher than the version that you store for the same object.
+
+        Iterating raises CursorExpired if the events after the cursor are no longer available.
+
+        Args:
+            cursor: The start position; `"now"` starts after the newest event, None at the oldest event that is kept.
+            cursor_file: A path, or an object with `load` and `save`, that stores the position after each processed page.
+                A saved position takes precedence over `cursor`.
+            types: The event types to return; None for all.
+            catalogues: The IDs of the catalogues whose events to return; None for all.
+            wait: Maximum seconds for which the server waits for an event, 0 to 30.
+            limit: Maximum number of events per page.
         """
         store = CursorFile(cursor_file) if isinstance(cursor_file, (str, os.PathLike)) else cursor_file
         query = {"types": as_list(types), "catalogues": as_list(catalogues), "limit": limit}
@@ -130,9 +138,16 @@ class AsyncUploadFiles(AsyncMethodGroup, Generic[T]):
     ) -> T:
         """Upload a file to a source, and start the import. The field `run` of the result is the ID of the run.
 
-        With `accept_shrink`, the run may withdraw more items than the removal limit permits.
+        Args:
+            source: The ID of the source.
+            path: The path of the file.
+            filename: The file name that the service stores; by default, that of `path`.
+            content_type: The media type; by default, it follows from the extension of `path`.
+            accept_shrink: Whether the run may withdraw more items than the removal limit permits.
 
-        Raises JoineryError, OSError.
+        Raises:
+            JoineryError: A request failed.
+            OSError: The file cannot be read, or its size changed during the upload.
         """
         file = Path(path)
         size = (await asyncio.to_thread(file.stat)).st_size

@@ -28,7 +28,10 @@ class ListPage(TypedDict, Generic[T]):
 
 
 class FeedPage(TypedDict, Generic[T]):
-    """Page of the change feed, with events in `data`, oldest first. `next_cursor` is the position after the page."""
+    """Page of the change feed, with events in `data`, oldest first.
+
+    `next_cursor` is the position after the page. `caught_up` is true if no events followed the page when it was read.
+    """
 
     object: str
     data: list[T]
