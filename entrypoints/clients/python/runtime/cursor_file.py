@@ -15,7 +15,12 @@ class CursorFile:
         self._path = Path(path)
 
     def load(self) -> str | None:
-        """Return the last saved cursor, or None. Raises ValueError if the file contains no cursor, or OSError."""
+        """Return the last saved cursor; None if the file does not exist.
+
+        Raises:
+            ValueError: The content of the file is not a cursor.
+            OSError: The file cannot be read, or its folder does not exist.
+        """
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:

@@ -18,9 +18,17 @@ _MAX_DIGITS = 12
 class JoineryError(Exception):
     """A failed call.
 
-    `status` (None without a response), `code` (stable, for programs), `detail` (for people), `errors` (the invalid fields, each
-    as {field, code, detail}), `doc_url`, `request_id`, `retry_after` (seconds, or None), `problem` (all fields of the body).
-    `maybe_done`: a try failed without a clear result, so the change may have been made.
+    Attributes:
+        status: HTTP status; None if there was no response.
+        code: Stable error code for programs; None if the response contains none.
+        detail: Explanation for people.
+        errors: Invalid fields of the request, each with `field`, `code` and `detail`.
+        doc_url: URL of the documentation of the error, or None.
+        request_id: ID of the request, or None.
+        retry_after: Seconds after which to try again, or None.
+        problem: All fields of the response's JSON body; empty without one.
+        maybe_done: True if the change may have been made, because the outcome of a try is unknown.
+        hint: Advice that the error's text includes; empty for most classes.
     """
 
     hint = ""
@@ -98,7 +106,7 @@ class PreconditionFailed(JoineryError):
 
 
 class Unprocessable(JoineryError):
-    """HTTP status 413, 415 or 422: the request was understood, but cannot be executed without changes."""
+    """HTTP status 413: the body is too large. 415: its media type is not supported. 422: the operation does not accept the request."""
 
 
 class RateLimited(JoineryError):
