@@ -13,11 +13,11 @@ from .errors import WebhookVerificationError
 
 _PREFIX = "whsec_"
 _MIN_KEY_BYTES = 16
-"""Minimum length of a key in bytes. Shorter keys, such as that of an unset secret, can be guessed."""
+"""Minimum length of a key in bytes. Shorter keys, such as the empty key of the secret `whsec_`, can be guessed."""
 
 
 class HeaderFields(Protocol):
-    """Headers of a request, such as a mapping of a web framework or a message of http.server."""
+    """Headers of a request, such as the header mapping of a web framework or `BaseHTTPRequestHandler.headers`."""
 
     def items(self) -> Iterable[tuple[str, str]]:
         """Return the names and values of the headers."""

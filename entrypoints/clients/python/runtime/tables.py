@@ -15,7 +15,7 @@ IN_PROGRESS = "idempotency_request_in_progress"
 KEPT_STATUSES = (404, 409, 412, 422, 428)
 """Statuses of error responses that the server stores under an Idempotency-Key and repeats for a retry."""
 MAX_PAUSE_SECONDS = 3600.0
-"""Maximum seconds before a retry of a request for the change feed, regardless of Retry-After."""
+"""Maximum delay in seconds before a retry of a change feed request, even if Retry-After is longer."""
 REDIRECTED = (
     "The server redirects to {location}. Redirects are not followed, so that the key is not sent to another host. "
     "If this is the service's URL, use it as the base URL."
@@ -42,4 +42,4 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "zip": "application/zip",
     "gz": "application/gzip",
 }
-"""Media types of feeds by file extension, because operating systems differ in theirs."""
+"""Media types of feeds by file extension. The tables of operating systems differ."""
