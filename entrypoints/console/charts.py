@@ -22,8 +22,8 @@ DAILY_STATUS_DAYS = 14
 """Number of days for which a source's daily status bars are shown."""
 _RETENTION = timedelta(days=30)
 """Time for which events are stored."""
-_COLOURS = 6
-"""Number of colours of series, the classes `s0` to `s5`."""
+_MAX_LINES = 6
+"""Maximum number of lines of a chart, one for each of the CSS classes `s0` to `s5`."""
 _MAX_POINTS = 40
 """Maximum number of points of a line."""
 _MAX_CHANGES = 15
@@ -79,7 +79,7 @@ def build_chart(
     labels = [lowest_label + step * number for number in range(round((highest_label - lowest_label) / step) + 1)]
     lines = [
         _build_line(name, points[-_MAX_POINTS:], find_x, find_y) | {"colour": index}
-        for index, (name, points) in enumerate(list(series.items())[:_COLOURS])
+        for index, (name, points) in enumerate(list(series.items())[:_MAX_LINES])
     ]
     for line in lines:
         line["path"] += f"H{find_x(end)}" if line["last"] is not None else ""

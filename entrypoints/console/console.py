@@ -68,16 +68,16 @@ class Console:
         return ("/console", "/console/", "/console/<path:rest>", *sorted(elsewhere))
 
     def list_methods(self, rule: str) -> list[str]:
-        """Return the HTTP methods for which the console has a page at a path outside /console.
+        """Return the HTTP methods of the pages with the path pattern `rule`, one of `rules` outside /console.
 
         The API may handle other methods of the same path.
         """
         return sorted({method for page in self.services.pages if page.path_pattern == rule for method in page.methods})
 
     async def respond(self, request: ConsoleRequest) -> Response:
-        """Return the response to a request; for a request that fails, an error page.
+        """Return the requested static file or page, compressed if useful, or an error page if the request fails.
 
-        The response to HEAD has headers only and starts no stream.
+        The response to HEAD has no body.
         """
         found = (
             request.path.startswith(STATIC_PATH) and request.method in SAFE_METHODS and self._static.find(request.path)
@@ -92,7 +92,7 @@ class Console:
         return response
 
     async def _respond(self, request: ConsoleRequest) -> Response:
-        """Return the requested page, or an error page if it cannot be shown."""
+        """Return the requested page, which is not a static file; for any exception, an error page."""
         accepted = request.headers.get("accept-language", "")
         use_language(choose_language(accepted))
         page = PageContext(self.services, request)
@@ -145,7 +145,7 @@ class Console:
         return matched_page
 
     async def _call_view(self, page: PageContext, matched_page: ConsolePage) -> Response:
-        """Call the page's view after checking the request's origin, the sign-in, the permission and the form's token."""
+        """Call the page's view after checking the request's origin, the sign-in, the permission and the CSRF token."""
         request, changes = page.request, page.request.method not in SAFE_METHODS
         if changes:
             self.services.forgery.check_origin(request)

@@ -90,7 +90,7 @@ class ConsolePage:
 
 
 class Pages(list[ConsolePage]):
-    """Pages of one part of the console, which decorators register.
+    """Pages of one part of the console. The methods of this class register views as pages.
 
     Args:
         base_path: The path with which the paths of all pages begin.
@@ -102,7 +102,7 @@ class Pages(list[ConsolePage]):
         self._base, self._defaults = base_path, defaults
 
     def _build_decorator(self, rule: str, methods: tuple[str, ...], fields: Mapping[str, Any]) -> Callable[[V], V]:
-        """Return a decorator that registers a view as a page with the path, methods and fields."""
+        """Return a decorator that registers a view as a page with the methods and fields, at the path `rule` below the base path."""
 
         def register(view: V) -> V:
             self.append(ConsolePage(self._base + rule, view, methods, **{**self._defaults, **fields}))
@@ -111,17 +111,18 @@ class Pages(list[ConsolePage]):
         return register
 
     def register_get(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Return a decorator that registers a view for GET. `fields` are fields of ConsolePage."""
+        """Return a decorator that registers a view for GET at the path `rule` below the base path. `fields` are fields of ConsolePage."""
         return self._build_decorator(rule, ("GET",), fields)
 
     def register_post(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Return a decorator that registers a view for POST. `fields` are fields of ConsolePage."""
+        """Return a decorator that registers a view for POST at the path `rule` below the base path. `fields` are fields of ConsolePage."""
         return self._build_decorator(rule, ("POST",), fields)
 
     def register_form(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
         """Return a decorator that registers a view which shows a form (GET) and processes the submitted form (POST).
 
-        If processing fails, the view is called again to show the form with the error. `fields` are fields of ConsolePage.
+        If processing fails, the view is called again to show the form with the error.
+        `rule` is the path below the base path; `fields` are fields of ConsolePage.
         """
 
         def register(view: V) -> V:
@@ -254,7 +255,7 @@ class ConsoleApi:
 
 
 class ConsoleServices:
-    """Services that all requests to the console share."""
+    """Dependencies, pages, signatures, cookies and CSRF protection that all requests to the console share."""
 
     def __init__(self, dependencies: Dependencies, pipeline: Pipeline, pages: Sequence[ConsolePage]) -> None:
         self.dependencies, self.pipeline, self.pages = dependencies, pipeline, tuple(pages)
@@ -304,7 +305,7 @@ class PageContext:
     request_id: str = field(default_factory=lambda: new_id("req"))
 
     def __post_init__(self) -> None:
-        """Set attributes for frequently used dependencies."""
+        """Set `dependencies`, `cookies`, `accounts`, `sessions` and `people` as shortcuts to services of the console."""
         self.dependencies, self.cookies = self.console.dependencies, self.console.cookies
         parts = self.dependencies
         self.accounts, self.sessions, self.people = parts[AuthServices], parts[SessionService], parts[People]
