@@ -339,7 +339,7 @@ class PageContext:
 
     @cached_property
     def principal(self) -> Principal:
-        """The person in the session's organisation, as whom operations run. Raises LookupError without an organisation."""
+        """The person's principal in the session's organisation. Raises LookupError if the session has no organisation."""
         principal = self.person.principal
         if principal is None:
             raise LookupError("the person belongs to no organisation")
@@ -427,7 +427,7 @@ class PageContext:
             )
 
     async def take_token(self, budget: RateLimitBucket) -> None:
-        """Count one use of a rate limit. Raises RateLimited, with the seconds to wait, if the limit is reached."""
+        """Take a token from a rate limit's bucket. Raises RateLimited, with the seconds to wait, if the bucket is empty."""
         result = await self.dependencies[RateLimits].take_token(budget)
         if not result.allowed:
             raise RateLimited(retry_after=max(1, int(result.seconds_to_next) + 1))
@@ -438,7 +438,15 @@ class PageContext:
         return ConsoleApi(self.console.pipeline, self.principal, self.request, self.form["once"])
 
     async def get_filtered_page(self, path: str, limit: int, filters: Mapping[str, str]) -> Any:
-        """Return a page of a list; if a filter is invalid, set `refused` to the error and return an empty page."""
+        """Return the page of an API list at the cursor in the query string.
+
+        If the operation fails, set the attribute `refused` to the error and return an empty page.
+
+        Args:
+            path: The path of the GET operation.
+            limit: The maximum number of objects in the page.
+            filters: Query parameters of the operation that filter the list.
+        """
         try:
             return await self.api.get(path, limit=limit, starting_after=self.cursor, **filters)
         except OperationRefused as refused:
@@ -512,12 +520,12 @@ class PageContext:
         form_origins: Iterable[str] = (),
         **values: Any,
     ) -> Response:
-        """Render a page. If htmx requests one element, only the template's block of that name is rendered.
+        """Render a page. If htmx requests an element, render only the block whose name is the element's ID.
 
         Args:
             template: The template's name.
             status: The HTTP status; None for the status of `refused`, or 200 without an error.
-            picture_origins: Origins on other sites from which the page may load pictures.
+            picture_origins: Origins on other sites from which the page may load images.
             form_origins: Origins on other sites to which forms of the page may redirect.
             **values: Variables of the template.
         """
@@ -581,8 +589,8 @@ def require_recent_confirmation(return_page: str, *, excludes_sso: bool = False)
     """Return a decorator for sensitive views: a person whose session is not in sudo mode must first confirm their identity.
 
     Args:
-        return_page: The path to which the person returns after the confirmation if the request submitted a form.
-        excludes_sso: Whether single sign-on is not sufficient for people who have another sign-in method.
+        return_page: The page to show after the confirmation if the request was a POST; a GET request is repeated instead.
+        excludes_sso: Whether people who authenticated only by single sign-on must confirm with another method, if they have one.
     """
 
     def decorate(view: View) -> View:
