@@ -16,9 +16,9 @@ from entrypoints.http.exchange import Response
 AUDIT_PATH = "/console/organisation/audit"
 _PAGE_SIZE = 20
 _MAX_LISTED_FIELDS = 10
-"""Number of changed fields that the list shows of an entry."""
+"""Maximum number of changed fields that a list shows for each entry."""
 _MAX_LISTED_CHARS = 100
-"""Number of characters that the list shows of a value."""
+"""Maximum number of characters of each value in a list of changed fields."""
 
 pages = Pages(AUDIT_PATH, section="Organisation", scope="audit:read")
 
@@ -32,7 +32,7 @@ class Difference(NamedTuple):
 
 
 def list_differences(before: Mapping[str, Any], after: Mapping[str, Any], max_length: int = 600) -> list[Difference]:
-    """Return the fields whose values differ between two versions of an object, in order.
+    """Return the fields whose values differ between two versions of an object: fields of `before` first, then added fields.
 
     Fields of nested objects are compared one by one, up to four levels deep. Lists are compared as single values.
 
@@ -47,7 +47,15 @@ def list_differences(before: Mapping[str, Any], after: Mapping[str, Any], max_le
 
 
 def _flatten(value: Mapping[str, Any], prefix: str = "", depth: int = 1) -> dict[str, Any]:
-    """Return the values of nested objects by dotted path."""
+    """Return the values of an object's fields by dotted path, including the fields of nested objects.
+
+    A path has at most four names. Deeper objects and empty objects are values.
+
+    Args:
+        value: The object.
+        prefix: The path of the object with a dot at the end; empty for the outermost object.
+        depth: The level of the object; 1 for the outermost object.
+    """
     flattened: dict[str, Any] = {}
     for name, item in value.items():
         is_nested = isinstance(item, Mapping) and item and depth < 4
