@@ -1,4 +1,4 @@
-"""Pages of the catalogue: product search, a product with its offers and their history, and pictures."""
+"""Pages of the catalogue: product search, a product with its offers and their history, and images."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ from ports.clock import Clock
 Json = Mapping[str, Any]
 _FILTERS = ("brand", "category", "availability", "status", "source")
 _EMPTY_PAGE: Final[Json] = {"data": [], "has_more": False, "next_cursor": None}
-_LIVE_RESULTS = 12
-"""Number of products in a response while the person types; a complete page has twice as many."""
+_INCREMENTAL_PAGE_SIZE = 12
+"""Page size of the product list while the person types a search query. Otherwise, the page size is twice as large."""
 _VARIANTS_PER_PAGE = 20
 _OFFERS_PER_PAGE = 8
-"""Number of offers side by side."""
-_MAX_PICTURES = 9
-"""Number of pictures shown until the person requests all."""
+"""Maximum number of offers that a product's page shows side by side."""
+_MAX_IMAGES = 9
+"""Maximum number of images that a product's page shows until the person requests all."""
 
 pages = Pages("/console", section=N_("Catalogue"), scope="products:read")
 
@@ -79,7 +79,9 @@ async def _find_products(page: PageContext, parameters: Mapping[str, str]) -> tu
     """
     filters = {name: value for name, value in parameters.items() if name != "cursor"}
     cursor, q = parameters.get("cursor"), parameters.get("q", "")
-    limit = _LIVE_RESULTS if page.request.element_id == "results" and not cursor else 2 * _LIVE_RESULTS
+    limit = (
+        _INCREMENTAL_PAGE_SIZE if page.request.element_id == "results" and not cursor else 2 * _INCREMENTAL_PAGE_SIZE
+    )
     found = await page.api.get("/v1/products", limit=limit, starting_after=cursor, **filters)
     if not q or found["has_more"] or cursor:
         return found, []
@@ -132,7 +134,7 @@ async def show_product(page: PageContext) -> Response:
     start = variant_index - variant_index % _VARIANTS_PER_PAGE if start is None else start
     listed = ListPortion.of(variants, start, _VARIANTS_PER_PAGE)
     gallery = list_pictures(*(variant["data"].get("media", ()) if variant else ()), *product["data"].get("media", ()))
-    pictures = gallery if part == "pictures" else gallery[:_MAX_PICTURES]
+    pictures = gallery if part == "pictures" else gallery[:_MAX_IMAGES]
     # The lowest price is marked when several sources offer.
     lowest = summarise_offers(offers).price if len({offer["source"] for offer in offers}) > 1 else None
     own_sources = [
@@ -220,11 +222,11 @@ async def _read_history(page: PageContext, product: Json, offers: Sequence[Json]
 
 
 async def _find_origin_rows(page: PageContext, variant: Json) -> Json:
-    """Find the rows of a source's newest feed from which a variant was imported.
+    """Find the rows of a variant in the stored file of the last successful run of the source in the query string.
 
     Returns:
-        Template variables: the source, the run, the `rows` of the variant, or those of its product if the variant has no rows,
-        and `why`, the reason why there may be no rows.
+        Template variables `source`, `run`, `rows` and `reason`. `rows` contains the rows of the product if the variant has
+        none. `reason` is the text that is shown if `rows` is empty.
     """
     source = page.query["source"]
     page.require_scope("sources:read")
@@ -235,11 +237,11 @@ async def _find_origin_rows(page: PageContext, variant: Json) -> Json:
     product_keys = {offer["product_external_id"] for offer in offers if offer.get("product_external_id")}
     empty: Json = {"source": source, "run": None, "rows": ListPortion.of((), 0, 0)}
     if not variant_keys and not product_keys:
-        return {**empty, "why": gettext("This source does not offer the variant.")}
+        return {**empty, "reason": gettext("This source does not offer the variant.")}
     try:
         found = await page.console.origin_finder.find_rows(page.principal.tenant, source, variant_keys | product_keys)
     except Unprocessable as error:
-        return {**empty, "why": error.detail}
+        return {**empty, "reason": error.detail}
     rows = [row for row in found.search_result.rows if any(text in variant_keys for _, text in row.cells)] or list(
         found.search_result.rows
     )
@@ -254,13 +256,16 @@ async def _find_origin_rows(page: PageContext, variant: Json) -> Json:
         "source": source,
         "run": found.run.id,
         "rows": ListPortion.of(rows, page.query.get_number("row"), 1),
-        "why": reason,
+        "reason": reason,
     }
 
 
 @pages.register_get("/pictures/<id>", section=None)
 async def show_picture(page: PageContext) -> Response:
-    """Redirect to the smallest stored version of a picture that is at least `w` pixels wide, or to the original."""
+    """Redirect to an image's smallest rendition of sufficient width, or to the image itself if none is wide enough.
+
+    The query parameter `w` is the minimum width in pixels, by default 1600.
+    """
     media = await page.api.get(f"/v1/media/{page.path_parameters['id']}")
     min_width = page.query.get_number("w") or 1600
     links = (rendition["url"] for rendition in media["renditions"] if rendition["width"] >= min_width)
