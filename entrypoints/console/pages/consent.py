@@ -1,4 +1,4 @@
-"""Pages on which a person grants an OAuth app access, also an app on a device that shows a code."""
+"""Pages for consent to OAuth apps: apps that redirect the browser, and apps on devices that show a code."""
 
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ AUTHORIZE_PATH = "/oauth/authorize"
 DEVICE_PATH = "/oauth/device"
 _MAX_REQUEST_LENGTH = 8000
 _OPERATION = "oauth.consent"
-"""Operation that the audit log records."""
+"""Operation that the audit log records for a consent."""
 
 pages = Pages(audience="person")
 
@@ -33,24 +33,28 @@ pages = Pages(audience="person")
 @pages.register_get(AUTHORIZE_PATH, audience="anybody")
 async def show_authorization(page: PageContext) -> Response:
     """Show the permissions that an app requests. If the person has already granted them, redirect to the app instead."""
-    consent, call = page.console.oauth.authorization, _parse_request(page.request.query)
-    request, referenced_rows = await _validate_request(page, call)
+    consent, oauth_request = page.console.oauth.authorization, _parse_request(page.request.query)
+    request, referenced_rows = await _validate_request(page, oauth_request)
     if isinstance(request, str):
         return _redirect_to_app(page, request)
     is_silent = "none" in request.prompt
     if page.signed_in is None:
         if is_silent:
-            return _redirect_to_app(page, consent.build_error_location(call, referenced_rows, "login_required"))
+            return _redirect_to_app(
+                page, consent.build_error_location(oauth_request, referenced_rows, "login_required")
+            )
         return page.redirect(build_sign_in_url(page.request.target))
     if not (orgs := await page.sessions.list_accessible_organisations(page.person.session)):
         return page.render("errors/no_organisation.html", status=403)
     own_org = next((org for org in orgs if org.id == page.person.session.org), orgs[0])
     if is_silent or len(orgs) == 1:
-        target = await _reuse_consent(page, call, request, referenced_rows, own_org)
+        target = await _reuse_consent(page, oauth_request, request, referenced_rows, own_org)
         if target is not None:
             return _redirect_to_app(page, target)
     if is_silent:
-        return _redirect_to_app(page, consent.build_error_location(call, referenced_rows, "interaction_required"))
+        return _redirect_to_app(
+            page, consent.build_error_location(oauth_request, referenced_rows, "interaction_required")
+        )
     return page.render(
         "oauth/consent.html",
         form_origins=[_build_form_target(request.redirect_uri)],
@@ -68,37 +72,46 @@ async def show_authorization(page: PageContext) -> Response:
 async def decide_authorization(page: PageContext) -> Response:
     """Grant or deny an app access, as the person decided, and redirect to the app."""
     consent, query = page.console.oauth.authorization, page.form["request"]
-    call = _parse_request(query)
-    request, referenced_rows = await _validate_request(page, call)  # again, because a form can contain anything
+    oauth_request = _parse_request(query)
+    request, referenced_rows = await _validate_request(
+        page, oauth_request
+    )  # again, because a form can contain anything
     if isinstance(request, str):
         return _redirect_to_app(page, request)
     if page.signed_in is None:
         return page.redirect(build_sign_in_url(f"{AUTHORIZE_PATH}?{query}"))
     if page.form["decision"] != "allow":
-        return _redirect_to_app(page, consent.build_error_location(call, referenced_rows))
+        return _redirect_to_app(page, consent.build_error_location(oauth_request, referenced_rows))
     org, user = await _find_selected_organisation(page), page.person.user.id
     async with page.open_transaction_as(org.id, user, _OPERATION) as tx:
-        target_url = await consent.record_consent(tx, call, referenced_rows, user)
+        target_url = await consent.record_consent(tx, oauth_request, referenced_rows, user)
     return _redirect_to_app(page, await consent.store_code(target_url))
 
 
 async def _reuse_consent(
     page: PageContext,
-    call: OAuthRequest,
-    request: AuthorizationRequest,
+    oauth_request: OAuthRequest,
+    authorization_request: AuthorizationRequest,
     referenced_rows: ReferencedRows,
     org: Organisation,
 ) -> str | None:
-    """Grant the request again if the person has already granted it in the organisation.
+    """Grant the app access without a decision if the person's earlier consent in the organisation covers the request.
+
+    Args:
+        page: The context.
+        oauth_request: The request as the app sent it.
+        authorization_request: The validated request.
+        referenced_rows: The stored rows that the request refers to.
+        org: The organisation.
 
     Returns:
-        The URL at the app to redirect to, or None if the person must decide.
+        The URL of the app to which the browser is redirected, or None if the person must decide.
     """
     consent, user = page.console.oauth.authorization, page.person.user.id
     async with page.open_transaction_as(org.id, user, _OPERATION) as tx:
-        if not await consent.can_skip_consent(tx, request, user):
+        if not await consent.can_skip_consent(tx, authorization_request, user):
             return None
-        target = await consent.record_consent(tx, call, referenced_rows, user)
+        target = await consent.record_consent(tx, oauth_request, referenced_rows, user)
     return await consent.store_code(target)
 
 
@@ -125,7 +138,7 @@ async def show_device(page: PageContext) -> Response:
 
 @pages.register_post(f"{DEVICE_PATH}/decision")
 async def decide_device(page: PageContext) -> Response:
-    """Grant or deny the app on a device access, as the person decided."""
+    """Grant or deny access for the app on a device, as the person decided."""
     approved, consent = page.form["decision"] == "allow", page.console.oauth.authorization
     if found := await _find_device(page, page.form["user_code"]):
         org, user, decision = (
@@ -151,18 +164,22 @@ def _parse_request(query: str) -> OAuthRequest:
         raise _convert_oauth_error(error) from None
 
 
-async def _validate_request(page: PageContext, call: OAuthRequest) -> tuple[AuthorizationRequest | str, ReferencedRows]:
+async def _validate_request(
+    page: PageContext, oauth_request: OAuthRequest
+) -> tuple[AuthorizationRequest | str, ReferencedRows]:
     """Validate an app's authorization request.
 
     Returns:
-        The validated request, or for an invalid request the URL at the app that reports the error; and the stored rows
-        that the request names.
+        The validated request, and the stored rows that the request refers to. If the request is invalid, the first item is
+        the app's redirect URI with the error as parameters, and there are no rows.
 
     Raises:
-        OperationRefused: The request is invalid and has no valid redirect URI.
+        OperationRefused: The request is invalid and has no valid redirect URI, or there are too many requests.
     """
     try:
-        return await page.console.oauth.authorization.validate(call, find_counted_network(page.client_info.address))
+        return await page.console.oauth.authorization.validate(
+            oauth_request, find_counted_network(page.client_info.address)
+        )
     except OAuthError as error:
         if error.location is not None:
             return error.location, ReferencedRows(page.dependencies[Clock].now())
