@@ -13,8 +13,8 @@ from entrypoints.http.exchange import Response
 from ports.clock import Clock
 
 MAX_SHOWN_SOURCES = 10
-"""Maximum number of tasks of one kind, and of sources."""
-_FAILING = ("degraded", "blocked", "disabled")
+"""Maximum number of sources that the home page lists, and of tasks of each kind."""
+_UNHEALTHY_STATUSES = ("degraded", "blocked", "disabled")
 """Statuses of sources that need attention."""
 
 pages = Pages(section=N_("Home"))
@@ -26,7 +26,7 @@ async def show_home(page: PageContext) -> Response:
     sources = (await page.api.get("/v1/sources", limit=100))["data"] if page.may("sources:read") else []
     if not sources and page.may("sources:read"):
         return page.render("home/empty.html")
-    first = sorted(sources, key=lambda source: source["status"] not in _FAILING)[:MAX_SHOWN_SOURCES]
+    first = sorted(sources, key=lambda source: source["status"] not in _UNHEALTHY_STATUSES)[:MAX_SHOWN_SOURCES]
     counts, pairs, endpoints, strips, usage = await asyncio.gather(
         _count_changes_today(page),
         _read_or_empty(page, "products:read", "/v1/match-pairs", status="open", limit=10),
@@ -38,7 +38,7 @@ async def show_home(page: PageContext) -> Response:
         "home/home.html",
         counts=counts,
         pairs=pairs,
-        waiting=[source for source in sources if source["status"] in _FAILING or _needs_mapping(source)],
+        waiting=[source for source in sources if source["status"] in _UNHEALTHY_STATUSES or _needs_mapping(source)],
         endpoints=[one for one in endpoints["data"] if one["status"] == "disabled" or one.get("failing_since")],
         sources=first,
         strips=strips,
@@ -55,7 +55,7 @@ def _needs_mapping(source: Mapping[str, Any]) -> bool:
 
 
 async def _count_changes_today(page: PageContext) -> EventCounts | None:
-    """Count the events since midnight UTC by kind; None if the person's role cannot read products."""
+    """Count the newest events since midnight UTC by event type; None if the person's role cannot read products."""
     if not page.may("products:read"):
         return None
     midnight = page.dependencies[Clock].now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
