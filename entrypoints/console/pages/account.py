@@ -129,12 +129,12 @@ async def create_registration_options(page: PageContext) -> Response:
     return page.respond_json((await page.accounts.passkeys.begin_registration(page.person.user)).options)
 
 
-@pages.register_post("/account/passkeys/<passkey>/<any(rename, remove):what>")
+@pages.register_post("/account/passkeys/<passkey>/<any(rename, remove):action>")
 @require_recent_confirmation(PASSKEYS_PATH, excludes_sso=True)
 async def rename_or_remove_passkey(page: PageContext) -> Response:
     """Rename or remove a passkey."""
     service, user, passkey = page.accounts.passkeys, page.person.user, page.path_parameters["passkey"]
-    if page.path_parameters["what"] == "rename":
+    if page.path_parameters["action"] == "rename":
         await service.rename(user, passkey, page.form["name"])
         return page.redirect(PASSKEYS_PATH, gettext("Passkey renamed"))
     await service.remove(user, passkey, page.client_info)

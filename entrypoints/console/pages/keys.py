@@ -165,14 +165,14 @@ async def save_app(page: PageContext) -> Response:
     return page.redirect(f"{APPS_PATH}/{app.id}", gettext("App saved"))
 
 
-@app_pages.register_form("/<app>/<any(rotate, delete):what>", error_view=None)
+@app_pages.register_form("/<app>/<any(rotate, delete):action>", error_view=None)
 @require_recent_confirmation(APPS_PATH)
 async def delete_or_rotate_app(page: PageContext) -> Response:
     """Show the confirmation page; if it is submitted, delete the app, or replace its secret and show the new one, once."""
-    app, what, service = await _find_app(page), page.path_parameters["what"], page.console.oauth.apps
+    app, action, service = await _find_app(page), page.path_parameters["action"], page.console.oauth.apps
     if not page.is_post:
-        return page.render(f"apps/{what}.html", app=app)
-    if what == "delete":
+        return page.render(f"apps/{action}.html", app=app)
+    if action == "delete":
         await page.run_use_case("apps.delete", service.delete_app, page.principal, app.id)
         return page.redirect(APPS_PATH, gettext("App %(name)s deleted", name=app.name))
     changed, secret = await page.run_use_case("apps.rotate_secret", service.rotate_secret, page.principal, app.id)

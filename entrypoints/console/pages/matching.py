@@ -78,11 +78,11 @@ async def show_pair(page: PageContext) -> Response:
 
 
 @pages.register_post(
-    "/matching/pairs/<id>/<any(merge, dismiss, reopen, undo):what>", scope=WRITE_SCOPE, error_view=show_pair
+    "/matching/pairs/<id>/<any(merge, dismiss, reopen, undo):action>", scope=WRITE_SCOPE, error_view=show_pair
 )
 async def decide_pair(page: PageContext) -> Response:
     """Merge, dismiss or reopen a match, or undo the last decision about it. After a decision, show the next open match."""
-    id, action = page.path_parameters["id"], page.path_parameters["what"]
+    id, action = page.path_parameters["id"], page.path_parameters["action"]
     pair_url, path = f"/console/matching/pairs/{id}", f"/v1/match-pairs/{id}"
     if action == "undo":
         pair = await page.api.get(path)
