@@ -35,7 +35,7 @@ _MIN_UPDATE_SECONDS = 0.5
 _LIFETIME_SECONDS = 3600.0
 """Seconds after which a stream ends; browsers reconnect automatically."""
 _MAX_SEARCHED_EVENTS = 200
-"""Number of events of a subject that are searched for one event."""
+"""Number of a subject's newest events among which the requested event is looked up."""
 _decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 request_pages = Pages("/console/developers/requests", section="Developers", scope="request_logs:read")

@@ -68,7 +68,10 @@ def _parse_settings(text: str) -> dict[str, str]:
 
 
 async def _find_mapping(page: PageContext) -> tuple[SourceMapping, Any]:
-    """Return the column mapping in the page's path, and the settings of its feed. Raises NotFound."""
+    """Return the column mapping in the page's path, and the settings for reading the values of its stream.
+
+    Raises NotFound if the mapping or its source does not exist.
+    """
     async with page.open_read_transaction() as tx:
         mapping = await tx[MappingStore].get(page.path_parameters["id"])
         source: Source | None = await tx[SourceStore].get(mapping.source) if mapping else None
@@ -78,15 +81,22 @@ async def _find_mapping(page: PageContext) -> tuple[SourceMapping, Any]:
 
 
 def _preview_samples(
-    mapping: SourceMapping, context: Any, position: int, field: str, settings: str
+    mapping: SourceMapping, feed_settings: Any, position: int, field: str, settings: str
 ) -> Sequence[SampleResult]:
-    """Return the values that a column's samples have if the column is mapped to a field with settings.
+    """Return the results of reading a column's samples as values of a field.
 
-    The result is empty if the field does not exist.
+    The results are empty if the field or a setting is invalid.
+
+    Args:
+        mapping: The column mapping with the samples.
+        feed_settings: The settings for reading the values of the stream.
+        position: The position of the column.
+        field: The name of the field.
+        settings: The settings of the column, such as `unit=cm; location=EAST`.
     """
     try:
         return preview_column(
-            mapping, Column(position, mapping.headers[position], field, _parse_settings(settings)), context
+            mapping, Column(position, mapping.headers[position], field, _parse_settings(settings)), feed_settings
         )
     except DomainError:
         return ()
@@ -96,7 +106,7 @@ def _preview_samples(
 async def show_mapping(page: PageContext) -> Response:
     """Show a column mapping for review, including unconfirmed choices from the submitted form."""
     mapping = await page.api.get(f"/v1/mappings/{page.path_parameters['id']}")
-    stored, context = await _find_mapping(page)
+    stored, feed_settings = await _find_mapping(page)
     values = page.form if page.is_post else page.query
     positions, column = range(len(mapping["headers"])), values.get_number("column")
     is_single = column is not None and column in positions
@@ -108,7 +118,7 @@ async def show_mapping(page: PageContext) -> Response:
     for position in portion.items:
         mapped_column, field, settings, _ = choices[position]
         cells = [row[position] if position < len(row) else "" for row in mapping["samples"]][:3]
-        readings = _preview_samples(stored, context, position, field, settings)
+        readings = _preview_samples(stored, feed_settings, position, field, settings)
         rows.append((position, mapped_column, reasons.get(position), cells, field, settings, readings))
     hidden_positions = [
         position for position, (*_, edit) in enumerate(choices) if edit and position not in portion.items
@@ -135,19 +145,20 @@ async def show_mapping(page: PageContext) -> Response:
 @pages.register_get("/mappings/<id>/reading")
 async def show_sample_preview(page: PageContext) -> Response:
     """Show the values that a column's samples have with the field and settings in the query."""
-    mapping, context = await _find_mapping(page)
+    mapping, feed_settings = await _find_mapping(page)
     position = page.query.get_number("position")
     if position is None or position >= len(mapping.headers):
         raise NotFound
-    found = _preview_samples(mapping, context, position, *_read_choice(page.query, position))
-    return page.render("sources/reading.html", tried=found, currency=context.currency)
+    found = _preview_samples(mapping, feed_settings, position, *_read_choice(page.query, position))
+    return page.render("sources/reading.html", tried=found, currency=feed_settings.currency)
 
 
 @pages.register_post("/mappings/<id>", scope=WRITE_SCOPE, error_view=show_mapping)
 async def confirm_mapping(page: PageContext) -> Response:
     """Confirm a column mapping with the changes in the form.
 
-    A form with the field `to`, which the paging buttons send, only shows the columns from that position.
+    The paging buttons submit the form with the field `to`. Then the columns from that position are shown, and nothing is
+    confirmed.
     """
     if "to" in page.form:
         return await show_mapping(page)

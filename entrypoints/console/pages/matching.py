@@ -19,7 +19,7 @@ _STATUSES = ("open", "merged", "dismissed", "superseded")
 _SETTINGS_PATH = "/v1/matching/judge-settings"
 _PERCENT_FIELDS = ("auto_merge_at", "auto_dismiss_at")
 _MICROS_PER_DOLLAR = 1_000_000
-"""Number of millionths of a dollar, the unit of `daily_budget_micros`, in a dollar."""
+"""Number of micros in a dollar. `daily_budget_micros` is an amount in micros, that is, millionths of a dollar."""
 
 pages = Pages("/console", section=N_("Matching"), scope="products:read")
 
