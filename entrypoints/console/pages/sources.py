@@ -74,22 +74,22 @@ async def show_source(page: PageContext) -> Response:
     return await _render_source(page)
 
 
-async def _render_source(page: PageContext, tested: Any = None) -> Response:
-    """Render the page of a source. `tested` is the result of a source test, if one was requested."""
+async def _render_source(page: PageContext, test_result: Any = None) -> Response:
+    """Render the page of a source. `test_result` is the result of a source test; None if no test was requested."""
     source = await page.api.get(_build_api_path(page))
     return page.render(
         "sources/source.html",
         source=source,
         runs=(await page.api.get(f"{_build_api_path(page)}/runs", limit=5))["data"],
         days=(await build_daily_status_bars(page, [source]))[source["id"]],
-        tested=tested,
+        test_result=test_result,
     )
 
 
-@pages.register_post("/<id>/<any(pause, resume, run, replay, test):what>", scope=WRITE_SCOPE, error_view=show_source)
+@pages.register_post("/<id>/<any(pause, resume, run, replay, test):action>", scope=WRITE_SCOPE, error_view=show_source)
 async def perform_action(page: PageContext) -> Response:
     """Pause or resume a source, start a run, re-import the stored file, or test the source."""
-    action, form, path = page.path_parameters["what"], page.form, _build_api_path(page)
+    action, form, path = page.path_parameters["action"], page.form, _build_api_path(page)
     if action == "test":
         return await _render_source(page, await page.api.post(f"{path}/test"))
     if action in ("pause", "resume"):
@@ -141,7 +141,7 @@ async def save_settings(page: PageContext) -> Response:
 
 @pages.register_post("/<id>/credentials", scope=WRITE_SCOPE, error_view=show_settings)
 async def save_credentials(page: PageContext) -> Response:
-    """Store the credentials of a source, or delete them."""
+    """Store the entered credentials of a source; if the form requests deletion, delete the stored credentials instead."""
     path, source_page = _build_api_path(page), f"/console/sources/{page.path_parameters['id']}"
     if page.form.get("forget"):
         await page.api.send_change("DELETE", f"{path}/credentials")
@@ -197,9 +197,9 @@ async def list_categories(page: PageContext) -> Response:
     )
 
 
-def _format_path_key(category: Mapping[str, Any]) -> str:
-    """Return the text that identifies the category path of an entry in forms."""
-    return json.dumps(category["path"], ensure_ascii=False)
+def _format_path_key(entry: Mapping[str, Any]) -> str:
+    """Return the category path of an entry of the API's list as JSON, the value of the form's hidden `path` field."""
+    return json.dumps(entry["path"], ensure_ascii=False)
 
 
 def _map_category_ids() -> dict[str, str]:
@@ -209,7 +209,10 @@ def _map_category_ids() -> dict[str, str]:
 
 @pages.register_post("/<id>/categories", scope=WRITE_SCOPE, error_view=list_categories)
 async def change_categories(page: PageContext) -> Response:
-    """Save the category rules that the form changes; if the form requests it, also the suggestions for unmapped paths."""
+    """Save the category rules that the form changes.
+
+    If the form requests suggestions, a path without an entered or inherited category gets its suggested category.
+    """
     form, ids, page_url = page.form, _map_category_ids(), f"/console/sources/{page.path_parameters['id']}/categories"
     api, rules = f"{_build_api_path(page)}/categories", []
     entry_by_key = {_format_path_key(entry): entry for entry in (await page.api.get(api))["categories"]}
