@@ -30,7 +30,14 @@ def _get_known_accounts_cookie(page: PageContext) -> str:
 async def _start_session(
     page: PageContext, sign_in: CompletedSignIn, target: str, notice: str | None = None
 ) -> Response:
-    """Set the cookie of a new session, redirect to the target, and end the previous session of the browser."""
+    """Set the cookie of a new session, redirect to a page, and end the previous session of the browser.
+
+    Args:
+        page: The context.
+        sign_in: The result of the sign-in, with the new session's cookie.
+        target: The URL of the page, which must be trusted or a result of `choose_safe_target`.
+        notice: The notice that the page shows, if any.
+    """
     if page.signed_in is not None:
         previous_session = page.signed_in.session
         with suppress(NotFound):
@@ -70,7 +77,7 @@ def _show_code_form(page: PageContext, token: str) -> Response:
 
 @pages.register_post(f"{SIGN_IN_PATH}/code", error_view=show_sign_in)
 async def sign_in_by_code(page: PageContext) -> Response:
-    """Complete a sign-in with password by the one-time code."""
+    """Check the entered one-time code and complete the password sign-in; if the code is rejected, show its form again."""
     token, code = page.form["token"], page.form["code"]
     try:
         found = await page.accounts.sign_in.complete_second_step(
@@ -142,9 +149,9 @@ def _build_state_cookie_name(page: PageContext) -> str:
 
 
 async def _limit_sso_attempts(page: PageContext) -> None:
-    """Count a single sign-on attempt of the person's network; raise RateLimited beyond the limit.
+    """Count an attempt at single sign-on from the browser's network (`find_counted_network`).
 
-    The limit is 20 attempts at once, and one more every three seconds.
+    Raises RateLimited beyond the limit, which is 20 attempts at once, and one more every three seconds.
     """
     await page.take_token(RateLimitBucket(f"sso:{find_counted_network(page.client_info.address)}", 20, 1 / 3))
 

@@ -68,16 +68,26 @@ def _register_owner_action(rule: str, view: View) -> None:
 
 
 async def _run_as_owner(page: PageContext, operation: str, use_case: Callable[..., Awaitable[Any]], *args: Any) -> None:
-    """Call a use case in a transaction after checking in the transaction that the person is still an owner."""
+    """Call a use case in a transaction that first checks whether the person is still an owner.
+
+    Args:
+        page: The context.
+        operation: The operation that the audit log records.
+        use_case: The use case, which is called with the transaction and `args`.
+        *args: Arguments of the use case after the transaction.
+
+    Raises:
+        OperationRefused: The person is no longer an owner, or the use case raised a DomainError.
+    """
     async with page.open_transaction(operation, livemode=True) as tx:
         await require_role(tx, {OWNER}, gettext(_OWNERS_ONLY))
         await use_case(tx, *args)
 
 
 async def _limit_queries(page: PageContext) -> None:
-    """Count a query of an identity provider or name server by the organisation; raise RateLimited beyond the limit.
+    """Count a query to an identity provider or name server in the organisation's rate limit.
 
-    The limit is ten queries at once, and one more every six seconds.
+    Raises RateLimited beyond the limit, which is ten queries at once, and one more every six seconds.
     """
     await page.take_token(RateLimitBucket(f"sso-look:{page.principal.tenant.org}", 10, 1 / 6))
 
@@ -113,7 +123,7 @@ async def _switch_sso(page: PageContext) -> Response:
 
 
 async def _end_barred_sessions(page: PageContext) -> None:
-    """End the sessions of members that are no longer allowed, because they did not sign in by single sign-on."""
+    """End the sessions that enforced single sign-on does not permit."""
     async with page.open_read_transaction(livemode=True) as tx:
         affected = await page.dependencies[SsoSettings].list_members_bound_to_sso(tx)
     await page.dependencies[SsoRules].revoke_barred(page.principal.tenant.org, affected)
