@@ -35,7 +35,10 @@ pages = Pages("/console", section=N_("Sources"), scope=READ_SCOPE)
 
 @pages.register_get("/runs/<id>")
 async def show_run(page: PageContext) -> Response:
-    """Show a run with the number of problems by kind and field, the problems of the selected group, and the columns."""
+    """Show a run with its problems and the fields of its columns.
+
+    The page counts the problems by kind and field, and lists the problems of the selected kind and field.
+    """
     run, query = await page.api.get(f"/v1/runs/{page.path_parameters['id']}"), page.query
     groups: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
     for problem in run["problems"]:

@@ -116,7 +116,10 @@ async def store_draft(page: PageContext) -> Response:
 
 
 def _build_draft_purpose(page: PageContext) -> str:
-    """Return the purpose for which draft tokens are signed. It contains organisation and mode, so that only they can use them."""
+    """Return the purpose with which the tokens of temporary files are signed.
+
+    The purpose contains the organisation and mode, so a token is invalid in any other organisation or mode.
+    """
     return f"draft {page.principal.tenant.org} {page.principal.tenant.mode}"
 
 
@@ -129,7 +132,7 @@ def _read_draft_token(page: PageContext, token: str) -> DraftFile:
 
 
 def _build_file_source(form: FormData) -> dict[str, Any]:
-    """Return the body of the API request that creates a source of files from the form."""
+    """Convert the form to the body of the API request that creates a file source."""
     config = read_currency_form(form) | {
         name: text for name, text in form.select("decimal", "warehouse").items() if text != "auto"
     }
@@ -239,7 +242,10 @@ async def start_probe(page: PageContext) -> Response:
 
 @pages.register_get("/probes/<id>", scope=READ_SCOPE)
 async def show_probe(page: PageContext, preview: Any = None) -> Response:
-    """Show the progress of a website check; when it is complete, show its results and a form for the proposed source."""
+    """Show the progress of a website check; when it is complete, show its results and a form for the proposed source.
+
+    `preview` contains the template variables of a preview of the proposed source, if any.
+    """
     probe, given = await page.api.get(f"/v1/source-probes/{page.path_parameters['id']}"), _get_form_values(page)
     proposal = probe.get("proposal")
     if not given.get("name") and proposal:
@@ -294,7 +300,10 @@ def _find_shop_connectors(page: PageContext) -> dict[str, Any]:
 
 @pages.register_get("/sources/new/shop")
 async def show_shop(page: PageContext, preview: Any = None) -> Response:
-    """Show the list of shop platforms, or the form for the selected platform."""
+    """Show the list of shop platforms, or the form for the selected platform.
+
+    `preview` contains the template variables of a preview of the shop's products, if any.
+    """
     given, shops = _get_form_values(page), _find_shop_connectors(page)
     if (info := shops.get(given.get("connector"))) is None:
         return page.render("sources/new_shop.html", shops=shops.values())
@@ -346,7 +355,12 @@ async def connect_mail_or_push(page: PageContext) -> Response:
 
 
 async def _preview_draft(page: PageContext, body: Mapping[str, Any], draft: DraftFile) -> dict[str, Any]:
-    """Return the preview of a temporarily stored file. Raises OperationRefused; NotFound if the file has expired."""
+    """Return the template variables of the preview of a temporarily stored file.
+
+    Raises:
+        OperationRefused: The source in `body` cannot be created.
+        NotFound: The file has expired.
+    """
     source, known, previewing = await _create_unsaved_source(page, body, None)
     objects, key = page.dependencies[ObjectStore], build_upload_key(page.principal.tenant, draft.id)
     try:
@@ -359,7 +373,10 @@ async def _preview_draft(page: PageContext, body: Mapping[str, Any], draft: Draf
 async def _preview_pull(
     page: PageContext, body: Mapping[str, Any], credentials: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the preview of the data that a new source's connector fetches. Raises OperationRefused."""
+    """Fetch data with the connector of a new source, and return the template variables of the preview of the data.
+
+    Raises OperationRefused if the source in `body` cannot be created.
+    """
     source, known, previewing = await _create_unsaved_source(page, body, credentials)
     job = ConnectorTask(source.config, credentials, "catalogue", organisation=page.principal.tenant.org)
     return _build_preview_values(await previewing.preview_fetched(source, job, known))
@@ -368,9 +385,18 @@ async def _preview_pull(
 async def _create_unsaved_source(
     page: PageContext, body: Mapping[str, Any], credentials: Mapping[str, Any] | None
 ) -> tuple[Source, Any, FeedPreviewer]:
-    """Validate a new source, and return the source without storing it, its confirmed column mappings, and the previewer.
+    """Validate a new source, and build the source without storing it.
 
-    Raises OperationRefused if a dry run of the API operation fails, also because of its rate limit.
+    Args:
+        page: The context.
+        body: The body of the API request that creates the source.
+        credentials: The credentials of the source, if any.
+
+    Returns:
+        The source, the confirmed column mappings of the organisation's sources, and the previewer.
+
+    Raises:
+        OperationRefused: The API refuses the dry run of the creation, or the credentials are invalid.
     """
     await page.api.post("/v1/sources", body, dry_run="true")
     dependencies, principal = page.dependencies, page.principal
