@@ -87,7 +87,7 @@ async def change_role(page: PageContext) -> Response:
 @member_pages.register_form("/<member>/remove")
 @require_recent_confirmation(MEMBERS_PATH)
 async def remove_member(page: PageContext) -> Response:
-    """Show the confirmation page; if it is submitted, remove the member, who may be the person themselves."""
+    """Show the confirmation page; if it is submitted, remove the member. Members may also remove themselves."""
     user = await page.people.get(page.path_parameters["member"])
     async with page.open_read_transaction() as tx:
         member = await tx[OrgStore].find_member(user.email) if user is not None else None

@@ -29,7 +29,7 @@ from entrypoints.site.schemas import CALLER_DESCRIPTIONS, render_fields, render_
 Schema = Mapping[str, Any]
 _TEST_KEY_PREFIXES = tuple(prefix for (livemode, _), prefix in KEY_PREFIXES.items() if not livemode)
 _MAX_SHOWN_BYTES = 200_000
-"""Number of bytes of a response body that the page shows."""
+"""Maximum number of bytes of a response body that the page shows."""
 
 pages = Pages("/console/developers/reference", section="Developers")
 
@@ -127,7 +127,7 @@ def build_request_inputs(operation: Operation) -> dict[str, list[RequestInput]]:
 
 
 def _build_input(location: str, name: str, schema: Schema, required: bool, example: Any = None) -> RequestInput:
-    """Return the form field for a query parameter or a property of the body."""
+    """Return the form field for a query parameter or a property of the body. `location` is `query` or `body`."""
     note = Markup(render_inline(str(schema.get("description", ""))))  # noqa: S704  escaped by the site
     kind = schema.get("type", "object")
     options = tuple(map(_to_text, schema.get("enum", ()))) or (("true", "false") if kind == "boolean" else ())
@@ -144,10 +144,12 @@ def _to_text(value: Any) -> str:
 
 
 async def _send_request(page: PageContext, operation: Operation) -> dict[str, Any]:
-    """Send the request in the form, in test mode, with the entered API key or else as the person.
+    """Send the request in the form to the API in test mode.
+
+    The entered API key authenticates the request. Without a key, the request is sent as the signed-in person.
 
     Returns:
-        Template variables: the request as a curl command, the response, its body as text, and whether that was cut off.
+        Template variables: the request as a curl command, the response, its body as text, and whether the body was cut off.
 
     Raises:
         InvalidRequest: The form contains invalid JSON or a key that is not a test key.
@@ -193,7 +195,10 @@ def _build_headers(operation: Operation, form: FormData) -> dict[str, str]:
 
 
 def _build_body(operation: Operation, form: FormData) -> bytes:
-    """Return the JSON body of the request in the form; empty if the operation needs none. Raises InvalidRequest."""
+    """Return the JSON body of the request in the form; empty if nothing was entered and the operation requires no body.
+
+    Raises InvalidRequest if the entered text of an object or list is not valid JSON.
+    """
     if operation.body is None:
         return b""
     properties = operation.body.schema.get("properties", {})
