@@ -14,11 +14,11 @@ from entrypoints.console.translation import gettext
 
 Json = Mapping[str, Any]
 MarkedText = Sequence[tuple[str, bool]]
-"""A text as consecutive pieces, each with whether it differs from the text of the other item."""
+"""Consecutive pieces of a text, each with a flag: True if the piece differs from the other item's text."""
 PRICE_FIELDS = ("price", "msrp", "map", "cost")
 """Fields of an offer with prices in order of preference: the first field with a value is the offer's price."""
 PICTURES_PATH = "/console/pictures/"
-"""Path below which the console redirects to stored pictures."""
+"""Path below which the console redirects to stored images."""
 _AVAILABILITY_RANKS = {availability: rank for rank, availability in enumerate(Availability)}
 _COMPARED_FIELDS = (
     "title", "brand", "collection", "sku", "mpn", "gtin", "price", "stock", "colour", "finish", "axes", "materials",
@@ -76,7 +76,7 @@ def find_price_range(offers: Iterable[Json]) -> tuple[Json, Json] | None:
 
 
 def sum_quantities(offers: Sequence[Json]) -> int | None:
-    """Return the total quantity of offers; None if it is unknown, because an offer in stock has no quantity."""
+    """Return the total quantity of offers; None if no offer has a quantity, or an offer in stock has none."""
     quantities = [offer["quantity"] for offer in offers if offer.get("quantity") is not None]
     available = (Availability.IN_STOCK, Availability.LOW_STOCK)
     without_quantity = [one for one in offers if one.get("quantity") is None and one["availability"] in available]
@@ -95,9 +95,9 @@ def summarise_offers(offers: Sequence[Json]) -> OfferSummary:
 
 
 def list_pictures(*media: Json) -> list[Picture]:
-    """Return the pictures in media of the API without duplicates, those with the role `hero` first.
+    """Return the pictures in a list of the API's media objects, without duplicates; those with the role `hero` are first.
 
-    The URL of a stored picture is a path of the console; the URL of any other picture is the vendor's.
+    The URL of a stored image is a path of the console; any other picture has the vendor's URL.
     """
     picture_by_url: dict[str, Picture] = {}
     for medium in media:
@@ -221,7 +221,10 @@ def mark_differences(left: str, right: str) -> tuple[MarkedText, MarkedText]:
 
 
 def _mark_unmatched(words: Sequence[str], other_words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yield runs of consecutive words as text, each with whether `other_words` lacks them or contains them less often."""
+    """Yield groups of consecutive words as text, each with a flag.
+
+    The flag is True if `other_words` lacks the words or contains them less often.
+    """
     unmatched = Counter(word.casefold() for word in other_words)
 
     def differs(word: str) -> bool:

@@ -1,4 +1,4 @@
-"""Templates of the console, their filters, which format values of the API for people, and the static files."""
+"""Rendering of console pages: templates, filters that format values of the API, and static files."""
 
 import datetime as dt
 import tomllib
