@@ -65,7 +65,7 @@ class CallerReversals:
     async def undo(self, tx: Tx, act: AuditAct) -> None:
         """Undo a recorded change with the function that the operation declares for this purpose."""
         row = self.services.operations[act.original_entry.context.operation]
-        assert isinstance(row.undo, UndoSupport), "the act is reversible"
+        assert isinstance(row.undo, UndoSupport), "the operation does not support undo"
         await row.undo.restore(self.services.services[row.area], tx, act)
 
 
@@ -100,8 +100,8 @@ async def _reject_undo(service: Any, tx: Tx, act: AuditAct) -> None:
 
 
 _FILTERS: Final[Mapping[str, Schema]] = {
-    "actor": text("key_01J8ZQ5T3V7XK2M9RB4CDW", max_length=100, description="Only changes by this user, key or app."),
-    "action": text("sources.update", max_length=100, description="Only changes by this operation."),
+    "actor": text("key_01J8ZQ5T3V7XK2M9RB4CDW", max_length=100, description="Only changes by the actor with this ID."),
+    "action": text("sources.update", max_length=100, description="Only changes by the operation with this ID."),
     "target": text(
         "src_01J8ZQ5T3V7XK2M9RB4CDW", max_length=100, description="Only changes of the resource with this ID."
     ),
