@@ -58,15 +58,15 @@ def _build_identifier_filters(article: str) -> dict[str, Schema]:
 _PRODUCT_FILTERS = {
     "updated_since": timestamp("Products changed at or after this time, including changes of variants and offers."),
     "status": enum(*ProductStatus),
-    "brand": text("Lindgren Möbler", max_length=200, description="Ignores case and spacing."),
-    "category": id_schema("ctg", "This category and those below it."),
+    "brand": text("Lindgren Möbler", max_length=200, description="Products of this brand. Case, accents and spaces are ignored."),
+    "category": id_schema("ctg", "Products in the category with this ID or in a category below it."),
     "availability": wire.AVAILABILITY,
-    "catalogue": id_schema("cat", "A catalogue that is not visible to you returns no products."),
+    "catalogue": id_schema("cat", "Products of the catalogue with this ID; none if you cannot read the catalogue."),
     "source": id_schema("src", "Products from the source, including those it no longer lists, and the products into which they are merged."),
     "q": text(
         "oak sideboard", min_length=2, max_length=100,
-        description="All words (at most 8) in title or brand, ignoring case; or the SKU or MPN of a variant, ignoring case "
-        "and punctuation.",
+        description="Products whose title and brand together contain every word (at most 8), or that have a variant with this SKU or MPN. "
+        "Case, accents and punctuation are ignored.",
     ),
     "id": _build_list_filter(id_schema("prod"), "Products with one of these IDs."),
     "variant": _build_list_filter(id_schema("var"), "Products with one of these variants."),
