@@ -130,16 +130,17 @@ AREA = Area(
             reply=wire.EVENTS,
             paging="forward",
             query=_FILTERS,
-            no_dataset_reason="Changes are in the change feed; an export contains the cursor from which to read it.",
+            no_dataset_reason="The change feed contains the events; `changes_cursor` of an export marks the position from which to read the feed.",
         ),
         StreamOperation(
             id="changes.stream",
             path="/v1/stream",
             summary="Stream changes",
-            description="Sends the change feed as server-sent events, from `Last-Event-ID`, from `cursor`, or from now on; "
-            "`Service-Stream-From` is the cursor before the first event. The stream ends with `stream.end` if you read too slowly "
-            "(`slow_consumer`), if the credential becomes invalid (`credential`), after about an hour (`lifetime`), and if the server "
-            "stops (`shutdown`): reconnect, and no event is lost. It ends with `cursor_expired` if the next events are already deleted: read the catalogue again.",
+            description="Sends the change feed as server-sent events, from `Last-Event-ID`, from `cursor`, or from now on. "
+            "The response header `Service-Stream-From` is the cursor before the first event. The last event is `stream.end` with "
+            "`reason` and `cursor`. Reasons are `slow_consumer` (you read too slowly), `credential` (no longer valid), `lifetime` (after "
+            "about an hour) and `shutdown` (the server stops). Reconnect with the cursor, and no event is lost. After `cursor_expired`, "
+            "the next events are no longer available: read the catalogue again.",
             handler=stream_events,
             scope="products:read",
             feature="stream",
