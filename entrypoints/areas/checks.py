@@ -38,8 +38,8 @@ AREA = Area(
             "create",
             "Check a variant's stock now",
             "Queries the variant's sources for its current stock, if their connectors support stock checks. Each query is "
-            "a run (`stock_check`) after the source's other runs. The results update quantity, incoming stock and "
-            "availability of the offers, but no prices or other fields. The response is delayed by up to four seconds; if "
+            "a run with the trigger `stock_check`, which starts after the source's earlier runs. The results update quantity, "
+            "incoming stock and availability of the offers, but no prices or other fields. The response is delayed by up to four seconds; if "
             "there are no results by then, `status` is `queued`, the response contains the known offers, and results "
             "arrive later as `offer.changed` events. If no source returned a result, `status` is `failed` and each entry "
             "states why. A repeated request with the same `Idempotency-Key` returns the same check.",

@@ -31,12 +31,13 @@ AREA = Area(
         MAPPINGS.write(
             "confirm",
             "Confirm a mapping",
-            "Confirms the column mapping, with changes, and re-imports the source's newest snapshot with it: a run that "
-            "stopped as needs_mapping continues. The confirmed mapping applies to further files of the source with these "
+            "Confirms the column mapping, including the changes in `columns`, if any. A new run then re-imports the newest "
+            "snapshot that uses the mapping, or else the newest snapshot of the stream. If a run stopped as "
+            "`needs_mapping`, its data is imported in this way. The confirmed mapping applies to further files of the source with these "
             "headers, and to your organisation's other sources in this mode. Confirming again without changes does "
             "nothing. Returns 400 for unknown columns, fields or settings, with the closest names. Returns 422 if two "
-            "columns have a field that must be unique, or if no column has an item key. Returns 409 while a run is open, "
-            "or if the source is not active.",
+            "columns have a field that must be unique, or if required data has no column. Returns 409 while a run of the "
+            "stream is open, or if the source is paused, blocked or disabled.",
             MappingService.confirm_mapping,
             body=wire.CONFIRMATION_BODY,
             rate="expensive",
