@@ -117,13 +117,14 @@ def _create_services(models: LanguageModels | None, merging: MergeService) -> Ma
 AREA = Area(
     "matching",
     "Matching",
-    "Matches between items of different vendors, and settings of the AI review.",
+    "Matches between variants of different sources, their merges, and settings of the AI review.",
     create_service=_create_services,
     operations=(
         PAIRS.list(
             "List match pairs",
-            "Returns pairs of variants of different sources that may be the same item, newest first. Pairs with a score of "
-            "0.995 or more and no conflict are merged automatically; those with a score of 0.5 or more are listed here.",
+            "Returns pairs of variants of different sources that may be the same article, newest first, including merged, "
+            "dismissed and superseded pairs. A pair is proposed if its score is 0.5 or more. A pair with a score of 0.995 or "
+            "more and no conflict is merged automatically.",
             handler=list_pairs,
             query=_PAIR_FILTERS,
             dataset="match_pairs",
@@ -147,11 +148,12 @@ AREA = Area(
             "merge",
             "Merge a match pair",
             "Merges the two variants into one, the survivor, which has the offers of both. Reading the ID of the other "
-            "variant returns the survivor. Their products are also merged if every variant of one product is merged with a "
-            "variant of the other. In addition, these variants must be at least half of the larger product's, or all have "
-            "their survivor in the other product. Undoing the merge restores the previous state. Returns 409 if the pair is "
-            "not open, if the merge would join two items of one source, or if it would connect more than 256 products or "
-            "10,000 variants.",
+            "variant returns the survivor. Their products are also merged in two cases. In the first, every variant of one product "
+            "has another variant as its survivor, and at least one is merged with a variant of the other product. In the "
+            "second, all variants of the smaller product are merged with variants of the larger one, which has at most twice "
+            "as many, and the products have no common source. Undoing the merge restores the previous state. Returns 409 if "
+            "the pair is not open, if the merge would join two items of one source, or if it would connect more than 256 "
+            "products or 10,000 variants.",
             handler=merge_pair,
             errors=("conflict",),
             agent=AgentToolSettings(requires_approval=True),
