@@ -163,8 +163,8 @@ AREA = Area(
             id="platform.list_history",
             path="/v1/status/history",
             summary="List the service's incidents",
-            description="Returns the times in which a component was degraded or down, newest first: found by the service's own checks "
-            "(three in a row), or reported by its operator.",
+            description="Returns the periods in which a component was degraded or down, newest first. Three consecutive failed checks open an "
+            "incident; the operator can also report one.",
             handler=list_incidents,
             scope=None,
             reply=wire.INCIDENT.list_schema,
