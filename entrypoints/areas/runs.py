@@ -112,8 +112,8 @@ AREA = Area(
             "start",
             "Pull a source now",
             "Queues a run. `accept_shrink` allows a complete run to withdraw all items that are missing from the feed. "
-            "Returns 409 while a run of the stream is open, or if the source is not active. Returns 422 if sources of this kind "
-            "are not pulled, and for a stock pull if the connector has no separate stock stream.",
+            "Returns 409 while a run of the requested stream is open, or if the source is not active. Returns 422 if the source is "
+            "not of kind `url` or `api`, its connector cannot pull, or the requested stream has no separate feed.",
             RunService.queue_pull,
             is_creation=True,
             path="/v1/sources/{id}/runs",
@@ -122,15 +122,15 @@ AREA = Area(
             rate="expensive",
             errors=("conflict", "unprocessable"),
             agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
-            undo="Imported data stays. Correct it at the source and start another run.",
+            undo="Imported data stays. Have the vendor's data corrected, then start another run.",
         ),
         RUNS.write(
             "replay",
             "Re-import a source's stored data",
             "Queues a run that imports the stream's newest stored snapshot again, without fetching, for example after a "
             "change of mapping or settings. `accept_shrink` disables the removal limit. If the limit refused the stream's "
-            "last import, the run then imports the refused snapshot, whether it was pulled, uploaded, mailed or pushed. "
-            "Returns 409 while a run is open, if the source is not active, or if no snapshot is stored.",
+            "last import, a run with `accept_shrink` imports the refused snapshot, whether pulled, uploaded, mailed or pushed. "
+            "Returns 409 while a run of the stream is open, if the source is not active, or if no snapshot is stored.",
             RunService.queue_replay,
             is_creation=True,
             path="/v1/sources/{id}/replay",
@@ -139,7 +139,7 @@ AREA = Area(
             rate="expensive",
             errors=("conflict",),
             agent=AgentToolSettings(requires_approval=True),
-            undo="Imported data stays. Correct the mapping or the settings and re-import it.",
+            undo="Imported data stays. Correct the mapping or the settings, then re-import the data.",
         ),
         RUNS.write(
             "push",
@@ -148,8 +148,9 @@ AREA = Area(
             "call without `more`. If that call has `complete`, items that the batch does not contain are withdrawn. Runs "
             "of one source are executed in order. Invalid records are reported as problems of the run; valid ones are "
             "stored. A batch ends after 24 hours without a call; a later call for it returns 409. A record is merged: "
-            "omitted fields keep their values, null removes them. A complete batch removes the fields that it omits. A record "
-            "that has only offers creates no product. A dry run parses the records and, with `explain`, returns their effects.",
+            "omitted fields keep their values, null removes them. Exception: a batch that ends with `complete` also removes the "
+            "fields that it omits. A record that has only offers creates no product. A dry run parses the records and, with "
+            "`explain`, returns their effects.",
             RunService.push,
             is_creation=True,
             path="/v1/sources/{id}/records",
@@ -157,7 +158,7 @@ AREA = Area(
             preview=wire.RUN_PREVIEW_PROPERTIES,
             status=202,
             errors=("conflict", "unprocessable", "payload_too_large", "quota_exceeded"),
-            undo="Records stay until others replace them. Push the correct ones.",
+            undo="Pushed data stays. Push corrected records.",
         ),
         RULES.read(
             "Read a source's category rules",

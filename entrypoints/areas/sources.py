@@ -63,10 +63,10 @@ AREA = Area(
         SOURCES.create(
             "Create a source",
             "The kind cannot be changed later: `url` is pulled from a URL, `api` by a connector that signs in, `file` "
-            "accepts uploads, `push` accepts records, `mail` accepts mail from the senders in config.inbound. If no "
+            "accepts uploads, `push` accepts records, `mail` accepts mail from the senders in `config.inbound`. If no "
             "connector is given, it is chosen by kind, platform and format. A source with a schedule is pulled "
-            "immediately; one that must sign in, as soon as it has credentials. Returns 429 if the plan's quota is "
-            "exceeded.",
+            "immediately, or as soon as it has the credentials that its connector requires. Returns 429 if the plan does "
+            "not include more sources.",
             errors=("unprocessable", "quota_exceeded"),
             agent=AgentToolSettings(requires_approval=True, contacts_external_systems=True),
             undo="A source cannot be removed, because imported data depends on it. Set its status to paused instead.",
@@ -130,7 +130,7 @@ AREA = Area(
             description="Fetches data from the source once, as a run would, reads the first records and stores nothing. "
             "Errors are reported in `failure`. For kinds that are not pulled, the last received data is read "
             "(422 if there is none). `mapping` contains the column mapping of the first table, and `problems` "
-            "the values in the first rows that could not be read.",
+            "the unreadable values of the first 50 rows or records.",
             handler=prepare_source_test,
             scope="sources:write",
             reply=wire.SOURCE_TEST.schema,

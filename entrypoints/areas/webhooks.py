@@ -105,7 +105,7 @@ AREA = Area(
             "Change a webhook endpoint",
             "Omitted fields keep their values; `event_types` and `filters` are replaced as a whole. The settings apply to "
             "future events. Setting the status to `disabled` marks the pending deliveries as failed, and no further events "
-            "are stored for the endpoint. After setting it to `enabled`, the endpoint receives later events only: resend "
+            "are stored for the endpoint. When the status is `enabled` again, the endpoint receives only later events: resend "
             "the failed deliveries, and read the missed events from the change feed.",
             body_feature="fat_webhooks",
             errors=("unprocessable",),
@@ -159,8 +159,9 @@ AREA = Area(
             "Resend failed deliveries",
             "Resends the failed deliveries that were created in the range, each with a new retry schedule. Deliveries of "
             "the same subject are sent oldest first. An endpoint can have at most 50,000 pending deliveries at a time. If "
-            "`has_more` is true, failed deliveries remain in the range: repeat the request when the requeued deliveries "
-            "are complete. Events that occurred while the endpoint was disabled were not stored: read them from the change feed.",
+            "`has_more` is true, failed deliveries remain in the range: repeat the request when the resent deliveries have "
+            "succeeded or failed. Events that occurred while the endpoint was disabled were not stored: read them from the "
+            "change feed.",
             handler=resend_failed_deliveries,
             body=wire.RECOVER_BODY,
             reply=wire.RECOVERY,
@@ -171,14 +172,15 @@ AREA = Area(
         ENDPOINTS.write(
             "rotate_secret",
             "Rotate an endpoint's secret",
-            "Returns a new secret, which is not returned again. During the overlap, every delivery has both signatures, so that "
-            "receivers can switch without missing one. Rotating again during an overlap ends the older of the two secrets immediately.",
+            "Returns a new secret, which is not returned again. For `overlap_hours`, deliveries are signed with both the previous "
+            "and the new secret, so that receivers can switch without missing a delivery. Another rotation in this period revokes "
+            "the older of the two secrets immediately.",
             handler=rotate_secret,
             body=wire.ROTATE_BODY,
             reply=wire.ENDPOINT_WITH_SECRET,
             encrypt_replay=True,
             undo=UndoSupport(
-                "The previous secret signs again, and the new one is revoked. This is possible for 30 days.",
+                "The previous secret signs again, and the new one is revoked, within 30 days of the rotation.",
                 WebhookService.undo,
             ),
         ),
@@ -199,8 +201,9 @@ AREA = Area(
             "emit_sample",
             "Emit a sample event",
             "In test mode, appends a sample event of a real type to the log, about fictitious resources in your own "
-            "catalogue. The change feed, streams and all test endpoints that subscribe to it receive it like any other "
-            "event. Endpoints with filters by source or category receive no samples of others. Returns 409 in live mode.",
+            "catalogue. The change feed, event streams and all subscribed webhook endpoints of test mode receive the sample "
+            "like any other event. The resources do not exist, so a source or category filter that applies to the type "
+            "excludes the sample. Returns 409 in live mode.",
             handler=emit_sample,
             path="/v1/test/events",
             body=wire.SAMPLE_BODY,
