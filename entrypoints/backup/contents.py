@@ -192,7 +192,9 @@ def verify_backup(reader: BackupReader) -> BackupManifest:
         for _ in reader.read_chunks(stored_object.file):
             pass
     if count != manifest.objects:
-        raise BackupError(f"{_OBJECTS} of the backup lists {count} objects instead of {manifest.objects}.")
+        raise BackupError(
+            f"{_OBJECTS} of the backup lists {count} objects instead of {manifest.objects}. Use another backup."
+        )
     return manifest
 
 
@@ -251,7 +253,9 @@ async def restore_backup(
             for table in manifest.tables:
                 rows = await loader.load_rows(table.shape, _decompress(reader, table.file))
                 if rows != table.rows:
-                    raise BackupError(f"{table.shape.name} has {rows} rows instead of {table.rows}.")
+                    raise BackupError(
+                        f"The backup of the table {table.shape.name} has {rows} rows instead of {table.rows}. Use another backup."
+                    )
             await loader.finish(manifest.sequences)
         await migrate(database_url)
     except (DumpError, MigrationError) as error:
@@ -274,7 +278,9 @@ async def _restore_object(reader: BackupReader, stored: BackupObject, objects: O
             async for chunk in objects.read(stored.key):
                 digest.update(chunk)
         if (size, digest.hexdigest()) != (stored.bytes, stored.sha256):
-            raise BackupError(f"The object store contains another object under {stored.key}. Restore to an empty one.")
+            raise BackupError(
+                f"The object store contains another object under {stored.key}. Restore to an empty object store."
+            )
     except ObjectMissing:
         with tempfile.NamedTemporaryFile() as file:
             for chunk in reader.read_chunks(stored.file):

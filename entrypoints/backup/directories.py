@@ -55,7 +55,10 @@ async def open_for_restore(path: Path, secrets: Sequence[str]) -> AsyncIterator[
     if not has_begun and (data.postgres.exists() or (data.objects.is_dir() and any(data.objects.iterdir()))):
         raise BackupError(f"{data.path} already contains data. Restore to a new directory.")
     directory.prepare_directory(data.path)
-    directory.write_private_file(data.restoring_file, "A backup is being restored into this directory.\n")
+    directory.write_private_file(
+        data.restoring_file,
+        "A backup is being restored into this directory. If the restore failed, repeat it with the same --data-dir.\n",
+    )
     if has_begun:
         shutil.rmtree(data.postgres, ignore_errors=True)
     directory.store_secrets(data, secrets)

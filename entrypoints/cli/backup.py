@@ -112,7 +112,10 @@ def _describe_missing(manifest: BackupManifest) -> list[str]:
     """Return a line about referenced objects that the backup lacks; no line if it lacks none."""
     count = len(manifest.missing)
     return (
-        [f"{count} referenced objects were missing in the object store, such as {manifest.missing[0]}."]
+        [
+            f"The backup lacks {count} objects, such as {manifest.missing[0]}. The database refers to them, but the object "
+            "store did not contain them."
+        ]
         if count
         else []
     )
