@@ -187,14 +187,17 @@ async def _check_clock(configured: Settings, *, repair: bool) -> list[Finding]:
     purges = Finding("purges", "ok", f"resumed: {explanation}" if purge_state.is_refused else f"last at {last_purge}")
     if abs(offset) > MAX_OFFSET:
         detail = f"This machine's clock differs by {offset:+.0f} s from the database's clock ({now})"
-        clock = Finding("clock", "warning", f"{detail}. Synchronise it by NTP.")
+        clock = Finding("clock", "warning", f"{detail}. Synchronise the machine's clock by NTP.")
     if late_times and not repair:
-        detail = f"Implausibly late due times: {late_times}. If the database's clock ({now}) is right, run {_REPAIR_COMMAND}."
+        detail = (
+            f"These due times are implausibly late: {late_times}. If the database's clock ({now}) is right, run "
+            f"{_REPAIR_COMMAND} to reset them to now."
+        )
         scheduled = Finding("schedule", "wrong", detail)
     if purge_state.is_refused and not repair:
         detail = (
-            f"Refused: {explanation}. Correct the clock if it is wrong. If it is right, for example because the service "
-            f"was stopped for more than a day, run {_REPAIR_COMMAND}."
+            f"Purges are refused: {explanation}. If the database's clock is wrong, correct it. If the clock is right, for "
+            f"example because the service was stopped for more than a day, run {_REPAIR_COMMAND}."
         )
         purges = Finding("purges", "wrong", detail)
     return [clock, scheduled, purges]

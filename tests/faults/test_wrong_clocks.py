@@ -141,7 +141,7 @@ def _doctor_repairs(stage: Stage, wrong: dict[str, str], source: str) -> None:
     output = stage.log("doctor").read_text()
     assert (
         "1 sources' pulls" in output
-        and "Refused: the last purge was at" in output
+        and "Purges are refused: the last purge was at" in output
         and "This machine's clock differs" in output
     )
     assert start(stage, "doctor", wrong, "--repair-schedule").wait(60) == 0
