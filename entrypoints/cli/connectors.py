@@ -298,6 +298,7 @@ def _format_report(outcome: ProbeOutcome) -> Iterator[str]:
         yield f"disallowed  {url}"
     for note in report.notes:
         yield f"note        {note}"
-    yield f"estimate    {report.estimate.effort} effort, method {report.estimate.kind}: {' '.join(report.estimate.reasons)}"
+    estimate = report.estimate
+    yield f"estimate    {estimate.effort} effort to connect, reading method {estimate.kind}: {' '.join(estimate.reasons)}"
     if outcome.proposal:
         yield f"proposal    {jsons.dumps(outcome.proposal)}"

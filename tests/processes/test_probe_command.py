@@ -25,7 +25,7 @@ def test_a_file_in_a_few_lines(vendor: FeedServer, capsys: pytest.CaptureFixture
     url = vendor.serve("/feed.csv", catalogue(2))
     assert main(["probe", url]) == 0
     output = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
-    assert output["site"] == url and output["estimate"].startswith("low effort, method file")
+    assert output["site"] == url and output["estimate"].startswith("low effort to connect, reading method file")
     assert json.loads(output["proposal"])["config"] == {"url": url, "format": "csv"}
 
 
