@@ -35,7 +35,7 @@ async def migrate(*, plan: bool = False, options: CommandOptions = DEFAULT_OPTIO
     newer = f" Its schema is that of a later, compatible release ({later[-1]})." if later else ""
     sentence = f"The database is up to date.{newer}"
     if names:
-        sentence = f"{'Pending: ' if plan else 'Applied '}{', '.join(names)}."
+        sentence = f"{'Pending' if plan else 'Applied'} migrations: {', '.join(names)}."
     return options.print_result({"pending" if plan else "applied": names, "later": later}, sentence)
 
 
@@ -178,7 +178,9 @@ def print_sql(
             print(f"{one:<22} filters: {', '.join(sorted(filters_by_list[one]))}")
         return 0
     if name not in filters_by_list:
-        raise CommandError(f"The service has no list {name!r}. Run `joinery sql` to print the names of all lists.")
+        raise CommandError(
+            f"{name!r} is not the name of a list: products, offers or a table. Run `joinery sql` to print all names."
+        )
     if unknown := set(filters) - set(filters_by_list[name]):
         raise CommandError(
             f"The list {name!r} has no filter {', '.join(map(repr, sorted(unknown)))}. "

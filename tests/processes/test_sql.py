@@ -35,4 +35,4 @@ def test_prints_a_search_whole(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("wrong", [["sofas"], ["products", "--filter", "colour"]])
 def test_an_unknown_list_is_reported(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", *wrong]) != 0
-    assert "The service has no list" in capsys.readouterr().err or wrong[0] == "products"
+    assert "is not the name of a list" in capsys.readouterr().err or wrong[0] == "products"
