@@ -81,7 +81,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if getattr(error, "sqlstate", None) != _INSUFFICIENT_PRIVILEGE:
             raise
-        print("joinery: This command requires the schema owner. Set JOINERY_MIGRATE_DATABASE_URL.", file=sys.stderr)
+        print(
+            "joinery: This command requires the database role that owns the schema. Set JOINERY_MIGRATE_DATABASE_URL to a URL "
+            "with this role.",
+            file=sys.stderr,
+        )
         return 1
 
 

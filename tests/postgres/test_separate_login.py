@@ -112,7 +112,8 @@ def test_commands_of_the_owner_are_refused_in_one_sentence(
         monkeypatch.setenv(name, value)
     assert main(["org", "create", "--name", "Fjord", "--kind", "vendor"]) == 1
     assert capsys.readouterr().err == (
-        "joinery: This command requires the schema owner. Set JOINERY_MIGRATE_DATABASE_URL.\n"
+        "joinery: This command requires the database role that owns the schema. Set JOINERY_MIGRATE_DATABASE_URL to a URL "
+        "with this role.\n"
     )
     monkeypatch.setenv("JOINERY_MIGRATE_DATABASE_URL", owned.env["JOINERY_MIGRATE_DATABASE_URL"])
     assert main(["org", "create", "--name", "Fjord", "--kind", "vendor"]) == 0
