@@ -33,7 +33,8 @@ async def open_new_incident(
     """
     async with options.open_dependencies() as dependencies:
         now = dependencies[Clock].now()
-        title, text = _check_length(title, MAX_TITLE_CHARS), _check_length(text or title, MAX_TEXT_CHARS)
+        title = _check_length("title", title, MAX_TITLE_CHARS)
+        text = _check_length("text", text or title, MAX_TEXT_CHARS)
         incident = create_incident(component, ComponentState(state), title, text, OpenedBy.OPERATOR, now, now)
         await dependencies[Incidents].save(incident)
     return options.print_result(
@@ -49,7 +50,7 @@ async def update(
         options,
         id,
         lambda before, now: before.with_update(
-            now, _check_length(text, MAX_TEXT_CHARS), ComponentState(state) if state else None
+            now, _check_length("text", text, MAX_TEXT_CHARS), ComponentState(state) if state else None
         ),
     )
     return options.print_result(_build_incident_json(after), f"Updated {after.id}: {after.component} is {after.state}.")
@@ -58,7 +59,7 @@ async def update(
 async def close(id: str, /, *, text: str = "Resolved.", options: CommandOptions = DEFAULT_OPTIONS) -> int:
     """Close an incident."""
     after = await _change_incident(
-        options, id, lambda before, now: before.with_end(now, _check_length(text, MAX_TEXT_CHARS))
+        options, id, lambda before, now: before.with_end(now, _check_length("text", text, MAX_TEXT_CHARS))
     )
     return options.print_result(_build_incident_json(after), f"Closed {after.id}.")
 
@@ -72,10 +73,10 @@ async def list_open(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
     return options.print_result(result, *lines or ["No incident is open."])
 
 
-def _check_length(text: str, max_chars: int) -> str:
-    """Return the text if it has 1 to `max_chars` characters. Raises CommandError otherwise."""
+def _check_length(name: str, text: str, max_chars: int) -> str:
+    """Return the text if it has 1 to `max_chars` characters. Raises CommandError with the argument's name otherwise."""
     if not 0 < len(text) <= max_chars:
-        raise CommandError(f"The title or text must have 1 to {max_chars:,} characters.")
+        raise CommandError(f"The {name} must have 1 to {max_chars:,} characters.")
     return text
 
 

@@ -81,7 +81,9 @@ def _get_data_directory(path: Path) -> DataDir:
     """Return the data directory at a path. Raises CommandError if the directory contains no secret."""
     data = DataDir(path)
     if not data.secret_file.exists():
-        raise CommandError(f"{data.path} contains no secret. Change JOINERY_SECRET where it is set.")
+        raise CommandError(
+            f"{data.path} contains no secret. If its processes use JOINERY_SECRET, change that variable."
+        )
     return data
 
 
