@@ -61,10 +61,10 @@ async def _run_process(
         elif not await _wait_for_schema(schema):
             return 0
         tasks = [
-            asyncio.create_task(dependencies[KeyRingKeeper].watch(), name="watching the key ring"),
+            asyncio.create_task(dependencies[KeyRingKeeper].watch(), name="key ring watch"),
             asyncio.create_task(
                 schema.watch() if process == "api" else _stop_on_incompatible_schema(schema),
-                name="watching the database schema",
+                name="database schema watch",
             ),
         ]
         heartbeat = Heartbeat(dependencies[Instances], heartbeat_roles) if heartbeat_roles else None
