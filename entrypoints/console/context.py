@@ -426,9 +426,9 @@ class PageContext:
                 )
             )
 
-    async def take_token(self, budget: RateLimitBucket) -> None:
+    async def take_token(self, bucket: RateLimitBucket) -> None:
         """Take a token from a rate limit's bucket. Raises RateLimited, with the seconds to wait, if the bucket is empty."""
-        result = await self.dependencies[RateLimits].take_token(budget)
+        result = await self.dependencies[RateLimits].take_token(bucket)
         if not result.allowed:
             raise RateLimited(retry_after=max(1, int(result.seconds_to_next) + 1))
 
@@ -516,7 +516,7 @@ class PageContext:
         template: str,
         *,
         status: int | None = None,
-        picture_origins: Iterable[str] = (),
+        image_origins: Iterable[str] = (),
         form_origins: Iterable[str] = (),
         **values: Any,
     ) -> Response:
@@ -525,7 +525,7 @@ class PageContext:
         Args:
             template: The template's name.
             status: The HTTP status; None for the status of `refused`, or 200 without an error.
-            picture_origins: Origins on other sites from which the page may load images.
+            image_origins: Origins on other sites from which the page may load images.
             form_origins: Origins on other sites to which forms of the page may redirect.
             **values: Variables of the template.
         """
@@ -541,7 +541,7 @@ class PageContext:
             (b"content-type", b"text/html; charset=utf-8"),
             (b"cache-control", b"no-store"),
             (b"vary", b"Accept-Encoding, Accept-Language, Cookie, HX-Request"),
-            (b"content-security-policy", build_content_policy(picture_origins, form_origins)),
+            (b"content-security-policy", build_content_policy(image_origins, form_origins)),
             *SECURITY_HEADERS,
         ]
         if self.notice:

@@ -63,16 +63,27 @@ def find_price(offer: Json) -> Json | None:
     return {"amount": offer[path], "currency": currency} if path and currency else None
 
 
-def find_price_range(offers: Iterable[Json]) -> tuple[Json, Json] | None:
-    """Return the lowest and the highest price of offers in their most frequent currency; None if no offer has a price."""
-    amounts = [amount for offer in offers if (amount := find_price(offer)) is not None]
-    if not amounts:
+def find_compared_field(offers: Sequence[Json]) -> str | None:
+    """Return the field whose prices represent the offers: the first of PRICE_FIELDS that is the price of an offer, or None."""
+    fields = {find_price_field(offer) for offer in offers if find_price(offer)}
+    return next((name for name in PRICE_FIELDS if name in fields), None)
+
+
+def find_price_range(offers: Sequence[Json]) -> tuple[Json, Json] | None:
+    """Return the lowest and the highest price of offers; None if no offer has a price.
+
+    Prices of other fields than `find_compared_field`, and in other currencies than the most frequent, are not comparable
+    and do not count.
+    """
+    name = find_compared_field(offers)
+    prices = [price for offer in offers if find_price_field(offer) == name and (price := find_price(offer))]
+    if not prices:
         return None
-    [(code, _)] = Counter([amount["currency"] for amount in amounts]).most_common(1)
-    sorted_amounts = sorted(
-        [amount for amount in amounts if amount["currency"] == code], key=lambda price: int(price["amount"])
+    [(currency, _)] = Counter(price["currency"] for price in prices).most_common(1)
+    prices = sorted(
+        (price for price in prices if price["currency"] == currency), key=lambda price: int(price["amount"])
     )
-    return sorted_amounts[0], sorted_amounts[-1]
+    return prices[0], prices[-1]
 
 
 def sum_quantities(offers: Sequence[Json]) -> int | None:
@@ -135,22 +146,22 @@ class MatchItem:
     Attributes:
         product: The product's ID.
         title: The product's title.
-        variant: The variant's title; empty if it is the same as the product's.
+        variant_title: The variant's title; empty if it is the same as the product's.
         pictures: Pictures of the variant and the product.
         field_texts: The formatted values of the variant and the product, by field.
         sources: The IDs of the sources that offer the variant.
-        hundredths_lb: The weight in hundredths of a pound; None if it is unknown.
-        live: Whether the product exists; False if it was deleted.
+        weight_hundredths_lb: The weight in hundredths of a pound; None if it is unknown.
+        exists: Whether the product exists; False if it was deleted.
     """
 
     product: str
     title: str
-    variant: str = ""
+    variant_title: str = ""
     pictures: Sequence[Picture] = ()
     field_texts: Mapping[str, str] = field(default_factory=dict)
     sources: Sequence[str] = ()
-    hundredths_lb: int | None = None
-    live: bool = True
+    weight_hundredths_lb: int | None = None
+    exists: bool = True
 
 
 class FieldComparison(NamedTuple):
@@ -170,7 +181,7 @@ def build_match_item(pair_variant: Json, product: Json | None) -> MatchItem:
         product: The variant's product as in the API; None if it was deleted.
     """
     if product is None:
-        return MatchItem(pair_variant["product"], gettext("Deleted item"), live=False)
+        return MatchItem(pair_variant["product"], gettext("Deleted item"), exists=False)
     variants = product["variants"]
     variant = next(
         (candidate for candidate in variants if candidate["id"] == pair_variant["id"]),
@@ -182,8 +193,8 @@ def build_match_item(pair_variant: Json, product: Json | None) -> MatchItem:
     facts["title"] = " · ".join(dict.fromkeys(text for text in (product_data.get("title"), title) if text))
     facts["stock"] = ", ".join(dict.fromkeys(format_words(offer["availability"]) for offer in offers))
     if price := find_price_range(offers):
-        name = next(name for name in PRICE_FIELDS if any(name in offer for offer in offers))
-        facts["price"] = format_money(price[0]) + ("" if name == "price" else f" ({find_label(name, 'amounts')})")
+        name = find_compared_field(offers)
+        facts["price"] = format_money(price[0]) + ("" if name == "price" else f" ({find_label(str(name), 'amounts')})")
     return MatchItem(
         product["id"],
         product_data.get("title") or find_title({**product, "data": variant_data}),
@@ -197,7 +208,7 @@ def build_match_item(pair_variant: Json, product: Json | None) -> MatchItem:
 
 def compare_items(left: MatchItem, right: MatchItem) -> list[FieldComparison]:
     """Compare the fields for which at least one item has a value. Weights that differ by at most 1% count as equal."""
-    weights = [side.hundredths_lb for side in (left, right) if side.hundredths_lb is not None]
+    weights = [side.weight_hundredths_lb for side in (left, right) if side.weight_hundredths_lb is not None]
     is_weight_equal = len(weights) == 2 and (max(weights) - min(weights)) * 100 <= max(weights)
     comparisons = []
     for name in _COMPARED_FIELDS:

@@ -40,7 +40,7 @@ class ListPortion(Generic[T]):
     total: int
 
     @classmethod
-    def of(cls, items: Sequence[T], start: int | None, max_items: int) -> "ListPortion[T]":
+    def from_items(cls, items: Sequence[T], start: int | None, max_items: int) -> "ListPortion[T]":
         """Return at most `max_items` items from the index `start`; from the first item if `start` is None or out of range."""
         first = start if start is not None and start < len(items) else 0
         return cls(items[first : first + max_items], first, len(items))

@@ -165,18 +165,18 @@ def build_sign_in_url(target: str) -> str:
 
 
 def build_content_policy(
-    picture_origins: Iterable[str] = (), form_origins: Iterable[str] = (), connect_origins: Iterable[str] = ()
+    image_origins: Iterable[str] = (), form_origins: Iterable[str] = (), connect_origins: Iterable[str] = ()
 ) -> bytes:
     """Return a Content-Security-Policy (CSP level 3) that allows no inline code and no unlisted origins.
 
     Args:
-        picture_origins: Origins from which pictures may be loaded.
+        image_origins: Origins from which pictures may be loaded.
         form_origins: Origins to which forms may be sent or redirect.
         connect_origins: Origins to which scripts may send requests (`connect-src`).
     """
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; font-src 'self'; manifest-src 'self'; "
-        f"img-src 'self' data:{_join_origins(picture_origins)}; connect-src 'self'{_join_origins(connect_origins)}; form-action 'self'{_join_origins(form_origins)}; "
+        f"img-src 'self' data:{_join_origins(image_origins)}; connect-src 'self'{_join_origins(connect_origins)}; form-action 'self'{_join_origins(form_origins)}; "
         "frame-ancestors 'none'; base-uri 'none'"
     ).encode("ascii")
 

@@ -129,7 +129,7 @@ async def test_an_invitation_is_revoked(world: World) -> None:
     owner = await world.browser()
     place = await _invited(world, owner, "bo@oak.test")
     shown = await owner.get(MEMBERS)
-    [back] = re.findall(rf'action="({MEMBERS}/invitations/mbi_\w+/take-back)"', shown.text)
+    [back] = re.findall(rf'action="({MEMBERS}/invitations/mbi_\w+/revoke)"', shown.text)
     editor = await world.browser(role="editor")
     assert (await editor.submit(await editor.get(MEMBERS), back)).status == 403
     oak = await world.browser("Oak")

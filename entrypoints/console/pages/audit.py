@@ -81,7 +81,7 @@ def _format_value(value: Any, max_length: int) -> str | None:
 
 def _list_first_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> ListPortion[Difference]:
     """Return the first fields that differ, with shortened values, for lists of entries."""
-    return ListPortion.of(list_differences(before, after, _MAX_LISTED_CHARS), 0, _MAX_LISTED_FIELDS)
+    return ListPortion.from_items(list_differences(before, after, _MAX_LISTED_CHARS), 0, _MAX_LISTED_FIELDS)
 
 
 def _format_change_title(object: str, action: str) -> str:
@@ -135,7 +135,7 @@ async def show_entry(page: PageContext) -> Response:
     if entry is None:
         raise NotFound
     all_differences = list_differences(entry.change.before, entry.change.after, 10_000)
-    lines = ListPortion.of(all_differences, page.query.get_number("from"), 200)
+    lines = ListPortion.from_items(all_differences, page.query.get_number("from"), 200)
     return page.render(
         "organisation/entry.html",
         entry=entry,

@@ -59,7 +59,7 @@ async def list_products(page: PageContext) -> Response:
     return page.render(
         "catalogue/products.html",
         status=200,
-        picture_origins=(*list_picture_origins(picture for _, _, picture, _ in rows), *page.console.object_origins),
+        image_origins=(*list_picture_origins(picture for _, _, picture, _ in rows), *page.console.object_origins),
         found=found,
         rows=rows,
         further=further,
@@ -129,10 +129,10 @@ async def show_product(page: PageContext) -> Response:
     offers = variant["offers"] if variant else []
     alone = [offer for offer in offers if offer["id"] == query["offer"]]
     newest = sorted(offers, key=lambda offer: offer["observed_at"], reverse=True)
-    offer_page = ListPortion.of(alone or newest, query.get_number("offers"), _OFFERS_PER_PAGE)
+    offer_page = ListPortion.from_items(alone or newest, query.get_number("offers"), _OFFERS_PER_PAGE)
     start = query.get_number("variants")
     start = variant_index - variant_index % _VARIANTS_PER_PAGE if start is None else start
-    listed = ListPortion.of(variants, start, _VARIANTS_PER_PAGE)
+    listed = ListPortion.from_items(variants, start, _VARIANTS_PER_PAGE)
     gallery = list_pictures(*(variant["data"].get("media", ()) if variant else ()), *product["data"].get("media", ()))
     pictures = gallery if part == "pictures" else gallery[:_MAX_IMAGES]
     # The lowest price is marked when several sources offer.
@@ -142,7 +142,7 @@ async def show_product(page: PageContext) -> Response:
     ]
     return page.render(
         "catalogue/product.html",
-        picture_origins=(*list_picture_origins(pictures), *page.console.object_origins),
+        image_origins=(*list_picture_origins(pictures), *page.console.object_origins),
         product=product,
         title=find_title(product),
         category=categories.category_by_id().get(product["data"].get("category", "")),
@@ -235,7 +235,7 @@ async def _find_origin_rows(page: PageContext, variant: Json) -> Json:
         offer[name] for offer in offers for name in ("variant_external_id", "variant_sku") if offer.get(name)
     }
     product_keys = {offer["product_external_id"] for offer in offers if offer.get("product_external_id")}
-    empty: Json = {"source": source, "run": None, "rows": ListPortion.of((), 0, 0)}
+    empty: Json = {"source": source, "run": None, "rows": ListPortion.from_items((), 0, 0)}
     if not variant_keys and not product_keys:
         return {**empty, "reason": gettext("This source does not offer the variant.")}
     try:
@@ -255,13 +255,13 @@ async def _find_origin_rows(page: PageContext, variant: Json) -> Json:
     return {
         "source": source,
         "run": found.run.id,
-        "rows": ListPortion.of(rows, page.query.get_number("row"), 1),
+        "rows": ListPortion.from_items(rows, page.query.get_number("row"), 1),
         "reason": reason,
     }
 
 
 @pages.register_get("/pictures/<id>", section=None)
-async def show_picture(page: PageContext) -> Response:
+async def redirect_to_image(page: PageContext) -> Response:
     """Redirect to an image's smallest rendition of sufficient width, or to the image itself if none is wide enough.
 
     The query parameter `w` is the minimum width in pixels, by default 1600.

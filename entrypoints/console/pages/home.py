@@ -12,7 +12,7 @@ from entrypoints.console.translation import N_
 from entrypoints.http.exchange import Response
 from ports.clock import Clock
 
-MAX_SHOWN_SOURCES = 10
+MAX_SHOWN_ITEMS = 10
 """Maximum number of sources that the home page lists, and of tasks of each kind."""
 _UNHEALTHY_STATUSES = ("degraded", "blocked", "disabled")
 """Statuses of sources that need attention."""
@@ -26,7 +26,7 @@ async def show_home(page: PageContext) -> Response:
     sources = (await page.api.get("/v1/sources", limit=100))["data"] if page.may("sources:read") else []
     if not sources and page.may("sources:read"):
         return page.render("home/empty.html")
-    first = sorted(sources, key=lambda source: source["status"] not in _UNHEALTHY_STATUSES)[:MAX_SHOWN_SOURCES]
+    first = sorted(sources, key=lambda source: source["status"] not in _UNHEALTHY_STATUSES)[:MAX_SHOWN_ITEMS]
     counts, pairs, endpoints, strips, usage = await asyncio.gather(
         _count_changes_today(page),
         _read_or_empty(page, "products:read", "/v1/match-pairs", status="open", limit=10),
@@ -44,7 +44,7 @@ async def show_home(page: PageContext) -> Response:
         strips=strips,
         source_count=len(sources),
         usage=[one for one in usage.get("meters", ()) if one["used"] or one.get("included")],
-        shown=MAX_SHOWN_SOURCES,
+        shown=MAX_SHOWN_ITEMS,
         days=DAILY_STATUS_DAYS,
     )
 

@@ -180,7 +180,7 @@ async def delete_or_rotate_app(page: PageContext) -> Response:
 
 
 @app_pages.register_post("/grants/<grant>/revoke")
-async def revoke_grant(page: PageContext) -> Response:
+async def revoke_consent(page: PageContext) -> Response:
     """Revoke a person's consent, so that the app loses access."""
     await page.run_use_case(
         "grants.revoke", page.console.oauth.consents.revoke_consent, page.principal, page.path_parameters["grant"]

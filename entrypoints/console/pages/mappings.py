@@ -111,7 +111,7 @@ async def show_mapping(page: PageContext) -> Response:
     positions, column = range(len(mapping["headers"])), values.get_number("column")
     is_single = column is not None and column in positions
     start = column if is_single else values.get_number("to" if "to" in values else "from")
-    portion = ListPortion.of(positions, start, 1 if is_single else COLUMNS_PER_FORM)
+    portion = ListPortion.from_items(positions, start, 1 if is_single else COLUMNS_PER_FORM)
     choices = _read_choices(mapping, page.form)
     reasons = {one["position"]: one["reason"] for one in mapping["unmapped"]}
     rows = []

@@ -66,7 +66,7 @@ async def show_pair(page: PageContext) -> Response:
     sources = [await page.get_visible(f"/v1/sources/{id}") for id in ids]
     return page.render(
         "matching/pair.html",
-        picture_origins=(*list_picture_origins((*left.pictures, *right.pictures)), *page.console.object_origins),
+        image_origins=(*list_picture_origins((*left.pictures, *right.pictures)), *page.console.object_origins),
         pair=pair,
         sides=(left, right),
         rows=compare_items(left, right),

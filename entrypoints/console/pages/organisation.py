@@ -63,7 +63,7 @@ async def invite_member(page: PageContext) -> Response:
     return page.redirect(MEMBERS_PATH, notice)
 
 
-@member_pages.register_post("/invitations/<invitation>/take-back")
+@member_pages.register_post("/invitations/<invitation>/revoke")
 async def revoke_invitation(page: PageContext) -> Response:
     """Revoke an invitation."""
     await page.run_use_case("invitations.revoke", page.console.invitations.revoke, page.path_parameters["invitation"])

@@ -50,10 +50,10 @@ async def show_run(page: PageContext) -> Response:
         "sources/run.html",
         source=await page.api.get(f"/v1/sources/{run['source']}"),
         counts={group: len(found) for group, found in groups.items()},
-        groups=ListPortion.of(largest, query.get_number("groups"), _GROUPS_PER_PAGE),
+        groups=ListPortion.from_items(largest, query.get_number("groups"), _GROUPS_PER_PAGE),
         chosen=chosen,
-        problems=ListPortion.of(groups[chosen] if chosen else [], query.get_number("from"), _PROBLEMS_PER_PAGE),
-        columns=ListPortion.of(run.get("columns") or [], query.get_number("columns"), _COLUMNS_PER_PAGE),
+        problems=ListPortion.from_items(groups[chosen] if chosen else [], query.get_number("from"), _PROBLEMS_PER_PAGE),
+        columns=ListPortion.from_items(run.get("columns") or [], query.get_number("columns"), _COLUMNS_PER_PAGE),
         **_build_live_values(run),
     )
 
@@ -86,13 +86,13 @@ async def show_sheet(page: PageContext) -> Response:
         found = await excerpting.read_excerpts(org, run, source, [(sheet, line)], 0, 1, context_rows=0)
         rows = [(table.headers, texts) for table in found for _, texts in table.rows]
         cells = [cell for headers, texts in rows for cell in zip_longest(headers, texts, fillvalue="")]
-        shown = ListPortion.of(cells, start, _CELLS_PER_PAGE)
+        shown = ListPortion.from_items(cells, start, _CELLS_PER_PAGE)
         return page.render(
             "sources/line.html", run=run, source=source, sheet=sheet, line=line, cells=shown, query=query
         )
     kind, field = query["kind"], query["field"]
     chosen = [one for one in run.problems if kind in ("", one.problem) and field in ("", one.field)]
-    places = ListPortion.of(list_problem_lines(chosen), start, _LINES_PER_PAGE)
+    places = ListPortion.from_items(list_problem_lines(chosen), start, _LINES_PER_PAGE)
     tables = await excerpting.read_excerpts(
         org, run, source, list_problem_lines(chosen), places.start, len(places.items)
     )

@@ -9,14 +9,14 @@ import pytest
 from entrypoints.clients.python.runtime.async_groups import AsyncFollowChanges
 from entrypoints.clients.python.runtime.calls import RetryPolicy
 from entrypoints.clients.python.runtime.errors import JoineryError
-from entrypoints.clients.python.runtime.tables import MAX_PAUSE_SECONDS
+from entrypoints.clients.python.runtime.tables import MAX_FEED_RETRY_DELAY
 from tests.unit.clients.answer_cases import CASES, LONG, Case
 from tests.unit.clients.test_retrying import Played, answer
 from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
 __all__ = ["run_script"]
 PAGE = answer(200, b'{"data": [], "next_cursor": "c1", "caught_up": true}')
-ENDLESS = [Case(text, 503, headers={"retry-after": text}, longest_pause=MAX_PAUSE_SECONDS) for text in LONG]
+ENDLESS = [Case(text, 503, headers={"retry-after": text}, longest_pause=MAX_FEED_RETRY_DELAY) for text in LONG]
 
 
 def answer_of(case: Case) -> httpx.Response:
@@ -49,7 +49,7 @@ def test_python(case: Case) -> None:
 @pytest.mark.parametrize("case", ENDLESS, ids=str)
 def test_python_waits_an_hour_at_most(case: Case) -> None:
     [pause] = pauses_of(answer_of(case))
-    assert pause <= MAX_PAUSE_SECONDS and error_of(answer_of(case))
+    assert pause <= MAX_FEED_RETRY_DELAY and error_of(answer_of(case))
 
 
 def test_typescript(run_script: RunScript) -> None:

@@ -152,7 +152,7 @@ def test_a_lost_success_is_not_shown_as_a_failure(request_: ApiRequest, outcomes
 def test_an_error_message_contains_all_useful_details() -> None:
     problem = {"code": "invalid_request", "detail": "One field is wrong.", "request_id": "req_1",
                "doc_url": "https://x/errors/invalid_request", "errors": [{"field": "price", "code": "too_small", "detail": "Below 0."}]}  # fmt: skip
-    error = errors.error_from_response(answer(400, json.dumps(problem).encode()))
+    error = errors.build_response_error(answer(400, json.dumps(problem).encode()))
     assert isinstance(error, errors.InvalidRequest)
     assert str(error) == (
         "400 invalid_request: One field is wrong. (price: Below 0.) · https://x/errors/invalid_request · req_1"
@@ -198,7 +198,7 @@ def test_no_key_is_shown_by_accident() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"<html>Bad gateway", b"[1]", b"\xff\xfe", b'"text"'])
 def test_what_is_no_problem_document_is_an_error_all_the_same(content: bytes) -> None:
-    error = errors.error_from_response(answer(502, content, request_id="req_9"))
+    error = errors.build_response_error(answer(502, content, request_id="req_9"))
     assert isinstance(error, errors.ServerError) and error.code is None and error.request_id == "req_9" and error.detail
 
 
@@ -207,7 +207,7 @@ def test_every_status_of_the_service_has_its_error() -> None:
         int(status) for item in described()["paths"].values() for one in item.values() for status in one["responses"]
     }
     for status in sorted(one for one in statuses if one >= 400):
-        assert type(errors.error_from_response(refused(status))) is not errors.JoineryError, status
+        assert type(errors.build_response_error(refused(status))) is not errors.JoineryError, status
 
 
 def sent_by(**options: Any) -> httpx.Request:

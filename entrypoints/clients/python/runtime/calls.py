@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
-from .errors import ConnectionFailed, JoineryError, build_unexpected_response_error, error_from_response, parse_object
-from .tables import IN_PROGRESS, KEPT_STATUSES, MAX_PAUSE_SECONDS, RATE_LIMITED, RETRIED_STATUSES
+from .errors import ConnectionFailed, JoineryError, build_response_error, build_unexpected_response_error, parse_object
+from .tables import IN_PROGRESS, KEPT_STATUSES, MAX_FEED_RETRY_DELAY, RATE_LIMITED, RETRIED_STATUSES
 
 Query = Mapping[str, Any]
 T = TypeVar("T")
@@ -79,7 +79,7 @@ class RetryPolicy:
         # S311: the jitter is not security-relevant
         pause = max(random.uniform(step / 2, step), retry_after or 0.0)  # noqa: S311
         if self.retries is None:
-            pause = min(pause, MAX_PAUSE_SECONDS)
+            pause = min(pause, MAX_FEED_RETRY_DELAY)
         elif failed_tries >= self.retries:
             return None
         return None if total_delay + pause > self.max_total_delay else pause
@@ -142,7 +142,7 @@ class RetryState:
         Raises JoineryError if the request must not be retried.
         """
         if isinstance(outcome, httpx.Response):
-            error, cause = error_from_response(outcome), None
+            error, cause = build_response_error(outcome), None
         else:
             address = self.request.url.partition("?")[0]
             error = ConnectionFailed(f"No response from {address}: {type(outcome).__name__}: {outcome}")

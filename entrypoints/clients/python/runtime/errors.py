@@ -156,7 +156,7 @@ def parse_retry_after(retry_after: str | None) -> float | None:
         return None
 
 
-def error_from_response(response: httpx.Response) -> JoineryError:
+def build_response_error(response: httpx.Response) -> JoineryError:
     """Return the error for an error response.
 
     If the response is not a problem document, for example a proxy's page, the detail is the beginning of the body.

@@ -14,7 +14,7 @@ IN_PROGRESS = "idempotency_request_in_progress"
 """Error code of the 409 for an Idempotency-Key whose first request is still in progress."""
 KEPT_STATUSES = (404, 409, 412, 422, 428)
 """Statuses of error responses that the server stores under an Idempotency-Key and repeats for a retry."""
-MAX_PAUSE_SECONDS = 3600.0
+MAX_FEED_RETRY_DELAY = 3600.0
 """Maximum delay in seconds before a retry of a change feed request, even if Retry-After is longer."""
 REDIRECTED = (
     "The server redirects to {location}. Redirects are not followed, so that the key is not sent to another host. "

@@ -2,7 +2,7 @@
 
 import { ConnectionFailed } from './error_kinds.js'
 import { refusal } from './refusals.js'
-import { IN_PROGRESS, KEPT_STATUSES, MAX_PAUSE_SECONDS, RATE_LIMITED, RETRIED_STATUSES } from './tables.js'
+import { IN_PROGRESS, KEPT_STATUSES, MAX_FEED_RETRY_DELAY, RATE_LIMITED, RETRIED_STATUSES } from './tables.js'
 
 /** Error codes of connections that were never established; in all other cases the request may have reached the server. */
 const NOT_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']
@@ -20,7 +20,7 @@ export function pauseOf(policy, tries, waited, retryAfter) {
   if (tries >= policy.retries) return null
   const step = Math.min(policy.maxDelay, policy.initialDelay * 2 ** Math.min(tries, 16))
   const asked = Math.max(step * (0.5 + Math.random() / 2), retryAfter ?? 0)
-  const pause = isPatient(policy) ? Math.min(asked, MAX_PAUSE_SECONDS) : asked
+  const pause = isPatient(policy) ? Math.min(asked, MAX_FEED_RETRY_DELAY) : asked
   return waited + pause > policy.maxTotalDelay ? null : pause
 }
 
