@@ -60,8 +60,8 @@ class OriginCheck:
                 raise PermissionDenied("Web pages of other origins cannot call this endpoint. Call it from a program.")
             if name == b"host" and self._is_local and not _is_loopback(_parse_origin(f"//{text}").hostname):
                 raise PermissionDenied(
-                    "This service accepts local requests only. Call it as 127.0.0.1 or localhost. To serve other machines, the operator sets "
-                    "JOINERY_BASE_URL."
+                    "This service accepts local requests only. Use a URL with the host 127.0.0.1 or localhost. "
+                    "To serve other machines, the operator sets JOINERY_BASE_URL."
                 )
 
     def _is_own_origin(self, origin: SplitResult) -> bool:
@@ -157,7 +157,8 @@ class McpApplication:
                     return await self._execute_message(state, scope, raw)
             except TimeoutError:
                 raise Unavailable(
-                    f"The call took more than {MAX_MESSAGE_SECONDS:g} s and was cancelled. It may have been executed."
+                    f"The call was cancelled after {MAX_MESSAGE_SECONDS:g} s, but may have been executed. "
+                    "If you sent an idempotency_key, retry with the same one."
                 ) from None
 
     async def _authenticate(self, state: RequestState) -> None:
@@ -187,7 +188,7 @@ class McpApplication:
             await self._charge_read(state)
             return _build_json_rpc_error(
                 INVALID_REQUEST,
-                f"The message is too large. Apart from the tool's arguments, it may have at most {SMALL_BODY_BYTES} bytes.",
+                f"The message has more than {SMALL_BODY_BYTES} bytes, not counting a tool's arguments. Send a shorter message.",
             )
         tool = self._calls.manifest.find(str(message.params.get("name"))) if _has_method(value, "tools/call") else None
         if tool is not None and not self._calls.manifest.permits(state.caller.scopes, tool):

@@ -19,8 +19,8 @@ DRY_RUN = "dry_run"
 IF_MATCH = "if_match"
 
 KEY_SCHEMA = schema.text("import-2026-11-20-001", max_length=257) | {
-    "description": "A unique value of your choice. Repeating a call with the same value within 24 hours has no further effect. Without it, only "
-    "an identical message within a minute counts as a repetition."
+    "description": "A unique value of your choice. Repeating a call with the same value within 24 hours has no further effect. Without a "
+    "value, this applies only to network retries within the same minute."
 }
 DRY_RUN_SCHEMA = schema.enum("true", "explain") | {
     "description": "`true` returns the result without changing anything, `explain` returns a preview of the changes."

@@ -329,7 +329,7 @@ async def test_only_the_arguments_of_a_call_are_long(world: World) -> None:
         ("nothing", {"x": many}),
     ):
         refused = await post(client, request(method, **params))
-        assert refused.status == 400 and "Apart from the tool's arguments" in refused.json()["error"]["message"], method
+        assert refused.status == 400 and "not counting a tool's arguments" in refused.json()["error"]["message"], method
     refused = await post(client, {"jsonrpc": "2.0", "id": 1, "result": {"x": many}})
     assert refused.status == 400
     listed = request("tools/call", name="catalogue_list_products", arguments={"q": many})
