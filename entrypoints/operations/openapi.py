@@ -142,10 +142,10 @@ def build_event_webhook(event_type: str, add_schema: Callable[[Any, str], Any]) 
             "operationId": f"receive_{name}",
             "tags": ["events"],
             "summary": f"{event_type}: sent to your endpoint",
-            "description": "Events of one product, variant or offer arrive in order; events of different ones may arrive in any order. "
+            "description": "Events of the same product, variant or offer arrive in order. Other events may arrive in any order. "
             "An event may arrive more than once. Ignore an event of a product, variant or offer whose `version` is not higher than "
-            "the one you have. Thin payloads contain only the paths in `data.fields`; fat payloads also contain old and new "
-            "values and the product, variant or offer as `data.object`.",
+            "the one you have. In thin payloads, `data.fields` contains only the paths of the changed fields. Fat payloads also "
+            "contain old and new values, and the product, variant or offer as `data.object`.",
             "parameters": [{"$ref": f"#/components/parameters/{key}"} for key in WEBHOOK_PARAMETERS],
             "requestBody": {"required": True, "content": {"application/json": content}},
             "responses": _PARTS["webhook_answers"],

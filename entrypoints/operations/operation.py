@@ -324,7 +324,7 @@ class Operation:
         if unknown := set(self.ids.values()) - kernel_ids.PREFIXES:
             raise ValueError(f"{self.id}: unknown ID prefixes {unknown}")
         if self.dataset and self.no_dataset_reason:
-            raise ValueError(f"{self.id}: dataset and no_dataset_reason exclude each other")
+            raise ValueError(f"{self.id}: dataset and no_dataset_reason are mutually exclusive")
         if self.requires_if_match and self.method != "PATCH":
             raise ValueError(f"{self.id}: only PATCH operations can use If-Match")
 

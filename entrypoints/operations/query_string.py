@@ -20,7 +20,9 @@ from entrypoints.operations.validation import MAX_FIELD_ERRORS, Validator, descr
 LIMIT_SCHEMA = schema.integer(20, minimum=1, maximum=100, description="Maximum number of items on a page. Default 20.")
 CURSOR_SCHEMA = schema.text("c2F2ZWQ", max_length=MAX_CURSOR_LENGTH, min_length=0) | {"format": CURSOR_FORMAT}
 STARTING_AFTER_SCHEMA = CURSOR_SCHEMA | {"description": "The `next_cursor` of a page. Returns the following page."}
-ENDING_BEFORE_SCHEMA = CURSOR_SCHEMA | {"description": "The `next_cursor` of a page. Returns the preceding page."}
+ENDING_BEFORE_SCHEMA = CURSOR_SCHEMA | {
+    "description": "The `next_cursor` of a page. Returns the items directly before the position of this cursor."
+}
 
 
 _LIST_ITEM = re.compile(r"((?:\\[\\,]|[^,])*)(,|$)")

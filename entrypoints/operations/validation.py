@@ -168,7 +168,7 @@ def _describe_type(value: Any) -> str:
         return "an object"
     if isinstance(value, list):
         return "a list"
-    return "a number" if isinstance(value, int) else "a number with a fraction"
+    return "a number" if isinstance(value, int) else "a decimal number"
 
 
 def _describe_type_error(types: Any, value: Any, schema: Schema) -> str:
@@ -196,7 +196,9 @@ def _describe_enum_error(choices: list[str], value: Any, suggester: WordSuggeste
 def _describe_name_error(schema: Any) -> str:
     noun_phrase = describe_format(schema) if isinstance(schema, Mapping) else None
     return (
-        f"A field name is not allowed: names must be {noun_phrase}." if noun_phrase else "A field name is not allowed."
+        f"A field name in this object is not allowed. Names must be {noun_phrase}."
+        if noun_phrase
+        else "A field name in this object is invalid, too long or reserved. Correct this name."
     )
 
 

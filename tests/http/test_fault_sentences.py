@@ -91,7 +91,7 @@ def _message(part: dict[str, Any], value: Any) -> str:
         (schema.integer(20, minimum=1, maximum=100), 101, "Must be between 1 and 100."),
         (schema.integer(20, minimum=1), 0, "Must be at least 1."),
         (schema.integer(20), "20", "Must be a whole number, such as 20; this is text. Remove the quotation marks."),
-        (schema.integer(20), Decimal("1.5"), "Must be a whole number, such as 20; this is a number with a fraction."),
+        (schema.integer(20), Decimal("1.5"), "Must be a whole number, such as 20; this is a decimal number."),
         (schema.text("oak", max_length=3), "mahogany", "Must have at most 3 characters; this one has 8."),
         (schema.text("oak"), "", "Must not be empty."),
         (schema.timestamp(), "yesterday", "Must be a date and time with a UTC offset (RFC 3339), such as 2026-11-20T13:08:00.123Z."),
