@@ -163,13 +163,13 @@ def add_process_metrics(metrics: Metrics, dependencies: Dependencies) -> None:
     free, size = "joinery_disk_free_bytes", "joinery_disk_size_bytes"
     metrics.add_gauges(
         free,
-        "Free bytes of the disks of snapshots and objects.",
+        "Free bytes on the disks with temporary files (`work`) and with stored objects (`objects`).",
         ("place",),
         lambda: _read_disk_usage(folder_by_place, "free"),
     )
     metrics.add_gauges(
         size,
-        "Total bytes of the disks of snapshots and objects.",
+        "Size in bytes of the disks with temporary files (`work`) and with stored objects (`objects`).",
         ("place",),
         lambda: _read_disk_usage(folder_by_place, "total"),
     )

@@ -49,7 +49,7 @@ class WorkloadMetrics:
     Attributes:
         streams_scheduled: Number of streams of sources that are pulled on a schedule.
         streams_stale: Number of these streams without a successful run for three intervals.
-        last_success_age: Age of the latest successful run of a scheduled source; None without scheduled sources.
+        last_success_age: Age of the most recent successful run of any scheduled source; None without scheduled sources.
             A source without a successful run counts from its creation.
         deliveries_waiting: Number of open webhook deliveries, counted up to a limit on each node.
         oldest_delivery_age: Age of the oldest counted delivery; 0 without deliveries.

@@ -52,7 +52,7 @@ WORKLOAD_GAUGES = (
     ),
     WorkloadGauge(
         "joinery_runs_last_success_seconds",
-        "Time since the latest successful run of a scheduled source.",
+        "Time since the most recent successful run of any scheduled source.",
         lambda metrics: metrics.last_success_age,
     ),
     WorkloadGauge(
@@ -134,7 +134,7 @@ class SchedulerMetrics(Metrics):
             self._compute_oldest_ages,
         )
         self.add_gauges(
-            "joinery_tick_age_intervals", "Time since each tick last succeeded, in intervals of that tick.", ("tick",),
+            "joinery_tick_age_intervals", "Time since each tick last succeeded, divided by the tick's interval.", ("tick",),
             lambda: {(name,): age for name, age in ticks.compute_relative_ages().items()},
         )  # fmt: skip
         self.add_gauges(
