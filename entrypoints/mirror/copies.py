@@ -194,7 +194,9 @@ def open_copy(path: Path) -> Iterator[CatalogueCopy]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise MirrorError(f"Another mirror uses this copy ({lock.name} is locked).") from None
+                raise MirrorError(
+                    f"Another mirror uses this copy ({lock.name} is locked). Stop that mirror, or choose another copy with --to."
+                ) from None
             if is_file:
                 with closing(SqliteCopy(path)) as copy:
                     yield copy

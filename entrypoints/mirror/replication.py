@@ -225,10 +225,13 @@ class MirrorReplication:
             pause = min(max_pause, pause * 1.5)
         if export["status"] != "succeeded":
             self.copy.set_value(_EXPORT_KEY_NAME, None)
+            is_expired = export["status"] == "expired"
             self.print_progress(
-                f"the export {export['status']} ({export.get('error', 'files deleted')}); reading the product list instead"
+                "the export's files have been deleted; requesting another export"
+                if is_expired
+                else f"the export failed ({export.get('error', export['status'])}); reading the product list instead"
             )
-            return export["status"] == "expired" and await self._load_by_export()
+            return is_expired and await self._load_by_export()
         files = {file["dataset"]: file["url"] for file in export["files"]}
         manifest = [msgspec.json.decode(line) async for lines in self._read_lines(files["manifest"]) for line in lines]
         digest = next(file["sha256"] for file in manifest if file["dataset"] == "products")
@@ -298,7 +301,7 @@ async def replicate(
         core = AsyncCore(url, key, version=SUPPORTED.latest, agent="joinery-mirror", timeout=_TIMEOUT, policy=policy)
     except ValueError:
         raise MirrorError(
-            "--url must be a URL such as https://joinery.example, and --key a key such as svc_live_…."
+            "--url or --key is invalid. Enter a URL such as https://joinery.example and a key such as svc_live_…."
         ) from None
     try:
         async with httpx.AsyncClient(timeout=_TIMEOUT) as files:
