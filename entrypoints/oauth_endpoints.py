@@ -110,10 +110,11 @@ class OAuthEndpoints:
                 )
             )
         except DomainError as error:
-            status = 413 if isinstance(error, PayloadTooLarge) else 400
-            return build_error_response(
-                OAuthError("invalid_request", "The body is invalid or too large.", status=status)
-            )
+            if isinstance(error, PayloadTooLarge):
+                detail, status = f"The body is too large. Send at most {MAX_BODY_BYTES} bytes.", 413
+            else:
+                detail, status = "The request is invalid or its body is incomplete. Correct the request.", 400
+            return build_error_response(OAuthError("invalid_request", detail, status=status))
         except Exception:
             LOG.exception("OAuth endpoint failed")
             return build_error_response(OAuthError("server_error", "An unexpected error occurred."))
@@ -201,7 +202,7 @@ def parse_parameters(text: str) -> tuple[tuple[str, str], ...]:
     try:
         pairs = tuple(parse_qsl(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
     except ValueError:
-        raise OAuthError("invalid_request", "There are too many parameters.") from None
+        raise OAuthError("invalid_request", f"Send at most {_MAX_FIELDS} parameters.") from None
     if not all(name.isprintable() and value.isprintable() for name, value in pairs):
         raise OAuthError("invalid_request", "A parameter contains a control character.")
     return pairs
