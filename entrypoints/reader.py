@@ -28,7 +28,9 @@ class RejectingHttpClient:
 
     def get(self, url: str, **_: Any) -> NoReturn:
         """Raise BadData for any request."""
-        raise BadData("Snapshots are parsed without network access.")
+        raise BadData(
+            "The connector sent an HTTP request while parsing, which is not allowed. Send requests in `fetch`."
+        )
 
     post = get
 

@@ -275,7 +275,7 @@ def _read_provider(env: Mapping[str, str]) -> ModelProvider | None:
     prices = _read_prices(env)
     if model not in prices:
         raise SettingsError(
-            "JOINERY_MODEL must name a model that has a price in JOINERY_MODEL_PRICES, such as `small-1=250000/2000000`."
+            "JOINERY_MODEL must name a model in JOINERY_MODEL_PRICES. Add its price there, such as `small-1=250000/2000000`."
         )
     return ModelProvider(api, url, model, prices, key)
 

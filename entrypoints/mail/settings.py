@@ -91,7 +91,7 @@ def _read_resolver(env: Mapping[str, str], name: str) -> str | None:
     except ValueError:
         raise SettingsError(f"{name} must be an IP address, optionally with a port, not {text!r}.") from None
     if not 0 < number < 65536:
-        raise SettingsError(f"{name} has an invalid port: {number}.")
+        raise SettingsError(f"{name} has an invalid port: {number}. Use a port from 1 to 65535.")
     return text
 
 

@@ -203,7 +203,7 @@ def build_site(target: Path) -> None:
         )
         application.build()
         if application.statuscode:
-            raise SystemExit("The documentation has errors.")
+            raise SystemExit("The documentation has errors. See the warnings of Sphinx above.")
         for unused in ("objects.inv", ".buildinfo"):
             (pages_by_name / unused).unlink()
         rmtree(pages_by_name / "_sources")

@@ -69,7 +69,7 @@ def ensure_accessible_home(home: Path, copy_directories: Sequence[Path] = _COPY_
         return target
     raise UpError(
         f"PostgreSQL cannot run as root, and other users cannot access {home}. "
-        "Install Joinery in an accessible directory, or start it as an ordinary user."
+        "Install Joinery in a directory that all users can access, or start Joinery as an ordinary user."
     )
 
 

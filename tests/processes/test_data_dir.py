@@ -104,7 +104,7 @@ def test_programs_in_a_closed_folder_are_copied_once(tmp_path: Path, open_folder
     assert binaries.is_accessible(copy / "bin")
     assert (copy / "bin" / "postgres").read_text() == "#!/bin/sh\n"
     assert binaries.ensure_accessible_home(tmp_path / "pg", [open_folder / "shared"]) == copy
-    with pytest.raises(UpError, match="Install Joinery in an accessible directory"):
+    with pytest.raises(UpError, match="Install Joinery in a directory that all users can access"):
         binaries.ensure_accessible_home(tmp_path / "pg", [tmp_path / "closed"])
 
 
