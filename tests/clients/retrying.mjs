@@ -8,7 +8,7 @@ const steps = {
   },
   async update(id) {
     const error = await client.sources.update(id, { name: 'Renamed' }, { ifMatch: 1 }).catch((error) => error)
-    return [error instanceof PreconditionFailed, error.maybeDone, /may have been executed/.test(error.message), (await client.sources.get(id)).name]
+    return [error instanceof PreconditionFailed, error.maybeDone, /unknown whether the change was made/.test(error.message), (await client.sources.get(id)).name]
   },
   async read() {
     return (await client.orgs.get()).object

@@ -210,7 +210,7 @@ async def chain(shop: Shop, dice: random.Random, steps: int) -> None:
             try:
                 await shop.merge(*two)
             except Conflict as refused:
-                known = ("already merged", "two items of the source", "pair of these")
+                known = ("already merged", "two items of the source", "match of these")
                 assert any(text in str(refused) for text in known), refused
         if step % 10 == 9:
             await _consistent(shop, before)
