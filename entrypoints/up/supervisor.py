@@ -198,7 +198,7 @@ class _Supervisor:
             except (UpError, OSError) as error:
                 process = None
                 crashes += 1
-                _print_message(f"{component.name} could not be restarted: {error}")
+                _print_message(f"{component.name} could not be restarted; another attempt follows: {error}")
 
     async def _run_ready_hook(self, env: Mapping[str, str]) -> None:
         """Call the option `on_ready`; log and print any error."""
@@ -206,9 +206,11 @@ class _Supervisor:
             return
         try:
             await self._options.on_ready(env)
-        except Exception as error:  # an error of the start hook must not stop the service
-            LOG.exception("start hook failed")
-            _print_message(f"Joinery is running, but its start hook failed: {error}")
+        except Exception as error:  # an error of the hook must not stop the service
+            LOG.exception("task after the start failed")
+            _print_message(
+                f"Joinery is running, but a task after its start failed ({error}). Restart Joinery to retry."
+            )
 
     async def _stop_all(self) -> None:
         """Stop the processes concurrently, then the servers in reverse order of their start."""
