@@ -58,7 +58,7 @@ def _print_progress(line: str) -> None:
 
 
 async def distribute_tables(*, shards: int = 32, options: CommandOptions = DEFAULT_OPTIONS) -> int:
-    """Distribute the tables over the nodes; running the command again completes an interrupted distribution.
+    """Distribute the tables over the nodes; if interrupted, run the command again.
 
     Args:
         shards: the number of shards, which cannot be changed later, and the maximum number of nodes. Each shard adds about
@@ -79,14 +79,14 @@ async def distribute_tables(*, shards: int = 32, options: CommandOptions = DEFAU
 
 
 async def show_status(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
-    """Show the shards and tenants of each node, and the moves in progress."""
+    """Show the database shards and organisations of each node, and moves in progress."""
     async with _open_coordinator(options) as cluster_coordinator:
         status = await cluster.read_cluster_status(cluster_coordinator)
     return options.print_result(_build_status_json(status), *_format_status(status))
 
 
 async def move(org: str, /, *, to: str | None = None, options: CommandOptions = DEFAULT_OPTIONS) -> int:
-    """Move an organisation's shard to another node without downtime.
+    """Move an organisation's database shard to another node while it is in use.
 
     Args:
         org: the organisation's ID
@@ -98,7 +98,7 @@ async def move(org: str, /, *, to: str | None = None, options: CommandOptions = 
 
 
 async def rebalance(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
-    """Distribute the shards evenly over the nodes; the moves continue in the background."""
+    """Distribute the database shards evenly over the nodes; the moves continue if the command is interrupted."""
     async with _open_coordinator(options) as cluster_coordinator:
         count = await cluster.rebalance_shards(cluster_coordinator, _print_progress)
     return options.print_result(

@@ -10,7 +10,7 @@ from entrypoints.mirror.replication import replicate
 
 
 async def mirror(*, url: str | None = None, key: str | None = None, to: Path, once: bool = False) -> int:
-    """Maintain a copy of a catalogue through the API.
+    """Copy a catalogue through the API and keep the copy up to date.
 
     Args:
         url: the service's URL (default: $JOINERY_URL)

@@ -96,7 +96,7 @@ async def change_plan(*, plan: str, options: OrganisationOptions) -> int:
 
 
 async def rematch(*, mode: Mode = "live", options: OrganisationOptions) -> int:
-    """Match all variants again, with newly estimated weights. Decisions by people do not change."""
+    """Match all variants again, with newly estimated weights of the comparisons. Decisions by people do not change."""
     async with options.begin_change("matching.rematch", mode) as (_, organisation, tx):
         queued = await tx[MatchIndexStore].delete_model_and_requeue()
         await tx[JobStore].add(create_matching_job(tx.tenant))

@@ -157,7 +157,7 @@ async def up(
     operators_port: int | None = None,
     demo: bool = False,
 ) -> int:
-    """Run all processes and their database servers on this machine only.
+    """Run the whole service on this machine, with an embedded database and queue.
 
     Args:
         data_dir: directory of all data (default: $JOINERY_DATA_DIR or ./.joinery)

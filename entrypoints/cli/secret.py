@@ -16,7 +16,7 @@ _RESTART = "Restart `joinery up`: until then, its processes use the previous sec
 
 
 async def rotate(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
-    """Replace the current secret by a new one.
+    """Create a new operator's secret and keep the previous one until it is retired.
 
     With --data-dir, the new secret is stored there. Otherwise the variables to set are printed.
     """
@@ -40,7 +40,7 @@ def _build_secret_json(secret: SecretState) -> dict[str, Any]:
 
 
 async def status(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
-    """Show how many stored values each secret protects."""
+    """Show how many stored values are encrypted with each operator's secret."""
     status_, obstacles = await _read_status(options)
     result = {
         "secrets": [_build_secret_json(secret) for secret in status_.secrets],
@@ -60,7 +60,7 @@ async def status(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
 
 
 async def retire(*, options: CommandOptions = DEFAULT_OPTIONS) -> int:
-    """Retire the former secrets; refused while a former secret is still needed."""
+    """Retire the former operator's secrets; refused while stored values or processes need one."""
     status_, obstacles = await _read_status(options)
     if obstacles:
         raise CommandError(" ".join(("The former secrets are still needed.", *obstacles)))

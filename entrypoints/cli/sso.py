@@ -71,7 +71,7 @@ def _read_client_secret() -> str:
 
 
 async def show(*, options: OrganisationOptions) -> int:
-    """Show the identity provider, and the DNS record of each domain."""
+    """Show the identity provider, and the DNS record that verifies each domain."""
     async with options.open_organisation() as (dependencies, organisation):
         async with dependencies[UnitOfWork].begin_reading(Tenant(organisation.id, True)) as tx:
             connection, domains = await tx[SsoStore].find_connection(), await tx[SsoStore].list_domains()
