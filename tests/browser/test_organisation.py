@@ -104,7 +104,7 @@ def test_single_sign_on_from_setting_it_up_to_coming_in(browser: Any, service: S
     page.goto(f"{service.address}{SECTION}/single-sign-on")
     page.get_by_role("button", name="Stop enforcing").click()
     page.get_by_role("button", name="Remove", exact=True).last.click()
-    page.get_by_text("Single sign-on removed").wait_for()
+    page.get_by_text("Identity provider removed").wait_for()
     page.get_by_role("button", name="Remove", exact=True).click()
     page.get_by_text("Domain removed").wait_for()
     page.context.close()
