@@ -1,5 +1,6 @@
 """Connector for JSON services: its settings, the fetch of all pages, and the conversion of records to a table."""
 
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,12 @@ from connectors.sdk.spec import ConnectorSpec, Fetched
 from connectors.sdk.tables import Table
 
 _PATH = {"type": "string", "minLength": 1, "maxLength": 200}
-_RESERVED = "^([Aa]uthorization|[Cc]ookie|[Hh]ost|[Cc]onnection|[Cc]ontent-.*|[Tt]ransfer-.*|[Aa]ccept-[Ee]ncoding)$"
+_RESERVED = re.sub(
+    "[a-z]",
+    lambda letter: f"[{letter[0].upper()}{letter[0]}]",
+    "^(authorization|cookie|host|connection|content-.*|transfer-.*|accept-encoding)$",
+)
+"""Pattern of headers that a source cannot set, in any case: JSON Schema has no flag for it."""
 
 API_SETTINGS: Mapping[str, Any] = {
     "url": {**URL, "description": "The URL of the first or only page."},
