@@ -117,12 +117,19 @@ def test_invalid_quantities_are_reported(text: str) -> None:
         ("rupture de stock", "out_of_stock"), ("épuisé", "out_of_stock"), ("niet op voorraad", "out_of_stock"), ("esaurito", "out_of_stock"),
         ("agotado", "out_of_stock"), ("nicht lieferbar", "out_of_stock"), ("op voorraad", "in_stock"), ("disponibile", "in_stock"), ("sur commande", "preorder"),
         ("descatalogado", "discontinued"), ("nur noch wenige", "low_stock"), ("su richiesta", "unknown"),
+        ("temporarily out of stock", "out_of_stock"), ("vorübergehend nicht lieferbar", "out_of_stock"), ("temporarily low stock", "low_stock"),
     ],
 )  # fmt: skip
 def test_words_for_stock(text: str, word: str) -> None:
     stock = parse_stock(text).value
     assert stock is not None
     assert stock.availability == word
+
+
+@pytest.mark.parametrize("text", ["temporarily available", "temporarily in stock", "vorübergehend verfügbar"])
+def test_temporary_availability_is_not_read_as_out_of_stock(text: str) -> None:
+    parsed = parse_stock(text)
+    assert parsed.value is None and parsed.faults
 
 
 @pytest.mark.parametrize(
