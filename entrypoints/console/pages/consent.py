@@ -157,7 +157,7 @@ async def decide_device(page: PageContext) -> Response:
 def _parse_request(query: str) -> OAuthRequest:
     """Parse an app's authorization request. Raises InvalidRequest or OperationRefused if it is malformed."""
     if len(query) > _MAX_REQUEST_LENGTH:
-        raise InvalidRequest(gettext("The app's request is too long."))
+        raise InvalidRequest(gettext("The app's request is too long. Contact the app's developer."))
     try:
         return OAuthRequest(parse_parameters(query), method="GET")
     except OAuthError as error:
