@@ -149,7 +149,7 @@ def test_an_endpoint_is_added_and_tested(browser: Any, service: Served) -> None:
     with _opened(browser, service) as page:
         page.goto(f"{service.address}{HERE}/webhooks/new")
         page.get_by_label("URL").fill("https://other.example/hooks")
-        page.get_by_label("All types").check()
+        page.get_by_label("All event types").check()
         page.get_by_role("button", name="Add endpoint").click()
         assert page.locator(".secret code").inner_text().startswith("whsec_")
         page.get_by_role("link", name="I copied the secret").click()
