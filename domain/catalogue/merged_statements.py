@@ -19,7 +19,7 @@ _STATUS_RANKS = {status: rank for rank, status in enumerate(_STATUSES)}
 
 
 class SourcePrecedence(NamedTuple):
-    """The priority of a source's data: 0 for the brand's own source, 1 for one with a vendor agreement, 2 for others."""
+    """The priority of a source's data: 0 for the vendor's own source, 1 for one with a vendor agreement, 2 for others."""
 
     rank: int
 
