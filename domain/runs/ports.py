@@ -89,7 +89,7 @@ class PushStore(Protocol):
         ...
 
     async def get_part(self, run: str, part_number: int) -> bytes | None:
-        """Return the run's part number `part_number` (from 0), or None."""
+        """Return the JSON array of pushed records that was stored with this number (from 0), or None."""
         ...
 
     async def delete_parts(self, run: str) -> None:

@@ -1277,8 +1277,9 @@ def _is_width_of_one_end(labelled: _LabelledMeasure) -> bool:
 def _assign_dimensions_with_nouns(groups: list[_NamedMeasures]) -> list[_NamedMeasures]:
     """Assign dimensions whose label contains a noun (`Table width`) to the item or to named pieces of a set.
 
-    If all labels have the same noun, the dimensions belong to the item. If not, each noun becomes a piece. Next to
-    dimensions without nouns, they become extras, unless one noun applies to all (`Sofa width: 84, depth: 38`).
+    If the group also has dimensions without nouns, those with nouns are extra measures of other things, except for
+    one leading noun that applies to all (`Sofa width: 84, depth: 38`). Otherwise, a single noun means the item, and each
+    of several nouns becomes a piece.
 
     Returns:
         The measures by name, including the new pieces.

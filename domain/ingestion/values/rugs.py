@@ -140,10 +140,7 @@ _MAX_UNITLESS_FEET = 15
 _MIN_UNITLESS_INCHES = 20
 _MAX_RUNNER_FEET = 4
 _MIN_LARGE_RUG_FEET = 12
-"""Minimum of the smaller of two unitless numbers at which both are in feet, if the greater number is 16 to 20.
-
-Both are also in feet if the smaller number is at most `_MAX_RUNNER_FEET`. Otherwise, or if both are above 15, the unit
-is ambiguous.
+"""Minimum feet of the shorter side of a rug that is longer than `_MAX_UNITLESS_FEET`, such as 12 × 18, if it is no runner.
 """
 _METRIC_LIKELY = 144
 _ROUND_LIKELY = 100

@@ -178,7 +178,7 @@ async def find_products_of_variants(tx: Tx, variants: Sequence[str]) -> list[str
 
 
 async def _find_products_of_merge(tx: Tx, merge: Merge) -> list[str]:
-    """Return the IDs of the two products that a merge connects, as their sources assign the variants."""
+    """Return the IDs of the two merged products, or of the products to which the sources assign the two merged variants."""
     if merge.kind == MergeKind.PRODUCT:
         return [merge.survivor, merge.merged]
     return await find_products_of_variants(tx, [merge.survivor, merge.merged])
