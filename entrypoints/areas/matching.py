@@ -209,7 +209,7 @@ AREA = Area(
             "update",
             "Change the settings of the AI review",
             "Omitted fields keep their values. If enabled, data of both items of open pairs is sent to the model's "
-            "provider: titles, codes, sizes, materials, prices, descriptions. The model never merges a pair with a "
+            "provider: titles, brands, codes, options, sizes, weights, materials, features, categories, prices and descriptions. The model never merges a pair with a "
             "conflict. Returns 422 if this service has no language model configured, or no price is set for the chosen one.",
             JudgeSettingsService.update,
             method="PATCH",

@@ -25,7 +25,7 @@ _LOG = logging.getLogger("joinery.people")
 
 
 class PasskeyNotAccepted(PermissionDenied):
-    """This passkey could not be used. Try again, or choose another way.
+    """This passkey could not be used. Try again, or use another sign-in method.
 
     Raised if a passkey, a challenge or the browser's response is invalid; the precise reason is only logged.
     """
