@@ -217,13 +217,16 @@ def build_list_statement(
 
 
 def choose_scanned_filter(name: str, filters: Collection[str], row_counts: Mapping[str, int]) -> str:
-    """Return the most selective filter that has an index; the empty string for the index in the list's order.
+    """Choose the filter whose index a query of a list scans: that with the fewest rows.
 
     Args:
         name: Name of the list.
-        filters: Names of the filters.
-        row_counts: Row counts by filter. If empty, the order of _INDEXES decides. Filters whose index is not in the list's
-            order are chosen only if counting has found all their rows.
+        filters: Names of the query's filters.
+        row_counts: Row counts by filter, at most _COUNT_LIMIT. If empty, the first filter in _INDEXES is chosen. A filter
+            whose index does not have the list's order is chosen only if its rows are fewer than _COUNT_LIMIT.
+
+    Returns:
+        The name of the filter; the empty string for the index that only has the list's order.
     """
     indexes = [index for index in (*_INDEXES[name], _UPDATED_SINCE) if not index or index in filters]
     if not row_counts:

@@ -80,7 +80,8 @@ class ProductSizeLimit:
     def try_replace_incoming_stock(self, product: Product, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         """Return whether a product can have the incoming stock in the offer data `new`, which replaces `old`.
 
-        If so, and if the exact size of the product was needed, count the difference.
+        The answer is no if the product would exceed PRODUCT_BYTES. A yes also updates the product's counted size, unless
+        an upper bound of the size was sufficient for the answer.
         """
         counts = self._count_objects(product)
         weight = _INCOMING_STOCK_BYTES * (len(new.get("incoming", ())) - len(old.get("incoming", ())))
