@@ -136,7 +136,7 @@ async def resend_failed_deliveries(page: PageContext) -> Response:
         "Resending %(count)s delivery.", "Resending %(count)s deliveries.", count, count=format_number(count)
     )
     if recovery["has_more"]:
-        more = gettext("More deliveries failed in this period; resend again when these are done.")
+        more = gettext("The period contains more failed deliveries. Resend them when the current ones are complete.")
         notice = f"{notice} {more}"
     return page.redirect(f"{WEBHOOKS_PATH}/{page.path_parameters['endpoint']}", notice, tone="info")
 
