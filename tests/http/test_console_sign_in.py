@@ -276,7 +276,7 @@ async def test_a_passkey_is_added_used_renamed_and_removed(world: World, ingrid:
     entered = await signed_out.submit(form, "/console/sign-in/passkey", **signed)
     assert entered.header("location") == "/console/account" and signed_out.cookies[COOKIE]
     again = await Browser(world.app).submit(form, "/console/sign-in/passkey", **signed)
-    assert again.status == 403 and "another way" in again.text
+    assert again.status == 403 and "another sign-in method" in again.text
 
     world.clock.advance(timedelta(minutes=16))
     confirm = await signed_out.get("/console/confirm?next=/console/account/passkeys")
