@@ -306,4 +306,4 @@ async def test_a_test_key_is_used_and_never_shown(world: World) -> None:
     assert world.orgs["Oak"].id in tried.text and secret not in tried.text
     for wrong in (live, "nonsense", new_id("key")):
         refused = await browser.submit(form, place, key=wrong)
-        assert refused.status == 400 and wrong not in refused.text and "Enter a key of test mode" in refused.text
+        assert refused.status == 400 and wrong not in refused.text and "Enter a test key" in refused.text

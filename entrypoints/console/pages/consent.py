@@ -210,7 +210,7 @@ def _convert_oauth_error(error: OAuthError) -> OperationRefused:
         code=error.code,
         reason=error.description,
     )
-    return OperationRefused({"status": 400, "title": gettext("Invalid app request"), "detail": detail})
+    return OperationRefused({"status": 400, "title": gettext("Invalid request from the app"), "detail": detail})
 
 
 def _redirect_to_app(page: PageContext, target: str) -> Response:

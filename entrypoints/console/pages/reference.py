@@ -162,7 +162,7 @@ async def _send_request(page: PageContext, operation: Operation) -> dict[str, An
     body, key, headers = _build_body(operation, form), form.get("key"), _build_headers(operation, form)
     if key and not is_well_formed_secret(key, _TEST_KEY_PREFIXES):
         prefixes = format_list(_TEST_KEY_PREFIXES, "or", locale=get_current_locale())
-        text = gettext("Enter a key of test mode, which starts with %(prefixes)s.", prefixes=prefixes)
+        text = gettext("Enter a test key, which starts with %(prefixes)s.", prefixes=prefixes)
         raise InvalidRequest.for_field("key", "invalid_format", text)
     request_headers = {name.lower(): value for name, value in headers.items()}
     request_headers |= {"authorization": f"Bearer {key}"} if key else {}
