@@ -120,7 +120,7 @@ def _estimate_feed(feed: PlatformFeed, readable: bool) -> Estimate:
     if exceeds_limit:
         reasons.append(f"The shop has {feed.total} products, but the list returns at most {_MAX_SHOPIFY_PRODUCTS}.")
     if not readable:
-        reasons.append("No connector of this service supports this list.")
+        reasons.append("No connector of this service can read the shop's product list.")
     if feed.products == 0:
         reasons.append("The list is currently empty.")
     effort = Effort.LOW if readable and not exceeds_limit and feed.products else Effort.MEDIUM

@@ -105,7 +105,7 @@ AREA = Area(
         SOURCES.write(
             "delete_credentials",
             "Delete a source's credentials",
-            "Runs that need them fail until new ones are stored.",
+            "Runs that need the credentials fail until new credentials are stored.",
             SourceService.delete_credentials,
             method="DELETE",
             path="/v1/sources/{id}/credentials",
