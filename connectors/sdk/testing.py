@@ -151,7 +151,7 @@ class ConnectorContract:
         except ConnectorError as error:
             return error
         except Exception as error:
-            label = f"A source that answers HTTP {response.status}, {response.content_type}"
+            label = f"A source whose response is HTTP {response.status} with {response.content_type}"
             raise AssertionError(_format_failure(label, "an error of joinery_sdk", error)) from error
         return None
 
