@@ -268,7 +268,7 @@ def test_an_error_that_is_not_one_of_the_kit() -> None:
     text = failure_of(suite(failing(KeyError("account"))).test_refusals)
     assert (
         text
-        == "A source that answers HTTP 404, application/json\n  expected: an error of joinery_sdk\n  actual: KeyError('account')"
+        == "A source whose response is HTTP 404 with application/json\n  expected: an error of joinery_sdk\n  actual: KeyError('account')"
     )
 
 
