@@ -233,7 +233,7 @@ def _print_text(feed: _Feed) -> int:
         print(f"\n{feed.failure}")
         return 1
     print(
-        f"\n{feed.rows:,} rows: {products:,} products, {variants:,} variants, {offers:,} offers; {feed.problem_count:,} problems"
+        f"\nrows {feed.rows:,}, products {products:,}, variants {variants:,}, offers {offers:,}, problems {feed.problem_count:,}"
     )
     for problem in feed.problems[:_MAX_SHOWN]:
         places = (problem.sheet, f"line {problem.line}" if problem.line else None, problem.column)

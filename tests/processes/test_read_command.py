@@ -43,7 +43,7 @@ def test_a_person_sees_columns_counts_and_problems(tmp_path: Path) -> None:
     done = _read(path, "--currency", "eur")
     assert done.returncode == 0, done.stderr
     assert "dimensions.seat_height" in done.stdout
-    assert "2 rows: 2 products, 2 variants, 2 offers" in done.stdout
+    assert "rows 2, products 2, variants 2, offers 2" in done.stdout
     assert "line 2, VK brutto" in done.stdout
 
 
