@@ -259,8 +259,15 @@ class BundleResolver:
         codes = self.part_codes_by_set.get(key)
         if codes is None:
             return b""
-        facts = repr([self.part_facts.get(code) for code in codes])
-        return blake2b(facts.encode(), digest_size=16).digest()
+        # Stored row fingerprints contain this digest: another text would re-import every set.
+        texts = [
+            f"PartFacts(title={part.title!r}, weight={part.weight!r}, volume={part.volume!r}, dimensions={part.dimensions!r},"
+            f" cartons={part.cartons!r})"
+            if (part := self.part_facts.get(code))
+            else "None"
+            for code in codes
+        ]
+        return blake2b(f"[{', '.join(texts)}]".encode(), digest_size=16).digest()
 
     def complete_sets(
         self, statement: ProductStatement, plan: ReadPlan, rows: Sequence[tuple[int, Any]], sheet: str | None
@@ -273,7 +280,11 @@ class BundleResolver:
             title = variant.data.get("title") or statement.data.get("title")
             title = append_short_description(title, statement.data.get("description")) or variant.key
             volume = plan.read_volume(cells) if plan.read_volume else None
-            for fault in complete_components(variant.data, title, volume, self.part_facts):
+            states_cartons = "cartons" in variant.data
+            faults = complete_components(variant.data, title, volume, self.part_facts)
+            if "cartons" in variant.data and not states_cartons:
+                variant.carton_cells = None  # the cartons are those of the parts, not of the row's blank cells
+            for fault in faults:
                 yield Problem("components", fault.problem, fault.detail, line, None, sheet)
 
     def summarise_problems(self, part_problems: Sequence[Problem]) -> Iterable[Problem]:

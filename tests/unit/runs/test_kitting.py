@@ -1,16 +1,19 @@
 """Sets whose parts are rows of the same feed, in one sheet or another."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from adapters.api_json.codec import JsonCodec
 from adapters.files.spool import FileSpools
 from domain.catalogue.statements import ProductStatement
+from domain.ingestion.bundles import BundlePartData
 from domain.ingestion.model import FeedSettings, FeedTable
 from domain.ingestion.ports import ReadRequest
 from domain.kernel.problems import Problem
 from domain.runs.usecases.chunk_processing import contains_product_key
+from domain.runs.usecases.row_relations import BundleResolver
 from domain.runs.usecases.snapshot_reading import SnapshotReader
 
 HEADERS = ("Item", "Single Item, Set or Part", "Parts for Group Items", "Short Description", "MSRP", "Weight (LB)",
@@ -24,21 +27,21 @@ LONE = ["WREN-X", "Part", "", "", "50", "3.0", "", "", "", ""]
 class Rows:
     """Connectors whose tables have these rows."""
 
-    def __init__(self, tables: Sequence[Sequence[list[Any]]]) -> None:
-        self._tables = tables
+    def __init__(self, tables: Sequence[Sequence[list[Any]]], headers: Sequence[str] = HEADERS) -> None:
+        self._tables, self._headers = tables, headers
 
     def parse_tables(self, *_: Any) -> Iterator[FeedTable]:
         """The tables."""
         for number, rows in enumerate(self._tables, start=1):
-            yield FeedTable(f"Sheet{number}", HEADERS, iter(enumerate(rows, start=2)))
+            yield FeedTable(f"Sheet{number}", self._headers, iter(enumerate(rows, start=2)))
 
 
 Read = tuple[dict[str, ProductStatement], list[Problem], dict[str, bytes]]
 
 
-def _read(folder: Path, *tables: Sequence[list[Any]], buckets: int = 4) -> Read:
+def _read(folder: Path, *tables: Sequence[list[Any]], buckets: int = 4, headers: Sequence[str] = HEADERS) -> Read:
     order = ReadRequest("", str(folder), "rows", {}, "catalogue", FeedSettings(currency="usd"), buckets)
-    reading = SnapshotReader(Rows(tables), JsonCodec(), lambda path: FileSpools(path, 64), order)  # type: ignore[arg-type]
+    reading = SnapshotReader(Rows(tables, headers), JsonCodec(), lambda path: FileSpools(path, 64), order)  # type: ignore[arg-type]
     problems = list(reading.spool().problems)
     found: dict[str, ProductStatement] = {}
     digests: dict[str, bytes] = {}
@@ -166,3 +169,32 @@ def test_a_row_that_adds_up_others_is_no_product(tmp_path: Path) -> None:
     found, problems, _ = _read(tmp_path, [CHAIR, ["Total", "", "", "", "1200", "240", "", "", "", ""]])
     assert sorted(found) == ["LARK-C-2PK"]
     assert [(p.field, p.problem, p.line) for p in problems] == [("sku", "unreadable", 3)]
+
+
+def test_the_digest_of_parts_does_not_depend_on_names_in_the_code() -> None:
+    bundles = BundleResolver()
+    bundles.part_codes_by_set["BED"] = ("HEAD", "RAIL")
+    bundles.part_facts["HEAD"] = BundlePartData(
+        "Bed", {"hundredths_lb": 100, "given": {"value": 1, "unit": "lb"}}, Decimal("2.5"), None, ({"count": 2},)
+    )
+    assert bundles.compute_parts_digest("BED").hex() == "6b08362d7554a3c8c18b0c179a7c93e8"
+    assert bundles.compute_parts_digest("SOFA") == b""
+
+
+def test_cartons_of_parts_replace_the_stored_ones_although_the_cells_of_the_set_are_blank(tmp_path: Path) -> None:
+    headers = (
+        *HEADERS[:5],
+        "Carton 1 Weight (LB)",
+        "Carton 1 Length (IN)",
+        "Carton 1 Width (IN)",
+        "Carton 1 Height (IN)",
+    )
+    rows = [
+        ["BED-1", "Set", "BED-H, BED-R", "Bed", "900", "", "", "", ""],
+        ["BED-H", "Single Item", "", "Headboard", "500", "60.0", "60", "40", "5"],
+        ["BED-R", "Single Item", "", "Rails", "200", "30.0", "80", "8", "5"],
+    ]
+    found, _, _ = _read(tmp_path, rows, headers=headers)
+    variant = found["BED-1"].variants[0]
+    assert len(variant.data["cartons"]) == 2
+    assert variant.carton_cells is None
