@@ -1,4 +1,4 @@
-"""Reads Acme's price list: one JSON document with every item, asked for with an account and a token."""
+"""Connector for Acme's price list, a JSON document with all items that requires an account and a token."""
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
@@ -21,21 +21,22 @@ COLUMNS = {
 
 
 class Acme:
-    """Acme's price list."""
+    """Connector for the price list."""
 
     def fetch(self, ctx: Context) -> AbstractAsyncContextManager[Fetched]:
-        """Ask for the list; sends back what the last answer said of itself, so that an unchanged list costs nothing."""
+        """Fetch the list. The request is conditional, so an unchanged list is not transferred again."""
         url = f"https://api.acme.example/v1/{quote(ctx.config['account'], safe='')}/items"
         return stream_file(ctx, url, {"Authorization": f"Bearer {(ctx.credentials or {}).get('token', '')}"})
 
     def parse_tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """One table whose columns say themselves what they mean, so that nobody has to map them."""
+        """Yield one table, whose columns declare their fields and therefore need no mapping."""
         records = iterate_document(path, "items", ctx.limits)
         rows = ((number, [record.get(name) for name in COLUMNS]) for number, record in records)
         yield Table(sheet=None, headers=tuple(COLUMNS), rows=rows, fields=tuple(COLUMNS.values()))
 
 
-def _form(**properties: Any) -> dict[str, Any]:
+def _build_schema(**properties: Any) -> dict[str, Any]:
+    """Return the schema of an object with these properties, all of which are required."""
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
@@ -48,8 +49,10 @@ def joinery_connectors() -> list[ConnectorSpec]:
         kinds=frozenset({"api"}),
         streams=frozenset({"catalogue", "stock"}),
         can_fetch=True,
-        config_schema=_form(account={"type": "string", "minLength": 1, "description": "Your account at Acme."}),
-        credentials_schema=_form(token={"type": "string", "minLength": 8, "description": "Your token at Acme."}),
+        config_schema=_build_schema(account={"type": "string", "minLength": 1, "description": "Your account at Acme."}),
+        credentials_schema=_build_schema(
+            token={"type": "string", "minLength": 8, "description": "Your token at Acme."}
+        ),
         open=Acme,
     )
     return [spec]

@@ -23,7 +23,7 @@ Offers = frozenset[tuple[str, str]]
 
 
 class RemovalLimitExceeded(Exception):
-    """The run exceeds the removal limit (docs/conventions.md#shrink-guard).
+    """The run exceeds the removal limit (docs/conventions.md#removal-limit).
 
     Attributes:
         offer_count: Number of offers that the source has.

@@ -1,4 +1,4 @@
-"""Acme's connector keeps what every connector promises."""
+"""Tests of the connector for Acme's price list."""
 
 from acme_connector import joinery_connectors
 from joinery_sdk.testing import ConnectorContract, ConnectorExample, StubResponse
