@@ -307,7 +307,7 @@ async def test_every_table_has_a_place() -> None:
 
 
 async def test_the_documentation_names_every_table() -> None:
-    """docs/cluster.md lists what is not cut by organisation."""
+    """docs/cluster.md lists the tables that are not distributed by organisation."""
     rows = dict(
         re.findall(
             r"^\| ([^|]+?) \| (.+?) \|$",

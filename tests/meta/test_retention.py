@@ -1,4 +1,4 @@
-"""The table of what is kept how long: its ages are those of the code, its tables those that the migrations make."""
+"""Tests of the table in docs/retention.md: its ages are those of the code, its tables those of the migrations."""
 
 import re
 from datetime import timedelta
@@ -10,22 +10,22 @@ from adapters.postgres.schema_migrations import load_migrations
 from domain.kernel import retention
 
 ROOT = Path(__file__).resolve().parents[2]
-_MADE = re.compile(r"^CREATE TABLE (?:IF NOT EXISTS )?(\w+)", re.MULTILINE)
-_GONE = re.compile(r"^DROP TABLE (?:IF EXISTS )?(\w+)|^ALTER TABLE (\w+) RENAME TO (\w+)", re.MULTILINE)
+_CREATED = re.compile(r"^CREATE TABLE (?:IF NOT EXISTS )?(\w+)", re.MULTILINE)
+_DROPPED = re.compile(r"^DROP TABLE (?:IF EXISTS )?(\w+)|^ALTER TABLE (\w+) RENAME TO (\w+)", re.MULTILINE)
 
 
 def _tables() -> set[str]:
     tables = {"schema_migrations"}
     for _, script in load_migrations():
-        tables |= {name for name in _MADE.findall(script) if not name.endswith("_default")}
-        for dropped, old, new in _GONE.findall(script):
+        tables |= {name for name in _CREATED.findall(script) if not name.endswith("_default")}
+        for dropped, old, new in _DROPPED.findall(script):
             tables -= {dropped, old}
             tables |= {new} if new else set()
     return tables
 
 
 def _rows() -> dict[str, list[str]]:
-    """For how long things are kept, with the database's tables of each row."""
+    """Return the cells of the row that names a database table, by table."""
     lines = (ROOT / "docs/retention.md").read_text("utf-8").splitlines()
     cells = [
         line.strip("| ").split(" | ") for line in lines if line.startswith("| ") and not line.startswith("| What |")
@@ -34,15 +34,15 @@ def _rows() -> dict[str, list[str]]:
 
 
 def test_no_table_has_two_retention_rules() -> None:
-    """A table that is not named is kept as long as its organisation."""
+    """The rows of a table without a rule are kept as long as their organisation."""
     page = (ROOT / "docs/retention.md").read_text("utf-8")
-    named = [
+    listed = [
         table
         for line in page.splitlines()
         if line.startswith("| ")
         for table in re.findall(r"`(\w+)`", line.split(" | ")[3])
     ]
-    assert len(named) == len(set(named)) and named and set(named) <= _tables()
+    assert len(listed) == len(set(listed)) and listed and set(listed) <= _tables()
 
 
 @pytest.mark.parametrize(
