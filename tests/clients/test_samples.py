@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.commands import blocks
+from tests.docs.commands import read_blocks
 from tests.flows.feeds import catalogue
 from tests.flows.stage import ROOT, Stage, Tenancy, eventually
 
@@ -45,7 +45,7 @@ EXPECTED = {"JoineryError, NotFound": "not_found", "WebhookVerificationError": "
 
 
 def samples(language: str) -> list[tuple[str, str]]:
-    found = [(file, block.text) for file in FILES for block in blocks(ROOT / file, language)]
+    found = [(file, block.text) for file in FILES for block in read_blocks(ROOT / file, language)]
     assert len(found) >= 5
     return found
 

@@ -1,7 +1,7 @@
-"""The commands of a page: its `sh` blocks in order, and the comments before them that control how they run.
+"""The commands of a page: its `sh` blocks in order, and the comments before the blocks that control how they run.
 
-A block is run unless `<!-- not run: why -->` stands in the line before it. `<!-- run with the key of test mode -->` has it, and
-what follows on the page, use that key. `<!-- answers 400, 401 -->` lists the refusals that it shows.
+A block is run unless the line before it is `<!-- not run: reason -->`. From a block after `<!-- run with the key of test mode -->` on,
+the page uses that key. `<!-- answers 400, 401 -->` lists the statuses of the errors that a block shows.
 """
 
 import re
@@ -17,7 +17,7 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """A block of a page; `line` is where it begins."""
+    """A block of a page, which begins in the line `line`."""
 
     page: str
     line: int
@@ -26,22 +26,22 @@ class Block:
     note: str
 
     @property
-    def reason(self) -> str:
-        """Why it is not run; empty when it is."""
+    def skip_reason(self) -> str:
+        """The reason why the block is not run; empty if it is run."""
         return self.note.partition("not run: ")[2]
 
     @property
-    def refusals(self) -> set[int]:
-        """The statuses of refusals that it shows."""
+    def expected_errors(self) -> set[int]:
+        """The statuses of errors that the block shows."""
         return {int(status) for status in re.findall(r"\d+", self.note)} if self.note.startswith("answers ") else set()
 
     @property
-    def in_test_mode(self) -> bool:
+    def uses_test_key(self) -> bool:
         return self.note == "run with the key of test mode"
 
 
-def blocks(page: Path, language: str = "sh") -> list[Block]:
-    """The page's blocks in that language."""
+def read_blocks(page: Path, language: str = "sh") -> list[Block]:
+    """Return the page's blocks in the language."""
     text = page.read_text("utf-8")
     return [
         Block(page.name, text.count("\n", 0, found.start()) + 1, language, found["text"], found["note"] or "")
@@ -50,20 +50,20 @@ def blocks(page: Path, language: str = "sh") -> list[Block]:
     ]
 
 
-def script(parts: list[Block]) -> str:
-    """One script of the blocks; what goes to stderr tells which of them is under way."""
+def build_script(parts: list[Block]) -> str:
+    """Build one script of the blocks, which writes the line of each block to stderr before the block runs."""
     lines = ["set -e"]
     for block in parts:
         lines.append(f"echo 'BLOCK {block.line}' >&2")
-        if block.in_test_mode:
+        if block.uses_test_key:
             lines.append("JOINERY_KEY=$JOINERY_TEST_KEY")
         lines.append(block.text)
     return "\n".join(lines)
 
 
-def refused(parts: list[Block], stderr: str) -> list[str]:
-    """What was answered with other than success, and is not shown on purpose; each with the line of its block."""
-    allowed = {block.line: block.refusals for block in parts}
+def find_unexpected_responses(parts: list[Block], stderr: str) -> list[str]:
+    """Return the errors that the page does not show, and the shown errors that did not occur, each with the line of its block."""
+    allowed = {block.line: block.expected_errors for block in parts}
     found, line, seen = [], 0, {}
     for message in stderr.splitlines():
         if message.startswith("BLOCK "):
@@ -72,6 +72,6 @@ def refused(parts: list[Block], stderr: str) -> list[str]:
             status = int(match[1])
             seen.setdefault(line, set()).add(status)
             if not 200 <= status < 400 and status not in allowed[line]:
-                found.append(f"line {line}: {match[2]} answered {status}")
+                found.append(f"line {line}: {match[2]} returned {status}")
     missing = {at: shown - seen.get(at, set()) for at, shown in allowed.items()}
-    return found + [f"line {at}: {sorted(left)} never came" for at, left in missing.items() if left]
+    return found + [f"line {at}: {sorted(left)} did not occur" for at, left in missing.items() if left]

@@ -1,4 +1,4 @@
-"""A running service for the commands of the docs: an API and a worker, products, a shop to look at, a receiver of webhooks."""
+"""A running service for the commands of the docs: an API, a worker, products, a shop for website checks, and a webhook receiver."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from tests.postgres.databases import fresh_database
 from tests.support.oauth_apps import apps_of
 
 CURL = r"""#!/bin/sh
-# the real curl, which also says what was answered; a stream is read for two seconds
+# the installed curl, which also writes the status of each response; a stream is read for two seconds
 for given in "$@"; do case "$given" in -N | -sN) set -- --max-time 2 "$@"; stream=1 ;; esac; done
 %s -w '%%{stderr}\nANSWER %%{http_code} %%{method} %%{url_effective}\n' "$@" && exit 0
 status=$?
@@ -32,11 +32,11 @@ FEED = "SKU,Product Name,Width (in),Price,Qty\n" + "".join(
     f"BED-{number},Oak bed number {number},{60 + number},{499 + number}.00,{number}\n" for number in range(1, 31)
 )
 COLUMNS = "Zorb,Quix,Flim,Drub,Grum\nZ-1,Oak chair,19.50,45,x\nZ-2,Oak table,99.50,160,y\n"
-"""A file whose columns nobody understands, as docs/mapping.md has it."""
+"""The file of docs/mapping.md, whose columns are not recognised."""
 
 
 class _Receiver(BaseHTTPRequestHandler):
-    """Takes every webhook."""
+    """Receiver that accepts every webhook."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -45,7 +45,7 @@ class _Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Suppress the log."""
 
 
 def serve_shop(port: int) -> None:
@@ -61,8 +61,8 @@ def serve_shop(port: int) -> None:
     threading.Thread(target=loop.run_forever, daemon=True).start()
 
 
-def ended(api: Api, run: str) -> str:
-    """The status of a run once it has ended."""
+def wait_for_run(api: Api, run: str) -> str:
+    """Wait until the run has ended and return its status."""
     for _ in range(600):
         status = str(api.get(f"/v1/runs/{run}")["status"])
         if status not in ("queued", "running", "waiting"):
@@ -73,28 +73,28 @@ def ended(api: Api, run: str) -> str:
 
 @dataclass
 class Server:
-    """`env` is what commands are run with; it also has what pages take for granted: `VARIANT`, `SRC`, `MAP`, `SITE`."""
+    """A running service. `env` is the environment of commands, with the variables `VARIANT`, `SRC`, `MAP` and `SITE` of the pages."""
 
     stage: Stage
     env: dict[str, str]
     receiver_port: int
-    spare_port: int
-    """A port that webhooks may go to, and nobody listens on."""
+    unused_port: int
+    """Port on which no program listens, and to which webhooks may be sent."""
     receiver: ThreadingHTTPServer
 
     def stop(self) -> None:
-        """End everything."""
+        """Stop the receiver and the service."""
         self.receiver.shutdown()
         self.stage.stop()
 
 
-def started(home: Path) -> Server:
-    """Everything, running."""
+def start_server(home: Path) -> Server:
+    """Start the shop, the receiver and the service."""
     receiver = ThreadingHTTPServer(("127.0.0.1", 0), _Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
-    receiver_port, shop, spare = int(receiver.server_address[1]), free_port(), free_port()
+    receiver_port, shop, unused = int(receiver.server_address[1]), free_port(), free_port()
     serve_shop(shop)
-    allowed = {"JOINERY_ALLOW_PRIVATE_HOSTS": ",".join(f"127.0.0.1:{port}" for port in (receiver_port, shop, spare))}
+    allowed = {"JOINERY_ALLOW_PRIVATE_HOSTS": ",".join(f"127.0.0.1:{port}" for port in (receiver_port, shop, unused))}
     stage = Stage(asyncio.run(fresh_database("docs")), home, dict(allowed))
     stage.env |= allowed
     stage.start("worker")
@@ -109,17 +109,17 @@ def started(home: Path) -> Server:
         "JOINERY_URL": f"http://127.0.0.1:{stage.port}",
         "SITE": f"http://127.0.0.1:{shop}",
     }
-    return Server(stage, env | _taken_for_granted(stage), receiver_port, spare, receiver)
+    return Server(stage, env | _create_sample_data(stage), receiver_port, unused, receiver)
 
 
-def _taken_for_granted(stage: Stage) -> dict[str, str]:
+def _create_sample_data(stage: Stage) -> dict[str, str]:
     tenancy = stage.organisation()
     api, organisation = tenancy.api, tenancy.organisation
     apps, _ = stage.within(lambda parts: apps_of(parts, organisation))
     own = {"config": {"currency": "usd"}, "licence_basis": "own_data"}
-    assert ended(api, api.hand_in(api.source("file", **own), FEED.encode())) == "succeeded"
+    assert wait_for_run(api, api.hand_in(api.source("file", **own), FEED.encode())) == "succeeded"
     unknown = api.source("file", **own)
-    assert ended(api, api.hand_in(unknown, COLUMNS.encode(), "unknown.csv")) == "needs_mapping"
+    assert wait_for_run(api, api.hand_in(unknown, COLUMNS.encode(), "unknown.csv")) == "needs_mapping"
     return {
         "JOINERY_KEY": str(api.secret),
         "JOINERY_TEST_KEY": str(stage.organisation(livemode=False).api.secret),

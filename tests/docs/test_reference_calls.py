@@ -1,4 +1,4 @@
-"""The calls that the reference shows are understood by the clients and by the service: refused by a problem at most."""
+"""Tests of the calls in the reference: clients and service accept their form, and return at most an error about the data."""
 
 import shutil
 import subprocess
@@ -38,32 +38,34 @@ async function attempt(name, work) {
 """
 
 
-def calls(language: str) -> dict[str, str]:
-    """The call of each operation, without what makes the client."""
+def read_calls(language: str) -> dict[str, str]:
+    """Return the call of each operation, without the creation of the client."""
     found = {row.id: dict(format_client_examples(row)).get(language, "") for row in whole()}
     return {name: text.split("client = ")[-1].split("\n", 1)[1] for name, text in found.items() if text}
 
 
-def ran(argv: list[str], folder: Path, env: dict[str, str], expected: int) -> None:
+def run_program(argv: list[str], folder: Path, env: dict[str, str], expected: int) -> None:
     done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout.strip()) == (0, str(expected)), done.stderr[-1500:]
 
 
 def test_python(server: Server, clients: Path, tmp_path: Path) -> None:
-    shown = calls("Python")
+    shown = read_calls("Python")
     file = tmp_path / "calls.py"
     file.write_text(
         PYTHON + "".join(f"attempt({name!r}, {text!r})\n" for name, text in shown.items()) + "print(tried)\n"
     )
-    ran([sys.executable, "-P", str(file)], tmp_path, server.env | {"PYTHONPATH": str(clients / "python")}, len(shown))
+    run_program(
+        [sys.executable, "-P", str(file)], tmp_path, server.env | {"PYTHONPATH": str(clients / "python")}, len(shown)
+    )
 
 
 def test_typescript(server: Server, clients: Path) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs Node.js")
-    shown = calls("TypeScript")
+    shown = read_calls("TypeScript")
     text = "".join(f'await attempt("{name}", async () => {{ {text} }});\n' for name, text in shown.items())
     file = clients / "calls.mjs"
     file.write_text(NODE + text + "process.stdout.write(String(tried));\n")
-    ran([node, str(file)], clients, server.env, len(shown))
+    run_program([node, str(file)], clients, server.env, len(shown))
