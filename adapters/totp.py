@@ -23,8 +23,8 @@ class TotpCodes:
 
     def build_enrolment(self, secret: str, account: str) -> Enrolment:
         uri = pyotp.TOTP(secret).provisioning_uri(name=account, issuer_name=ISSUER)
-        picture = segno.make(uri, error="m").svg_inline(scale=4, border=4, light="#fff", svgclass="qr", lineclass=None)
-        return Enrolment(secret, picture)
+        qr_code = segno.make(uri, error="m").svg_inline(scale=4, border=4, light="#fff", svgclass="qr", lineclass=None)
+        return Enrolment(secret, qr_code)
 
     def find_time_step(self, secret: str, code: str, now: datetime) -> int | None:
         if len(code) != 6 or not (code.isascii() and code.isdigit()):

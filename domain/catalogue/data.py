@@ -78,7 +78,7 @@ class Rug(TypedDict, total=False):
 
 
 class Media(TypedDict, total=False):
-    """A picture, video or document; `id` and `stored_url` are present if the image is stored."""
+    """An image, video or document; `id` and `stored_url` are present if the image is stored."""
 
     url: str
     role: str

@@ -114,8 +114,8 @@ class ProductDraft:
         category_levels: The category names in numbered columns (`Category 1`), by number.
         path_column_category: The category path in a single column.
         google_category: The category path in Google's taxonomy.
-        media: The pictures by URL.
-        main_picture_url: The URL of the main picture.
+        media: The images by URL.
+        main_image_url: The URL of the main image.
         kind: The kind of furniture (`labels.determine_size_kind`); None until it is determined.
         option_names: The names of options, such as "Colour", by number.
         discontinued_values: The distinct values of the status in the rows: True for discontinued.
@@ -138,7 +138,7 @@ class ProductDraft:
     path_column_category: tuple[str, ...] = ()
     google_category: tuple[str, ...] = ()
     media: dict[str, dict[str, Any]] = field(default_factory=dict)
-    main_picture_url: str | None = None
+    main_image_url: str | None = None
     kind: str | None = None
     option_names: dict[int, str] = field(default_factory=dict)
     discontinued_values: set[bool] = field(default_factory=set)

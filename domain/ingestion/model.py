@@ -71,7 +71,7 @@ class FeedSettings:
         warehouse: The location of offers whose rows name no location.
         price_code: Text that identifies the price column to read, by its header, if there are several price columns.
         stream: The stream: `catalogue` or `stock`.
-        media_base_url: The URL to which the names of picture files are appended if cells contain no full URLs.
+        media_base_url: The URL to which the names of image files are appended if cells contain no full URLs.
     """
 
     currency: str | None = None

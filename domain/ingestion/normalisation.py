@@ -123,7 +123,7 @@ def _join_option_values(row: RowDraft) -> str:
 
 
 def _find_variant_key(plan: ReadPlan, cells: list[Any], row: RowDraft) -> str | None:
-    """Return the key of the variant in a row, or None if the row only adds data to the product, such as another picture."""
+    """Return the key of the variant in a row, or None if the row only adds data to the product, such as another image."""
     key = row.product.key
     if not plan.has_product_column:
         return plan.read_variant_key(cells) or key
@@ -227,9 +227,9 @@ _DISTINGUISHING_AXES = (
 
 
 def add_media(row: RowDraft) -> None:
-    """Add the pictures of a row to its product; a URL that the product already has is skipped.
+    """Add the images of a row to its product; a URL that the product already has is skipped.
 
-    The columns for the position and the alternative text apply only if the row has a single picture.
+    The columns for the position and the alternative text apply only if the row has a single image.
     """
     media, single = row.product.media, len(row.media_urls) == 1
     for url in row.media_urls:
@@ -271,7 +271,7 @@ def complete_product(product: ProductDraft) -> tuple[ProductData, bool]:
     if product.compliance:
         data["compliance"] = product.compliance  # type: ignore[typeddict-item]
     if product.media:
-        data["media"] = build_media(list(product.media.values()), product.main_picture_url)
+        data["media"] = build_media(list(product.media.values()), product.main_image_url)
     variants = product.variants.values()
     are_all_discontinued = bool(variants) and all(variant.data.get("discontinued") is True for variant in variants)
     return data, are_all_discontinued or product.discontinued_values == {True}

@@ -18,7 +18,7 @@ from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.drafts import Truncation
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.dates import parse_date
-from domain.ingestion.values.media import ROLES, determine_picture_role, parse_picture_urls
+from domain.ingestion.values.media import ROLES, determine_media_role, parse_image_urls
 from domain.ingestion.values.quantities import (
     INCHES_BY_UNIT,
     MAX_HUNDREDTHS,
@@ -279,7 +279,7 @@ def _check_axes(value: Any) -> ParseResult[dict[str, str | None]]:
 
 
 def _check_media(value: Any, base_url: str | None = None) -> ParseResult[list[dict[str, Any]]]:
-    """Check a list of pictures. Invalid entries are omitted and reported.
+    """Check a list of images. Invalid entries are omitted and reported.
 
     An entry is a URL, a file name, or an object with `url`, `role`, `alt` and `position`.
 
@@ -299,24 +299,24 @@ def _check_media(value: Any, base_url: str | None = None) -> ParseResult[list[di
         )
     for number, item in enumerate(value[:MAX_LIST_ENTRIES], start=1):
         entry = item if isinstance(item, Mapping) else {"url": item}
-        found = parse_picture_urls(str(entry.get("url", "")), base_url)
+        found = parse_image_urls(str(entry.get("url", "")), base_url)
         faults.extend(found.faults)
         if not found.value:
             continue
         url, role = found.value[0], entry.get("role")
         position = _check_count_from_1(entry.get("position", number)).value or number
-        picture = {
+        image = {
             "url": url,
-            "role": role if role in ROLES else determine_picture_role(url, not out),
+            "role": role if role in ROLES else determine_media_role(url, not out),
             "position": position,
         }
         alt = clean_value(entry["alt"]) if isinstance(entry.get("alt"), str) else None
         if alt and len(alt) <= MAX_ENTRY_CHARS:
-            picture["alt"] = alt
+            image["alt"] = alt
         elif alt:
             detail = f"The alt text of an image is longer than {MAX_ENTRY_CHARS} characters and was left out."
             faults.append(ParseFault(ProblemKind.TOO_LONG, detail))
-        out.append(picture)
+        out.append(image)
     return ParseResult(out or None, tuple(faults))
 
 

@@ -1,7 +1,7 @@
 """Maximum sizes of products, events, pages and buffers; what exceeds them is omitted and reported.
 
 Each limit is far above the data of real vendors, and low enough that the largest object does no harm. In 15,500 products of
-30 real feeds, the maximum was 99 variants (shop platforms allow 2,048), 32 pictures (they allow 250), 29 features, 8 KiB
+30 real feeds, the maximum was 99 variants (shop platforms allow 2,048), 32 images (they allow 250), 29 features, 8 KiB
 for an event, and 64 KiB for a document.
 """
 
@@ -19,7 +19,7 @@ MAX_IMPORTED_VARIANTS = 2_500
 MAX_OFFERS = 500
 """Maximum number of offers of a variant from one source, one for each location."""
 MAX_LIST_ENTRIES = 500
-"""Maximum number of entries in a list: tags, features, pictures, materials, parts, boxes."""
+"""Maximum number of entries in a list: tags, features, images, materials, parts, boxes."""
 MAX_AXES = 50
 """Maximum number of axes of a variant (properties such as colour and size). Shop platforms allow three."""
 MAX_ENTRY_CHARS = 2_048

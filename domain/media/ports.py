@@ -200,7 +200,7 @@ class ImageConverter(Protocol):
     async def convert(self, source: Path, target: Path) -> ConvertedImage:
         """Convert a JPEG, PNG, GIF or WebP file to a WebP file at `target`, and to smaller WebP files beside it.
 
-        Of an animation, only the first picture is converted. No picture is enlarged. Raises ImageRefused.
+        Of an animation, only the first frame is converted. No image is enlarged. Raises ImageRefused.
         """
         ...
 

@@ -292,10 +292,10 @@ class PasskeyCeremonies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """Data for setting up an authenticator app: `secret`, to enter by hand, and `picture`, a QR code as SVG."""
+    """Data for setting up an authenticator app: `secret`, to enter by hand, and `qr_code`, a QR code as SVG."""
 
     secret: str
-    picture: str
+    qr_code: str
 
 
 class OneTimeCodes(Protocol):

@@ -81,7 +81,7 @@ class PageFacts:
 
     Attributes:
         meta_values: The values of meta elements by name in lower case.
-        assets: The URLs of scripts, styles and pictures, as they are in the page.
+        assets: The URLs of scripts, styles and images, as they are in the page.
         links: The absolute http and https URLs of links, without fragments.
         classes: The classes of the body element.
         script_types: The types of script elements.

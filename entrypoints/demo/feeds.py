@@ -1,4 +1,4 @@
-"""Web servers of the two vendors on one local port: a manufacturer's files, a shop's product pages, and pictures."""
+"""Web servers of the two vendors on one local port: a manufacturer's files, a shop's product pages, and images."""
 
 import json
 from hashlib import blake2b
@@ -17,7 +17,7 @@ MAX_LIMIT = 250
 
 
 def create_application() -> web.Application:
-    """Create the web application that serves both vendors' feeds and the pictures."""
+    """Create the web application that serves both vendors' feeds and the images."""
     app = web.Application()
     app.router.add_get(ITEM_MASTER, _serve_item_master)
     app.router.add_get(STOCK_SHEET, _serve_stock_sheet)
@@ -70,7 +70,7 @@ def _parse_positive(request: web.Request, name: str, default: int) -> int:
 
 
 def _respond(request: web.Request, feed: bytes, content_type: str) -> web.Response:
-    """Return a response with the feed, whose picture URLs lead to this server; 304 if the client already has this version."""
+    """Return a response with the feed, whose image URLs lead to this server; 304 if the client already has this version."""
     port = request.get_extra_info("sockname")[1]
     body = feed.replace(IMAGE_URL_PLACEHOLDER.encode(), f"http://{HOST}:{port}".encode())
     etag = blake2b(body, digest_size=12).hexdigest()

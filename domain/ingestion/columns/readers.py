@@ -21,7 +21,7 @@ from domain.ingestion.values.cartons import parse_boxes
 from domain.ingestion.values.dates import parse_date, parse_lead_time
 from domain.ingestion.values.dimensions import ParsedSize, parse_dimensions
 from domain.ingestion.values.labels import RUG
-from domain.ingestion.values.media import convert_json_to_url_text, parse_picture_urls
+from domain.ingestion.values.media import convert_json_to_url_text, parse_image_urls
 from domain.ingestion.values.money import parse_money
 from domain.ingestion.values.quantities import (
     METRIC_LENGTH_UNITS,
@@ -98,7 +98,7 @@ class ColumnReader:
         first_path_part: The first part of the path (`cartons`).
         number: The number in the path (1), or -1 if the path has no number.
         last_path_part: The last part of the path (`width`).
-        media_base_url: The URL to which the names of picture files are appended, or None.
+        media_base_url: The URL to which the names of image files are appended, or None.
         unit: The unit of numbers without one, or None.
         order: The order of dimensions (`wdh`) or of day and month (`mdy`), or an empty string.
         location: The location of offers in the column.
@@ -267,11 +267,11 @@ def _read_compliance(column: ColumnReader, row: RowDraft, text: str, cell: Any) 
 
 
 def _read_media(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> None:
-    """Read the URLs of pictures, and their alternative texts from a JSON list."""
+    """Read the URLs of images, and their alternative texts from a JSON list."""
     base = column.media_base_url
-    found = parse_picture_urls(convert_json_to_url_text(cell) if isinstance(cell, list | dict) else text, base)
+    found = parse_image_urls(convert_json_to_url_text(cell) if isinstance(cell, list | dict) else text, base)
     if found.faults and not any(problem.field == "media" for problem in row.product.problems):
-        # One problem of a product's pictures is enough.
+        # One problem of a product's images is enough.
         row.report_faults("media", column.header, found.faults)
     if not (urls := found.value):
         return
@@ -279,14 +279,14 @@ def _read_media(column: ColumnReader, row: RowDraft, text: str, cell: Any) -> No
         # A JSON list may give texts for its addresses.
         if isinstance(item, dict) and isinstance(item.get("alt"), str) and (alt := clean_value(item["alt"])):
             address = convert_json_to_url_text(item)
-            described = (address,) if base is None else parse_picture_urls(address, base).value or ()
+            described = (address,) if base is None else parse_image_urls(address, base).value or ()
             row.media_alts.update(dict.fromkeys(described, alt))
     if column.field == "variant_media":
         row.variant_media += urls
         return
     row.media_urls += urls
-    if column.field == "media.hero" and row.product.main_picture_url is None:
-        row.product.main_picture_url = urls[0]
+    if column.field == "media.hero" and row.product.main_image_url is None:
+        row.product.main_image_url = urls[0]
 
 
 _ROW_ATTRIBUTES: Final[dict[str, tuple[Parser, str]]] = {

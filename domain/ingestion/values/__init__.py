@@ -1,1 +1,1 @@
-"""Parsers of cells with sizes, weights, money, dates, stock, picture URLs and text."""
+"""Parsers of cells with sizes, weights, money, dates, stock, image URLs and text."""

@@ -1,4 +1,4 @@
-"""Parsing of picture URLs: cells with lists are split, URLs are checked, and file names are appended to a base URL."""
+"""Parsing of image URLs: cells with lists are split, URLs are checked, and file names are appended to a base URL."""
 
 import re
 from functools import lru_cache
@@ -18,7 +18,7 @@ _BLANKS = re.compile(r"[ \t]+")
 _EDGES = " ,;\"'[]" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 _SIMPLE_URL = re.compile(r"(?a)https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}")
 _MAX_URL = 2048
-_NON_PICTURE_URL = re.compile(
+_NON_IMAGE_URL = re.compile(
     r"(?i)(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/"
 )
 """Pattern of URLs of PDF documents (group 1) and of videos, by extension or host."""
@@ -38,7 +38,7 @@ _PATH_CHARACTERS = "%!$&'()*+,;=@-._~/"
 def append_file_name(base_url: str, file_name: str) -> str | None:
     """Append the name of a file to a base URL (http or https) and percent-encode it; None for an invalid name.
 
-    A valid name ends in the extension of a picture, video or document, and can have folders and a query. Names that could lead elsewhere
+    A valid name ends in the extension of an image, video or document, and can have folders and a query. Names that could lead elsewhere
     (absolute paths, `..` in any encoding, a leading host) are invalid. Escapes such as `%20` are kept.
     """
     if not base_url.lower().startswith(("http://", "https://")):
@@ -79,7 +79,7 @@ def _find_url_problem(url: str) -> ProblemKind | None:
     return None if len(url) <= _MAX_URL else ProblemKind.TOO_LONG
 
 
-def parse_picture_urls(text: str, base_url: str | None = None) -> ParseResult[tuple[str, ...]]:
+def parse_image_urls(text: str, base_url: str | None = None) -> ParseResult[tuple[str, ...]]:
     """Parse one URL, or a list of URLs separated by `|`, commas, semicolons or line breaks.
 
     Only http and https are accepted. The result can have the faults unsafe_url, unreadable (a file name) and too_long, each at most once.
@@ -118,16 +118,16 @@ def _parse_url_list(text: str, base_url: str | None) -> ParseResult[tuple[str, .
     return ParseResult(tuple(urls), tuple(faults.values()))
 
 
-def determine_picture_role(url: str, is_first: bool) -> str:
-    """Return the role of a picture: `video` or `document` by the extension, else `hero` for the first picture or `alternate`."""
-    other = _NON_PICTURE_URL.search(url)
+def determine_media_role(url: str, is_first: bool) -> str:
+    """Return the role of a media URL: `video` or `document` by the extension, else `hero` for the first image or `alternate`."""
+    other = _NON_IMAGE_URL.search(url)
     if other is not None:
         return "document" if other[1] else "video"
     return "hero" if is_first else "alternate"
 
 
 def convert_json_to_url_text(cell: list[Any] | dict[str, Any]) -> str:
-    """Convert a JSON object with a URL, or a JSON list of such objects or URLs, to one text for `parse_picture_urls`.
+    """Convert a JSON object with a URL, or a JSON list of such objects or URLs, to one text for `parse_image_urls`.
 
     The URLs in the text are separated by `|`.
     """
@@ -138,21 +138,21 @@ def convert_json_to_url_text(cell: list[Any] | dict[str, Any]) -> str:
     )
 
 
-def build_media(pictures: list[dict[str, Any]], main_picture_url: str | None) -> list[Media]:
-    """Sort pictures by `order` with the main picture first, and give each of them a role and a position from 1.
+def build_media(images: list[dict[str, Any]], main_image_url: str | None) -> list[Media]:
+    """Sort images by `order` with the main image first, and give each of them a role and a position from 1.
 
     Args:
-        pictures: The pictures with `url`, and possibly `alt` (the alternative text) and `order` (a number).
-        main_picture_url: The URL of the main picture, or None if it is the first one.
+        images: The images with `url`, and possibly `alt` (the alternative text) and `order` (a number).
+        main_image_url: The URL of the main image, or None if it is the first one.
     """
-    if any("order" in item for item in pictures):
-        pictures = sorted(pictures, key=lambda item: item.get("order", 10_000))
-    if main_picture_url is not None:
-        pictures = sorted(pictures, key=lambda item: item["url"] != main_picture_url)
+    if any("order" in item for item in images):
+        images = sorted(images, key=lambda item: item.get("order", 10_000))
+    if main_image_url is not None:
+        images = sorted(images, key=lambda item: item["url"] != main_image_url)
     out: list[Media] = []
     first = True
-    for position, item in enumerate(pictures, start=1):
-        role = determine_picture_role(item["url"], first)
+    for position, item in enumerate(images, start=1):
+        role = determine_media_role(item["url"], first)
         first = first and role != "hero"
         media: Media = {"url": item["url"], "role": role, "position": position}
         if "alt" in item:

@@ -51,10 +51,10 @@ class ImageCollectionJob:
         since = datetime.fromisoformat(str(job.args["since"]))
         async with self.uow.begin(job.tenant, context) as tx:
             page = await tx[MediaStore].list_media(source, since, before, _PAGE)
-            pictures = {media.product: media.find_image_urls() for media in page}
-            image_urls = build_image_urls((url for urls in pictures.values() for url in urls), run)
+            urls_by_product = {media.product: media.find_image_urls() for media in page}
+            image_urls = build_image_urls((url for urls in urls_by_product.values() for url in urls), run)
             digest_by_url = {image_url.url: image_url.url_digest for image_url in image_urls}
-            uses = {product: [digest_by_url[url] for url in urls] for product, urls in pictures.items()}
+            uses = {product: [digest_by_url[url] for url in urls] for product, urls in urls_by_product.items()}
             for key in await tx[MediaStore].replace_image_urls(uses, image_urls, tx.now - REFETCH_AFTER):
                 await tx[StorageLedger].free(key)
             for host in sorted({image_url.host for image_url in image_urls}):

@@ -10,7 +10,7 @@ from domain.catalogue.model import Stream
 from domain.ingestion.mapping.proposal import propose_column_mapping
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.records import parse_record
-from domain.ingestion.values.media import append_file_name, parse_picture_urls
+from domain.ingestion.values.media import append_file_name, parse_image_urls
 from domain.runs.sheets import compute_salt, create_feed_settings
 from tests.support import builders
 
@@ -65,7 +65,7 @@ def test_only_on_the_web() -> None:
 def test_no_name_escapes_the_base_url(name: str) -> None:
     for ending in ("", ".jpg"):
         found = append_file_name(BASE, name + ending)
-        for url in (found,) if found else parse_picture_urls(name + ending, BASE).value or ():
+        for url in (found,) if found else parse_image_urls(name + ending, BASE).value or ():
             if not url.startswith(BASE):
                 assert not found
                 continue
@@ -76,17 +76,17 @@ def test_no_name_escapes_the_base_url(name: str) -> None:
 
 
 def test_in_cells() -> None:
-    found = parse_picture_urls("AB 1.jpg, images/AB-2.png | https://a.example/3.jpg;//b.example/4.jpg", BASE)
+    found = parse_image_urls("AB 1.jpg, images/AB-2.png | https://a.example/3.jpg;//b.example/4.jpg", BASE)
     assert found.value == (
         f"{BASE}/AB%201.jpg", f"{BASE}/images/AB-2.png", "https://a.example/3.jpg", "https://b.example/4.jpg"
     ) and not found.faults  # fmt: skip
-    left = parse_picture_urls("AB-1.jpg|../AB-2.jpg|ftp://a.example/3.jpg|file:///etc/passwd.jpg|C:\\AB-4.jpg", BASE)
+    left = parse_image_urls("AB-1.jpg|../AB-2.jpg|ftp://a.example/3.jpg|file:///etc/passwd.jpg|C:\\AB-4.jpg", BASE)
     assert left.value == (f"{BASE}/AB-1.jpg",) and [fault.problem for fault in left.faults] == [
         "unreadable",
         "unsafe_url",
     ]
-    assert parse_picture_urls("AB-1.jpg").value == (), "without a place names are left alone"
-    long = parse_picture_urls("a" * 2050 + ".jpg", BASE)
+    assert parse_image_urls("AB-1.jpg").value == (), "without a place names are left alone"
+    long = parse_image_urls("a" * 2050 + ".jpg", BASE)
     assert long.value == () and [fault.problem for fault in long.faults] == ["too_long"]
 
 

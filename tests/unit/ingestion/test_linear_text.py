@@ -182,7 +182,7 @@ def test_readers_are_found() -> None:
     assert {
         "parse_dimensions",
         "split_category_path",
-        "parse_picture_urls",
+        "parse_image_urls",
         "parse_attributes",
         "strip_markup",
         "interpret_header",

@@ -102,9 +102,9 @@ def test_texts_and_lists_take_any_text(value: str) -> None:
     assert isinstance(text.strip_markup(value), str)
     assert all(
         url.startswith(("http://", "https://", "HTTP")) or "://" in url
-        for url in media.parse_picture_urls(value).value or ()
+        for url in media.parse_image_urls(value).value or ()
     )
-    media.parse_picture_urls(value, "https://cdn.vendor.example/")
+    media.parse_image_urls(value, "https://cdn.vendor.example/")
     stock.split_stock_word(value)
     readers.parse_attributes(value)
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from domain.ingestion.values.cartons import parse_boxes, parse_pieces_per_carton
-from domain.ingestion.values.media import determine_picture_role, parse_picture_urls
+from domain.ingestion.values.media import determine_media_role, parse_image_urls
 from domain.ingestion.values.text import (
     clean_code,
     clean_line,
@@ -187,7 +187,7 @@ def test_declarations_are_not_stretched() -> None:
     ],
 )
 def test_addresses(text: str, count: int) -> None:
-    found = parse_picture_urls(text)
+    found = parse_image_urls(text)
     assert (len(found.value or ()), found.faults) == (count, ())
 
 
@@ -202,19 +202,19 @@ def test_addresses(text: str, count: int) -> None:
     ],
 )
 def test_addresses_that_are_not_fetched(text: str, problem: str) -> None:
-    found = parse_picture_urls(text)
+    found = parse_image_urls(text)
     assert (found.value, [fault.problem for fault in found.faults]) == ((), [problem])
 
 
 def test_roles() -> None:
     assert [
-        determine_picture_role("https://a.example/1.jpg", True),
-        determine_picture_role("https://a.example/2.jpg", False),
+        determine_media_role("https://a.example/1.jpg", True),
+        determine_media_role("https://a.example/2.jpg", False),
     ] == [
         "hero",
         "alternate",
     ]
-    assert determine_picture_role("https://a.example/care.pdf", True) == "document"
+    assert determine_media_role("https://a.example/care.pdf", True) == "document"
 
 
 def test_boxes_in_one_cell() -> None:

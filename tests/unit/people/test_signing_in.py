@@ -224,7 +224,7 @@ async def test_a_recovery_code_is_accepted_once(house: House) -> None:
 async def test_codes_are_required_once_the_first_was_correct(house: House) -> None:
     enrolment = await house.accounts.factors.enrol(house.user)
     assert isinstance(await house.enter(), CompletedSignIn)
-    assert await house.accounts.factors.get_pending_enrolment(house.user) == enrolment and "<svg" in enrolment.picture
+    assert await house.accounts.factors.get_pending_enrolment(house.user) == enrolment and "<svg" in enrolment.qr_code
     with pytest.raises(InvalidRequest):
         await house.accounts.factors.confirm(house.user, "000000", HERE)
     await house.accounts.factors.confirm(house.user, pyotp.TOTP(enrolment.secret).at(house.world.clock.now()), HERE)
