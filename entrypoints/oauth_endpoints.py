@@ -81,7 +81,7 @@ class OAuthEndpoints:
         self._metadata = msgspec.json.encode(services.protocol.describe_server())
         self.handler_by_path: Mapping[str, EndpointHandler] = {
             "/oauth/token": self._issue_token,
-            "/oauth/device": self._authorize_device,
+            "/oauth/device": self._authorise_device,
             "/oauth/revoke": self._revoke_token,
             "/oauth/introspect": self._introspect_token,
             "/oauth/register": self._register_client,
@@ -134,7 +134,7 @@ class OAuthEndpoints:
             await self._services.tokens.issue_tokens(await parse_oauth_request(request), client_network)
         )
 
-    async def _authorize_device(self, request: Request, client_network: str) -> Response:
+    async def _authorise_device(self, request: Request, client_network: str) -> Response:
         return build_json_response(
             await self._services.authorization.add_device_request(await parse_oauth_request(request), client_network)
         )

@@ -38,11 +38,22 @@ AGENT_TOOL = with_title(
 AGENT_TOOLS = response_object(
     "agent_tools", {"tools": array(AGENT_TOOL)}, description="Every operation that agents can call."
 )
+_API_NAMES = {
+    "is_read_only": "read_only",
+    "is_destructive": "destructive",
+    "is_idempotent": "idempotent",
+    "contacts_external_systems": "outside",
+    "requires_approval": "approval",
+}
+"""Fields of the API whose names differ from those of the tool's attributes, by attribute."""
 
 
 def render_tool(tool: AgentTool, *, permitted: bool) -> dict[str, Any]:
     """Render a tool; `permitted` states whether the caller is permitted to call it."""
-    return {**to_json_value(tool), "permitted": permitted}
+    return {
+        **{_API_NAMES.get(name, name): value for name, value in to_json_value(tool).items()},
+        "permitted": permitted,
+    }
 
 
 def render_tools(tools: Iterable[tuple[AgentTool, bool]]) -> dict[str, Any]:

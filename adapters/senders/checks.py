@@ -64,19 +64,19 @@ def verify_sender(look_up: DnsLookup, raw_message: bytes, author_address: str, e
         found = _find_dmarc_records(lookups, domain)
     except DnsUnavailable:
         return Authentication(spf, dkim, SenderCheckResult.TEMPERROR)
-    counts = dmarc.find_policy(domain, found)
-    if counts is None:
+    policy_match = dmarc.find_policy(domain, found)
+    if policy_match is None:
         return Authentication(spf, dkim, SenderCheckResult.NONE)
-    policy, requested_policy = counts
-    speaking = [(name, policy.strict_dkim) for name in list_passing_domains(signed)]
+    policy, requested_policy = policy_match
+    verified_domains = [(name, policy.strict_dkim) for name in list_passing_domains(signed)]
     if spf == SenderCheckResult.PASS:
-        speaking.append((spf_domain, policy.strict_spf))
-    unsure = SenderCheckResult.TEMPERROR in (spf, *(signature.result for signature in signed))
+        verified_domains.append((spf_domain, policy.strict_spf))
+    dns_failed = SenderCheckResult.TEMPERROR in (spf, *(signature.result for signature in signed))
     try:
-        passed = any(_is_aligned(lookups, domain, other, found, strict=strict) for other, strict in speaking)
+        passed = any(_is_aligned(lookups, domain, other, found, strict=strict) for other, strict in verified_domains)
     except DnsUnavailable:
-        passed, unsure = False, True
-    return Authentication(spf, dkim, dmarc.determine_dmarc_result(passed=passed, dns_failed=unsure), requested_policy)
+        passed, dns_failed = False, True
+    return Authentication(spf, dkim, dmarc.determine_dmarc_result(passed=passed, dns_failed=dns_failed), requested_policy)
 
 
 def _find_dmarc_records(lookups: TimeLimitedLookups, domain: str) -> dict[str, dmarc.DmarcRecord]:

@@ -35,7 +35,7 @@ class ApiPager:
         """
         if not self._url:
             raise BadData("the source has no URL; set config.url")
-        return await self._fetch_page(self._paging.build_first_url(self._url), patient=False, ends=frozenset())
+        return await self._fetch_page(self._paging.build_first_url(self._url), can_wait=False, ends=frozenset())
 
     async def iterate_lines(self, first: FetchedPage) -> AsyncIterator[bytes]:
         """Yield `first` and all further pages as lines of the snapshot. Raises ConnectorError."""
@@ -74,7 +74,7 @@ class ApiPager:
         if url is None or url == position.url:
             return None
         ends = _END_STATUSES if self._paging.is_numbered else frozenset()
-        answer = await self._fetch_page(url, patient=True, ends=ends)
+        answer = await self._fetch_page(url, can_wait=True, ends=ends)
         return None if answer.status in ends else answer
 
     def redact_url(self, url: str) -> str:
@@ -82,10 +82,10 @@ class ApiPager:
         query = (self._ctx.credentials or {}).get("query")
         return remove_query_parameters(url, frozenset({str(query)})) if query else url
 
-    async def _fetch_page(self, url: str, *, patient: bool, ends: frozenset[int]) -> FetchedPage:
+    async def _fetch_page(self, url: str, *, can_wait: bool, ends: frozenset[int]) -> FetchedPage:
         signed, signature = add_credentials(url, self._ctx.credentials)
         headers = {"Accept": "application/json", **(self._ctx.config.get("headers") or {}), **signature}
-        answer = await fetch_page(self._ctx, signed, headers, can_wait=patient, end_statuses=ends)
+        answer = await fetch_page(self._ctx, signed, headers, can_wait=can_wait, end_statuses=ends)
         if answer.status not in ends and ("html" in answer.media_type or answer.body.lstrip()[:1] == b"<"):
             raise Refused("The service returned a web page instead of JSON.", is_credentials_error=False)
         return answer

@@ -306,7 +306,7 @@ def _iterate_parts(path: Path, limits: Limits) -> Iterator[tuple[zipfile.ZipInfo
     """
     remaining = limits.unpacked_bytes
 
-    def counted(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def count_bytes(chunks: Iterator[bytes]) -> Iterator[bytes]:
         nonlocal remaining
         for chunk in chunks:
             remaining -= len(chunk)
@@ -314,7 +314,7 @@ def _iterate_parts(path: Path, limits: Limits) -> Iterator[tuple[zipfile.ZipInfo
 
     with path.open("rb") as file, open_archive(path) as archive:
         for entry in archive.infolist():
-            yield entry, counted(inflate_entry(file, entry, remaining))
+            yield entry, count_bytes(inflate_entry(file, entry, remaining))
 
 
 def _check_cell_count(cells: int, limits: Limits) -> None:

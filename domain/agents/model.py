@@ -13,10 +13,10 @@ class AgentTool:
         operation: The ID of the operation.
         scope: The scope that a call requires; None for no scope.
         rate: The rate class of the operation.
-        destructive: Whether overwritten or deleted data cannot be recovered.
-        idempotent: Whether a repeated call has no further effect.
-        outside: Whether the operation contacts other systems, such as those of vendors (`openWorldHint` in MCP).
-        approval: Whether a person should confirm each call.
+        is_destructive: Whether overwritten or deleted data cannot be recovered.
+        is_idempotent: Whether a repeated call has no further effect.
+        contacts_external_systems: Whether the operation contacts other systems, such as those of vendors (`openWorldHint` in MCP).
+        requires_approval: Whether a person should confirm each call.
         input_schema: JSON Schema (2020-12) of the arguments, an object.
         output_schema: JSON Schema of the response, an object; None if it has no body.
     """
@@ -29,10 +29,10 @@ class AgentTool:
     path: str
     scope: str | None
     rate: str
-    read_only: bool
-    destructive: bool
-    idempotent: bool
-    outside: bool
-    approval: bool
+    is_read_only: bool
+    is_destructive: bool
+    is_idempotent: bool
+    contacts_external_systems: bool
+    requires_approval: bool
     input_schema: Mapping[str, Any]
     output_schema: Mapping[str, Any] | None

@@ -155,14 +155,14 @@ class CandidateCache:
         """Return the frequencies of words and codes among the items of two sources."""
         if sources not in self._frequencies:
 
-            def found(key: str) -> list[KeyListing]:
+            def find_listings(key: str) -> list[KeyListing]:
                 return [self.find_listing(key, source) for source in sources]
 
             self._frequencies[sources] = FeatureFrequencies(
-                sum(entry.item_count for entry in found(ALL_ITEMS_KEY)),
-                lambda key: sum(entry.item_count for entry in found(key)),
-                lambda code: sum(entry.code_count for entry in found(build_code_key(code))),
-                lambda stem: sum(entry.stem_count for entry in found(build_code_key(stem))),
+                sum(entry.item_count for entry in find_listings(ALL_ITEMS_KEY)),
+                lambda key: sum(entry.item_count for entry in find_listings(key)),
+                lambda code: sum(entry.code_count for entry in find_listings(build_code_key(code))),
+                lambda stem: sum(entry.stem_count for entry in find_listings(build_code_key(stem))),
             )
         return self._frequencies[sources]
 

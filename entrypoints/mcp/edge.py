@@ -242,7 +242,7 @@ class McpApplication:
 
 def list_initial_scopes(manifest: ToolManifest) -> tuple[str, ...]:
     """Return the scopes of all read-only tools, which apps request at their first sign-in."""
-    return tuple(sorted({tool.scope for tool in manifest if tool.read_only and tool.scope}))
+    return tuple(sorted({tool.scope for tool in manifest if tool.is_read_only and tool.scope}))
 
 
 def _add_scope(caller: Principal, missing: str | None) -> tuple[str, ...]:

@@ -269,10 +269,10 @@ def _to_mcp_tool(tool: AgentTool) -> types.Tool:
     # Annotations have no field for a required approval, so `_meta` contains it.
     hints = types.ToolAnnotations(
         title=tool.title,
-        read_only_hint=tool.read_only,
-        destructive_hint=tool.destructive,
-        idempotent_hint=tool.idempotent,
-        open_world_hint=tool.outside,
+        read_only_hint=tool.is_read_only,
+        destructive_hint=tool.is_destructive,
+        idempotent_hint=tool.is_idempotent,
+        open_world_hint=tool.contacts_external_systems,
     )
     return types.Tool(
         name=tool.name,
@@ -282,7 +282,7 @@ def _to_mcp_tool(tool: AgentTool) -> types.Tool:
         output_schema=dict(tool.output_schema) if tool.output_schema is not None else None,
         annotations=hints,
         _meta={
-            "joinery/approval": tool.approval,
+            "joinery/approval": tool.requires_approval,
             "joinery/operation": tool.operation,
             "joinery/scope": tool.scope,
         },

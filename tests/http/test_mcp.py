@@ -51,9 +51,9 @@ async def test_tools_are_described_by_their_operations() -> None:
         tool = MANIFEST.find(row.id.replace(".", "_"))
         assert (tool is None) == (row.agent is None), row.id
         if tool is not None:
-            assert tool.read_only == (not row.is_write)
+            assert tool.is_read_only == (not row.is_write)
             assert len(tool.name) <= 64
-            assert tool.approval or tool.read_only, "no tool changes anything without a person's word"
+            assert tool.requires_approval or tool.is_read_only, "no tool changes anything without a person's word"
             assert row.caller_kind == "any", "a tool that no key may call"
     assert MANIFEST.find("sources_update") is not None
 

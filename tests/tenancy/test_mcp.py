@@ -29,7 +29,7 @@ async def test_every_tool_returns_what_it_declares(world: World) -> None:
         listed = await every_tool(agent)
         assert [tool.name for tool in listed] == [tool.name for tool in MANIFEST]
         for tool in MANIFEST:
-            for tried in ({"dry_run": "explain"}, {}) if not tool.read_only else ({},):
+            for tried in ({"dry_run": "explain"}, {}) if not tool.is_read_only else ({},):
                 result = await agent.call_tool(tool.name, _arguments(tool, mine) | tried)
                 if result.is_error:
                     assert result.structured_content["code"] in (*ROWS[tool.operation].errors, "rate_limited")
