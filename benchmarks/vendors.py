@@ -64,7 +64,7 @@ def generate_published_events(publisher: Publisher, count: int) -> list[Event]:
     """Return the next changes of a vendor as events that are published to licence holders."""
     events = publisher.generate_events(count)
     for event in events:
-        event.network = True
+        event.is_published = True
     return events
 
 

@@ -73,7 +73,7 @@ class PostgresEventLog(TenantStore):
         if staged := len(events) > _SMALL:
             await self._stage_events(events)
         rows = {} if staged else self._build_insert_params(events)
-        publishes = any(event.network for event in events)
+        publishes = any(event.is_published for event in events)
         values = {"epoch": generate_epoch(), "count": len(events), "publishes": publishes}
         [(last, time)] = await self._fetch_rows("raise", **values)
         await self._run("insert_staged" if staged else "insert", before=last - len(events), time=time, **rows)
@@ -133,7 +133,7 @@ class PostgresEventLog(TenantStore):
         await session.create_temporary_tables(SQL["staging"])
         rows = (
             (
-                n, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.network, None,
+                n, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.is_published, None,
                 render(e, tenant, now),
             )
             for n, e in enumerate(events, start=1)
@@ -143,7 +143,7 @@ class PostgresEventLog(TenantStore):
     def _build_insert_params(self, events: Sequence[Event]) -> dict[str, list[Any]]:
         session, render = self._session, self._rendering.encode_event
         bodies = [render(event, session.tenant, session.now) for event in events]
-        return _list_insert_params(events, bodies, [event.network for event in events], [None] * len(events))
+        return _list_insert_params(events, bodies, [event.is_published for event in events], [None] * len(events))
 
 
 _COLUMNS = ("id", "type", "subject", "product", "source", "catalogue", "version")

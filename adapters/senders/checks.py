@@ -76,7 +76,9 @@ def verify_sender(look_up: DnsLookup, raw_message: bytes, author_address: str, e
         passed = any(_is_aligned(lookups, domain, other, found, strict=strict) for other, strict in verified_domains)
     except DnsUnavailable:
         passed, dns_failed = False, True
-    return Authentication(spf, dkim, dmarc.determine_dmarc_result(passed=passed, dns_failed=dns_failed), requested_policy)
+    return Authentication(
+        spf, dkim, dmarc.determine_dmarc_result(passed=passed, dns_failed=dns_failed), requested_policy
+    )
 
 
 def _find_dmarc_records(lookups: TimeLimitedLookups, domain: str) -> dict[str, dmarc.DmarcRecord]:

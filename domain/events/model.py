@@ -109,7 +109,7 @@ class Event:
         fields: The changed fields.
         provenance: The origin of the new values.
         facets: Kinds of changes of an offer: price, stock, availability.
-        network: Whether licence holders may read the event: the catalogue is published and the product listed.
+        is_published: Whether licence holders may read the event: the catalogue is published and the product listed.
         origins: The origin of values that differ from `provenance`, by path.
     """
 
@@ -126,7 +126,7 @@ class Event:
     correlation_id: str | None = None
     causation_id: str | None = None
     schema_version: int = field(default=1)
-    network: bool = False
+    is_published: bool = False
     origins: Mapping[str, Provenance] = field(default_factory=dict)
 
     def assign_ids(self, context: AuditContext) -> None:

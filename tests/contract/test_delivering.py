@@ -310,7 +310,7 @@ async def test_others_get_what_their_licence_covers_alone(backend: Backend, desk
     await grant(backend.pool, desk.tenant, catalogue, others[1].tenant.org, "stock")
     endpoints = [await one.endpoint(payload=payload) for one in (desk, *others)]
     fields = (("price", 1, 2), ("quantity", 3, 4), ("cost", 5, 6))
-    changed = desk.changed("ofr_1", fields=fields, facets=("price", "stock"), catalogue=catalogue, network=True)
+    changed = desk.changed("ofr_1", fields=fields, facets=("price", "stock"), catalogue=catalogue, is_published=True)
     async with desk.delivering():
         await desk.publish(changed)
         await backend.relay(desk.tenant)
@@ -342,7 +342,7 @@ async def test_an_endpoint_that_was_made_while_the_network_was_away_begins_where
     async with desk.delivering(), asyncio.timeout(10):
         while not await begun():
             await asyncio.sleep(0.01)
-    [event] = await owner.publish(owner.changed("ofr_1", catalogue=catalogue, network=True))
+    [event] = await owner.publish(owner.changed("ofr_1", catalogue=catalogue, is_published=True))
     await backend.relay(owner.tenant)
     async with desk.delivering():
         await settled(desk, endpoint, 1)

@@ -166,7 +166,7 @@ async def test_filters_agree_with_the_model(backend: Backend, tenant: Tenant) ->
 
 async def test_no_tenant_reads_events_of_another(backend: Backend, tenant: Tenant) -> None:
     other, sandbox = await backend.tenant(), Tenant(tenant.org, False)
-    made = await written(backend, tenant, network=True, catalogue=new_id("cat"))
+    made = await written(backend, tenant, is_published=True, catalogue=new_id("cat"))
     await backend.relay(tenant)
     for outsider in (other, sandbox):
         for view in (LogView.own(outsider), LogView.network(outsider)):

@@ -78,7 +78,7 @@ class Model:
             f"src_{dice.randrange(3)}",
             type=dice.choice(TYPES),
             catalogue=catalogue,
-            network=network and catalogue is not None,
+            is_published=network and catalogue is not None,
         )
 
     async def relay(self) -> None:
@@ -86,7 +86,7 @@ class Model:
         for owner in self.tenants:
             await self.backend.relay(owner)
             events = self.logs[owner]
-            self.network += [(owner, event) for event in events[self.copied[owner] :] if event.network]
+            self.network += [(owner, event) for event in events[self.copied[owner] :] if event.is_published]
             self.copied[owner] = len(events)
 
     async def grant(self) -> None:

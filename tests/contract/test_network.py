@@ -53,7 +53,7 @@ async def shown(backend: Backend, holder: Tenant, after: LogPosition, wanted: Ev
 
 async def published(backend: Backend, owner: Tenant, catalogue: str, count: int = 1, **changes: Any) -> list[str]:
     """Events that others may hear of."""
-    return await written(backend, owner, count, catalogue=catalogue, network=True, **changes)
+    return await written(backend, owner, count, catalogue=catalogue, is_published=True, **changes)
 
 
 async def test_who_publishes(backend: Backend, tenant: Tenant, owner: Tenant) -> None:

@@ -21,7 +21,7 @@ async def _filled(backend: Backend, tenant: Tenant, catalogue: str | None = None
     for number in range(60):
         text = "x" * (10 if number % 3 else 100_000)
         fields = [FieldChange("data.description", None, text)]
-        made += await written(backend, tenant, fields=fields, catalogue=catalogue, network=catalogue is not None)
+        made += await written(backend, tenant, fields=fields, catalogue=catalogue, is_published=catalogue is not None)
     return made
 
 

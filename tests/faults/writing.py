@@ -122,7 +122,7 @@ class Writers:
         """Some are large, some slow, some are rolled back."""
         events = publisher.generate_events(dice.choice((1, 1, 1, 2, 2, 3, 3, 5, 8, 50)))
         for event in events:
-            event.network = publisher.tenant in self.publishers
+            event.is_published = publisher.tenant in self.publishers
         ids, book = [event.id for event in events], self.books[publisher.tenant]
         try:
             async with container[UnitOfWork].begin(publisher.tenant, builders.CALL) as tx:

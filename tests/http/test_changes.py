@@ -219,8 +219,8 @@ async def test_licensed_events_are_paged_with_ones_own(world: World, client: Cli
     await grant(world.dependencies[Pool], oak.tenant, catalogue, log.tenant.org)
     made = [await log.write()]
     world.clock.advance(timedelta(seconds=1))
-    made.append(await oak.write(2, type="product.updated", catalogue=catalogue, network=True))
-    await oak.write(catalogue=new_id("cat"), network=True)
+    made.append(await oak.write(2, type="product.updated", catalogue=catalogue, is_published=True))
+    await oak.write(catalogue=new_id("cat"), is_published=True)
     await relay(world.network, world.dependencies[Signals])
     world.clock.advance(timedelta(seconds=1))
     made.append(await log.write())

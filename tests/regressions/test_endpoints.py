@@ -41,7 +41,9 @@ async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCapture
             for organisation in owners:
                 await registry.create(organisation)
             async with uow.begin(Tenant(owners[2].id, True), builders.CALL) as tx:
-                await tx[EventLog].append([builders.event("src_1", catalogue="cat_1", network=True) for _ in range(5)])
+                await tx[EventLog].append(
+                    [builders.event("src_1", catalogue="cat_1", is_published=True) for _ in range(5)]
+                )
             await relay(PostgresNetworkLog(pool, SystemClock()), MemorySignals())
             service = WebhookService(OneKey(), JsonEventRendering(), render_endpoint)
             begun = asyncio.Barrier(2)

@@ -26,11 +26,11 @@ async def test_the_relay_goes_on_when_a_checkpoint_was_lost() -> None:
     """
     log = Log()
     relay = NetworkRelay(log.network, log.signals)
-    await log.write(tenant=log.tenant, catalogue="cat_1", network=True)
+    await log.write(tenant=log.tenant, catalogue="cat_1", is_published=True)
     await relay.copy_new_events(await log.network.list_publishers())
     del log.store.checkpoints[get_network_tenant(True)][log.tenant]
     log.forget(1, get_network_tenant(True))
-    await log.write(tenant=log.tenant, catalogue="cat_1", network=True)
+    await log.write(tenant=log.tenant, catalogue="cat_1", is_published=True)
     attempts = 0
     append = log.network.append
 
@@ -73,12 +73,12 @@ async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
         owner = Tenant(new_id("org"), True)
         log.grant(owner, "cat_1", log.tenant.org)
         await log.write()
-        await log.write(6, owner, catalogue="cat_1", network=True)
+        await log.write(6, owner, catalogue="cat_1", is_published=True)
         await log.relay()
         end = await log.end()
         log.forget(4, get_network_tenant(True))
         await log.events.begin_epoch(get_network_tenant(True), end.network)
-        await log.write(6, owner, catalogue="cat_1", network=True)
+        await log.write(6, owner, catalogue="cat_1", is_published=True)
         await log.relay()
         lost = FeedPosition(end.own, LogPosition(end.network.epoch, 6))
         await log.service.find_end(log.tenant)  # anybody's request: the end of the own log is known
@@ -122,8 +122,8 @@ async def test_an_owner_whose_log_cannot_be_read_delays_no_other() -> None:
     """
     log = Log()
     bad, good = Tenant(new_id("org"), True), Tenant(new_id("org"), True)
-    await log.write(tenant=bad, catalogue="cat_1", network=True)
-    await log.write(tenant=good, catalogue="cat_2", network=True)
+    await log.write(tenant=bad, catalogue="cat_1", is_published=True)
+    await log.write(tenant=good, catalogue="cat_2", is_published=True)
     published = log.network.read_published
 
     async def failing(owner: Tenant, after: int, limit: int) -> Any:

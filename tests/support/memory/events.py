@@ -276,7 +276,7 @@ class MemoryNetworkLog:
         found = [
             owner
             for owner, kept in self._logs.events.items()
-            if any(one.event.network and one.owner is None for one in kept.values())
+            if any(one.event.is_published and one.owner is None for one in kept.values())
         ]
         return await self._reader.query_bounds([owner for owner in found if tenants is None or owner in tenants])
 
@@ -288,7 +288,7 @@ class MemoryNetworkLog:
 
     async def read_published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
         kept = self._logs.events[owner].values()
-        return [logged(one) for one in kept if one.event.network and one.position > after.position][:limit]
+        return [logged(one) for one in kept if one.event.is_published and one.position > after.position][:limit]
 
     async def append(self, log: Tenant, published: Sequence[PublishedEvents]) -> bool:
         checkpoints = self._logs.checkpoints[log]

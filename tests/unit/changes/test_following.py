@@ -285,7 +285,7 @@ async def _offer(log: Log, owner: Tenant, catalogue: str, *paths: str, **changes
     """One that is published, and copied to the network's log."""
     subject = new_id("ofr")
     made = await log.write(
-        1, owner, subject=subject, type="offer.changed", version=4, catalogue=catalogue, network=True,
+        1, owner, subject=subject, type="offer.changed", version=4, catalogue=catalogue, is_published=True,
         data={"id": subject}, facets=["price", "stock"], fields=[(path, 1, 2) for path in paths], **changes,
     )  # fmt: skip
     await log.relay()

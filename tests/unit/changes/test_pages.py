@@ -35,7 +35,7 @@ def listed(events: Sequence[LoggedEvent]) -> list[str]:
 async def published(log: Log, owner: Tenant, catalogue: str, count: int = 1) -> list[str]:
     """Events that others may hear of, a second after those before, copied to the network's log."""
     log.clock.advance(SECOND)
-    made = await log.write(count, owner, catalogue=catalogue, network=True, type="product.updated")
+    made = await log.write(count, owner, catalogue=catalogue, is_published=True, type="product.updated")
     await log.relay()
     return made
 
@@ -83,8 +83,8 @@ async def test_a_rare_type_moves_the_cursor_and_is_not_caught_up_until_the_end()
         await log.write(25)
         wanted = await log.write(1, type="source.blocked")
         log.clock.advance(SECOND)
-        await log.write(25, owner, catalogue=catalogue, network=True)
-        wanted += await log.write(1, owner, catalogue=catalogue, network=True, type="source.blocked")
+        await log.write(25, owner, catalogue=catalogue, is_published=True)
+        wanted += await log.write(1, owner, catalogue=catalogue, is_published=True, type="source.blocked")
         await log.relay()
         log.events.window = 10
         seen, position, pages = list[str](), START, 0
@@ -233,7 +233,7 @@ async def test_licensed_and_own_events_share_pages() -> None:
     async with running() as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         log.grant(owner, catalogue, "*")
-        offer = {"type": "offer.changed", "catalogue": catalogue, "network": True, "fields": [("cost", 1, 2)]}
+        offer = {"type": "offer.changed", "catalogue": catalogue, "is_published": True, "fields": [("cost", 1, 2)]}
         written = await log.write(2)
         log.clock.advance(SECOND)
         await log.write(30, owner, **offer)

@@ -39,15 +39,15 @@ async def test_a_term_begins_with_the_checkpoints_as_they_are() -> None:
     """Between two terms the database goes back, and the publisher's log further than it ever was."""
     log = Log()
     relay = NetworkRelay(log.network, log.signals)
-    await log.write(2, network=True)
+    await log.write(2, is_published=True)
     async with leading(relay, log):
         checkpoint = log.store.checkpoints[get_network_tenant(True)][log.tenant]
-        await log.write(3, network=True)
+        await log.write(3, is_published=True)
         while not _copied(log):
             await asyncio.sleep(0.005)
     log.forget(3)
     log.forget(3, get_network_tenant(True))
     log.store.checkpoints[get_network_tenant(True)][log.tenant] = checkpoint
-    await log.write(3, network=True)
+    await log.write(3, is_published=True)
     async with leading(relay, log):
         assert len(_ids(log, network=True)) == 5

@@ -48,7 +48,7 @@ def test_it_is_an_event_of_the_catalogue(type: str) -> None:
     event = create_sample(type, catalogue, MOMENT)
     rendered = _rendered(event)
     assert Validator(EVENT).find_field_errors(rendered) == ()
-    assert event.type == type and event.catalogue == catalogue and not event.network
+    assert event.type == type and event.catalogue == catalogue and not event.is_published
     assert is_id(PREFIXES[type.partition(".")[0]], event.subject)
     assert rendered["data"]["id"] == event.subject
     for name, prefix in (("product", "prod"), ("variant", "var"), ("source", "src"), ("run", "run")):
