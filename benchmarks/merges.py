@@ -28,7 +28,7 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import MergeFilter, PairEvidence, ScoredPair, build_pair_key
 from domain.matching.ports import MergeStore
-from domain.matching.usecases.merging import MergeService
+from domain.matching.usecases.merges import MergeService
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.model import Source
 from ports.clock import Clock

@@ -21,7 +21,7 @@ from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgRegistry
 from domain.runs.model import Run, RunTrigger, UploadInput
 from domain.runs.ports import RunStore
-from domain.runs.queueing import new_execution_job, new_run
+from domain.runs.run_queue import new_execution_job, new_run
 from domain.sources.model import Schedule, Source, SourceKind, SourceStatus
 from domain.sources.ports import SourceStore
 from domain.uploads.model import Upload, UploadStatus

@@ -21,7 +21,7 @@ from domain.oauth.usecases.authorization import AuthorizationService
 from domain.oauth.usecases.clients import ClientRegistry
 from domain.oauth.usecases.oauth_consents import OAuthConsentService
 from domain.oauth.usecases.tokens import TokenService
-from domain.people.usecases.throttling import find_counted_network
+from domain.people.usecases.attempt_limits import find_counted_network
 from entrypoints.http import body as json_body
 from entrypoints.http.addresses import TrustedProxies
 from entrypoints.http.exchange import HeaderList, Request, Response

@@ -17,7 +17,7 @@ from adapters.processes.fork_server import ForkServer, exit_with_parent_and_inhe
 from connectors.sdk.context import Limits
 from connectors.sdk.errors import BadData
 from domain.ingestion.ports import ReadRequest
-from domain.runs.usecases.snapshot_reading import SnapshotReader
+from domain.runs.usecases.snapshot_reader import SnapshotReader
 
 MAX_BUFFERED_BYTES = 4 << 20
 """Bytes of rows that a reader buffers before it writes them to files."""

@@ -34,7 +34,7 @@ from domain.matching.model import (
     PairStatus,
 )
 from domain.matching.scoring import CONFLICTS
-from domain.matching.usecases.judging import MAX_BUDGET_MICROS, MIN_CONFIDENCE
+from domain.matching.usecases.judge import MAX_BUDGET_MICROS, MIN_CONFIDENCE
 
 CONFLICT = with_title("match_conflict", enum(*CONFLICTS, GROUP_SIZE_CONFLICT))
 _VALUE: Final[Schema] = {"description": "The compared value; omitted if the variant has none."}

@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 from adapters.pluggy.allowlist import read_allowlist
 from adapters.pluggy.cells import CellReporter, omit_oversized_cells, truncate_headers
 from adapters.pluggy.context import ConnectorContext, HostTurnUnavailable, PluginHttpClient, select_client
-from adapters.pluggy.loading import LoadedPlugins, PluginReport, ProvidedConnector, load_plugins
+from adapters.pluggy.loader import LoadedPlugins, PluginReport, ProvidedConnector, load_plugins
 from connectors.sdk import context as sdk
 from connectors.sdk import spec as sdk_spec
 from connectors.sdk import tables as sdk_tables

@@ -28,7 +28,7 @@ from domain.ingestion.snapshot_results import (
     TableSummary,
 )
 from domain.kernel.problems import Problem
-from domain.runs.usecases.snapshot_reading import SnapshotReader
+from domain.runs.usecases.snapshot_reader import SnapshotReader
 from ports.codec import Codec
 
 MAX_SNAPSHOT_BYTES_FOR_REUSE = 4 << 20

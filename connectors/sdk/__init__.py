@@ -1,7 +1,7 @@
 """Connector SDK, the only package of Joinery that a connector may import. Names not listed here may change.
 
 Plugins import the SDK as `joinery_sdk` (the distribution joinery-sdk), built-in connectors as `connectors.sdk`. Both
-names give the same classes (adapters/pluggy/loading.py). Modules of the SDK import each other relatively, so that they
+names give the same classes (adapters/pluggy/loader.py). Modules of the SDK import each other relatively, so that they
 contain neither name.
 """
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from domain.catalogue.data_limits import json_size
 from domain.catalogue.model import Product, Variant
-from domain.catalogue.trimming import json_size
 from domain.kernel.bounds import MAX_OFFERS, MAX_STORED_VARIANTS, MIB, PRODUCT_BYTES
 from domain.kernel.problems import Problem, ProblemKind
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from domain.catalogue import differences
 from domain.catalogue.batch import Batch
 from domain.catalogue.category_rules import CategoryAssigner
+from domain.catalogue.data_limits import trim_variant
 from domain.catalogue.model import (
     STREAM_BITS,
     Availability,
@@ -21,7 +22,6 @@ from domain.catalogue.model import (
 from domain.catalogue.product_limits import ProductSizeLimit
 from domain.catalogue.search_terms import list_availabilities
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement, expand_general_offers
-from domain.catalogue.trimming import trim_variant
 from domain.events.model import ChangedField, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind

@@ -55,7 +55,7 @@ class VariantStatement:
 class ProductStatement:
     """Statement of a feed about one product.
 
-    The data of a pushed record, which is merged before it is applied (domain/ingestion/merging.py), has None for fields to
+    The data of a pushed record, which is merged before it is applied (domain/ingestion/record_merge.py), has None for fields to
     remove.
 
     Attributes:

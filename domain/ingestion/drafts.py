@@ -7,8 +7,8 @@ from typing import Any
 
 from domain.catalogue.category_rules import MAX_PATH_LEVELS
 from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Rug, VariantData
+from domain.catalogue.data_limits import TrimmedEntries
 from domain.catalogue.statements import VariantStatement
-from domain.catalogue.trimming import TrimmedEntries
 from domain.ingestion.model import Row
 from domain.ingestion.values.dimensions import ParsedSize
 from domain.ingestion.values.labels import determine_size_kind

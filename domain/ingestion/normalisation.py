@@ -6,9 +6,9 @@ from typing import Any
 
 from domain.catalogue.categories import find_id_by_slug
 from domain.catalogue.data import BundleComponent, Carton, OfferData, ProductData, VariantData
+from domain.catalogue.data_limits import trim_product, trim_variant
 from domain.catalogue.differences import PRICES, STOCK_CHECK_FIELDS
 from domain.catalogue.statements import CartonCells, OfferStatement, ProductStatement, VariantStatement
-from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.columns.families import add_family_member, complete_family
 from domain.ingestion.columns.plan import (
     ReadPlan,

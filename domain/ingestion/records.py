@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, Final
 
 from domain.catalogue import categories
+from domain.catalogue.data_limits import trim_product, trim_variant
 from domain.catalogue.differences import PRICES
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
-from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.drafts import Truncation
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.dates import parse_date

@@ -6,7 +6,7 @@ from adapters.api_json import checks as wire
 from domain.checks.model import StockCheck
 from domain.checks.usecases.execution import CheckExecution
 from domain.checks.usecases.service import CheckService
-from domain.runs.queueing import CHECK_STOCK
+from domain.runs.run_queue import CHECK_STOCK
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import AgentToolSettings, Area, Reply, WriteContext
 

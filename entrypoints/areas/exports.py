@@ -13,7 +13,7 @@ from domain.exports.ports import ExportUpkeep
 from domain.exports.usecases.execution import ExportExecution
 from domain.exports.usecases.expiry import ExportExpiry
 from domain.exports.usecases.service import ExportRequester, ExportService
-from domain.jobs.usecases.lane_processing import Handler
+from domain.jobs.usecases.lane_processor import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.clock import now
 from domain.platform.model import ComponentState

@@ -13,11 +13,11 @@ from domain.matching.index import MATCHING_JOB
 from domain.matching.judge_answers import JUDGING_JOB
 from domain.matching.model import JudgeSettingsChange, MergeFilter, MergeKind, MergeStatus, PairFilter, PairStatus
 from domain.matching.ports import MergeStore, PairStore
-from domain.matching.usecases.judging import JudgeJob, JudgeSettingsService, load_judge_settings
+from domain.matching.usecases.judge import JudgeJob, JudgeSettingsService, load_judge_settings
 from domain.matching.usecases.matching_stage import MatchingJob
-from domain.matching.usecases.merging import MergeService, PrecedenceUpdateJob, find_decider_kind, undo_decisions
+from domain.matching.usecases.merges import MergeService, PrecedenceUpdateJob, find_decider_kind, undo_decisions
 from domain.matching.usecases.pair_updates import PairUpdater
-from domain.sources.queueing import UPDATE_SOURCE_PRECEDENCE
+from domain.sources.precedence_update import UPDATE_SOURCE_PRECEDENCE
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import AgentToolSettings, Area, ReadContext, Reply, UndoSupport, WriteContext
 from ports.language_models import LanguageModels

@@ -1,11 +1,11 @@
 """Stored images, GET /v1/media/{id}, and the jobs that fetch images."""
 
 from adapters.api_json import media as wire
-from domain.media.queueing import FETCH
+from domain.media.fetch_jobs import FETCH
 from domain.media.usecases import MediaService
-from domain.media.usecases.fetching import ImageFetchJob
 from domain.media.usecases.image_collection import ImageCollectionJob
-from domain.runs.queueing import COLLECT_IMAGES
+from domain.media.usecases.image_fetch import ImageFetchJob
+from domain.runs.run_queue import COLLECT_IMAGES
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area
 

@@ -1,7 +1,7 @@
 """Website checks: GET, POST /v1/source-probes; GET /v1/source-probes/{id}."""
 
 from adapters.api_json import probes as wire
-from domain.jobs.usecases.lane_processing import Handler
+from domain.jobs.usecases.lane_processor import Handler
 from domain.probes.model import PROBE_JOB, NewProbe
 from domain.probes.ports import DocumentParser, WebClient
 from domain.probes.usecases.execution import ProbeJob, ProposalChecker

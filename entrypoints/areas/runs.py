@@ -9,10 +9,10 @@ from adapters.api_json import pushed_records as wire_records
 from adapters.api_json import runs as wire
 from adapters.api_json.resource import Body
 from domain.ingestion.ports import Connectors
-from domain.jobs.usecases.lane_processing import Handler
+from domain.jobs.usecases.lane_processor import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.concurrency import ConcurrencyLimit
-from domain.runs.queueing import EXECUTE_RUN, REASSIGN_CATEGORIES
+from domain.runs.run_queue import EXECUTE_RUN, REASSIGN_CATEGORIES
 from domain.runs.usecases.category_rules import CategoryReassignment, CategoryRuleService
 from domain.runs.usecases.dry_run import DryRun
 from domain.runs.usecases.execution import RunExecution

@@ -29,9 +29,9 @@ from domain.kernel.resource import RenderContext
 from domain.kernel.tenancy import Tenant
 from domain.probes.usecases.execution import ProposalChecker
 from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
-from domain.probes.usecases.probing import ProbeFailed, ProbeOutcome, ProbeRunner
+from domain.probes.usecases.probe_runner import ProbeFailed, ProbeOutcome, ProbeRunner
 from domain.runs.usecases.execution import compute_spool_bounds
-from domain.runs.usecases.snapshot_reading import SnapshotReader
+from domain.runs.usecases.snapshot_reader import SnapshotReader
 from entrypoints.errors import CommandError
 from entrypoints.factories import get_release_version
 from entrypoints.operations.validation import JsonSchemaValidator

@@ -16,8 +16,8 @@ from adapters.mime.reader import MimeReader
 from adapters.senders.checks import SenderVerifier
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.mail.ports import InboundAddresses, MessageParser, SenderChecks
+from domain.mail.usecases.attachments import AttachmentStaging
 from domain.mail.usecases.intake import MessageIntake
-from domain.mail.usecases.staging import AttachmentStaging
 from entrypoints.dependencies import Dependencies
 from entrypoints.errors import SettingsError
 from entrypoints.factories import create_parser_processes

@@ -12,7 +12,7 @@ from adapters.api_json.cursors import CursorSigner
 from adapters.api_json.resource import Body, JsonResource
 from domain.access.model import SCOPES, Principal
 from domain.audit.model import AuditAct
-from domain.jobs.usecases.lane_processing import Handler
+from domain.jobs.usecases.lane_processor import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel import ids as kernel_ids
 from domain.kernel.errors import FeatureUnavailable, PermissionDenied

@@ -11,10 +11,10 @@ from domain.changes.usecases.log_tailer import LogTailer
 from domain.ingestion.ports import FeedReaderFactory
 from domain.jobs.ports import JobDispatcher
 from domain.jobs.usecases.job_observer import JobObserver
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.jobs.usecases.polling import DatabaseLaneSource
 from domain.jobs.usecases.worker import FailoverLaneSource, Worker
-from domain.runs.queueing import RUN_KINDS
+from domain.runs.run_queue import RUN_KINDS
 from domain.runs.usecases.outcome import RunMetricsHandler
 from domain.webhooks.ports import DeliveryDatabase, DeliveryDatabases
 from domain.webhooks.usecases.attempts import AttemptSender, DeliveryObserver

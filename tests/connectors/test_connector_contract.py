@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from adapters.pluggy.allowlist import BUILT_IN
-from adapters.pluggy.loading import load_plugins
+from adapters.pluggy.loader import load_plugins
 from connectors.api.connector import SPEC as API
 from connectors.csv.connector import SPEC as CSV
 from connectors.sdk.testing import ConnectorContract, ConnectorExample, StockCheckItem, StubResponse

@@ -12,7 +12,7 @@ import pytest
 
 from adapters.pluggy.allowlist import BUILT_IN
 from adapters.pluggy.host import PluggyConnectors
-from adapters.pluggy.loading import LoadedPlugins, ProvidedConnector, load_plugins
+from adapters.pluggy.loader import LoadedPlugins, ProvidedConnector, load_plugins
 from connectors.sdk import (
     BadData,
     ConnectorSpec,

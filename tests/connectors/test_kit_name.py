@@ -11,9 +11,9 @@ from pkgutil import walk_packages
 import pytest
 
 import connectors.sdk
-from adapters.pluggy import loading as kit
+from adapters.pluggy import loader as kit
 from adapters.pluggy.allowlist import Allowlist, AllowlistEntry
-from adapters.pluggy.loading import PluginReport, load_plugins
+from adapters.pluggy.loader import PluginReport, load_plugins
 from connectors.sdk.spec import API
 from connectors.sdk.version import VERSION
 
@@ -73,7 +73,7 @@ def test_every_module_is_the_same(provided: None) -> None:
 
 def test_whichever_name_comes_first() -> None:
     program = """
-from adapters.pluggy import loading as kit
+from adapters.pluggy import loader as kit
 kit.install_sdk_alias()
 import joinery_sdk.trees
 from joinery_sdk.readers import json_records

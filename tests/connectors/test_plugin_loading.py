@@ -9,7 +9,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from adapters.pluggy.allowlist import BUILT_IN, Allowlist, AllowlistEntry, AllowlistError, is_in_range, read_allowlist
-from adapters.pluggy.loading import LoadedPlugins, PluginReport, load_plugins
+from adapters.pluggy.loader import LoadedPlugins, PluginReport, load_plugins
 from adapters.pluggy.spec_validation import find_spec_faults
 from connectors.sdk import ConnectorSpec
 

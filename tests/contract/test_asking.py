@@ -12,7 +12,7 @@ from domain.catalogue.model import Stream
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, UnmappedColumn, UnmappedReason
 from domain.ingestion.snapshot_results import MappedTable
 from domain.jobs.model import build_lane_name
-from domain.jobs.usecases.lane_processing import LEASE, LaneProcessor
+from domain.jobs.usecases.lane_processor import LEASE, LaneProcessor
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.mappings.model import MappingStatus, SourceMapping

@@ -18,7 +18,7 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run, RunStatus, RunTrigger
 from domain.runs.ports import RunStore
-from domain.runs.queueing import REASSIGN_CATEGORIES, new_execution_job, new_run
+from domain.runs.run_queue import REASSIGN_CATEGORIES, new_execution_job, new_run
 from domain.runs.usecases import category_rules
 from domain.runs.usecases.category_rules import CategoryReassignment
 from domain.sources.ports import SourceStore

@@ -17,7 +17,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import RunStatus, RunTrigger
 from domain.runs.ports import RunStore
-from domain.runs.queueing import build_source_lane
+from domain.runs.run_queue import build_source_lane
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from tests.support import builders

@@ -1,4 +1,4 @@
-"""The job that has a model judge open pairs (domain/matching/usecases/judging.py)."""
+"""The job that has a model judge open pairs (domain/matching/usecases/judge.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,14 +11,14 @@ import pytest_asyncio
 
 from domain.jobs.model import build_lane_name
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.lane_processing import LEASE, LaneProcessor
+from domain.jobs.usecases.lane_processor import LEASE, LaneProcessor
 from domain.kernel.paging import PageRequest
 from domain.kernel.resource import with_changes
 from domain.kernel.tenancy import Tenant
 from domain.matching.judge_answers import JUDGING_JOB, JUDGING_LANE, create_judging_job
 from domain.matching.model import JUDGE_SETTINGS_ID, JudgeSettings, MatchPair
 from domain.matching.ports import PairStore
-from domain.matching.usecases.judging import JudgeJob
+from domain.matching.usecases.judge import JudgeJob
 from domain.usage.model import ModelUse
 from ports.language_models import (
     ModelAccessRefused,

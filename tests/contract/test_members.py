@@ -32,10 +32,10 @@ from domain.orgs.model import INVITATION_LIFETIME, Invitation, Member, Organisat
 from domain.orgs.ports import OrgStore
 from domain.outbox.usecases import OutgoingMail
 from domain.people.model import User
+from domain.people.usecases.attempt_limits import AttemptLimiter, DeviceCookies
 from domain.people.usecases.invitations import INVITATION_PATH, InvitationService
 from domain.people.usecases.keys import KeyService, NewKey
 from domain.people.usecases.members import MemberService, OrgSettingsService
-from domain.people.usecases.throttling import AttemptLimiter, DeviceCookies
 from ports.unit_of_work import Tx
 from tests.http.fakes import working_keys
 from tests.support import builders

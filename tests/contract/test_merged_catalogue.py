@@ -19,7 +19,7 @@ from domain.catalogue.usecases.writer import write_reconciled
 from domain.events.model import Event
 from domain.jobs.model import build_lane_name
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
@@ -27,10 +27,10 @@ from domain.kernel.resource import require_found
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import Merge, MergeFilter, MergeStatus, PairStatus
 from domain.matching.ports import MergeStore, PairStore
-from domain.matching.usecases.merging import PrecedenceUpdateJob
+from domain.matching.usecases.merges import PrecedenceUpdateJob
 from domain.media.ports import MediaStore
 from domain.sources.ports import SourceStore
-from domain.sources.queueing import UPDATE_SOURCE_PRECEDENCE, new_precedence_update_job
+from domain.sources.precedence_update import UPDATE_SOURCE_PRECEDENCE, new_precedence_update_job
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend

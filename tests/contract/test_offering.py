@@ -25,7 +25,7 @@ from domain.matching.model import (
 )
 from domain.matching.ports import MergeStore, PairStore
 from domain.matching.scoring import convert_to_probability
-from domain.matching.usecases.judging import load_judged_items
+from domain.matching.usecases.judge import load_judged_items
 from domain.matching.usecases.pair_updates import PairUpdater
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders

@@ -9,7 +9,7 @@ import pytest
 from domain.catalogue.model import Stream
 from domain.kernel.tenancy import Tenant
 from domain.runs import chunks
-from domain.runs.queueing import build_source_lane
+from domain.runs.run_queue import build_source_lane
 from domain.runs.usecases import chunk_writer
 from tests.support.backend import Backend
 from tests.support.pushing import LEASE, PushDesk, push_desk
@@ -118,9 +118,9 @@ async def test_problems_of_a_record_are_reported_with_every_push(backend: Backen
 async def test_of_more_problems_than_are_kept_all_are_counted(
     backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from domain.runs.usecases import spooling
+    from domain.runs.usecases import spool
 
-    monkeypatch.setattr(spooling, "MAX_STORED_PROBLEMS", 3)
+    monkeypatch.setattr(spool, "MAX_STORED_PROBLEMS", 3)
     desk = await push_desk(backend, tenant)
     records = [_chair(f"K{number}", title=7) for number in range(8)]
     for quantity in (1, 2):

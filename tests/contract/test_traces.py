@@ -9,7 +9,7 @@ import pytest
 from domain.jobs.model import ClaimedJob, NewJob, build_lane_name
 from domain.jobs.ports import JobStore
 from domain.jobs.usecases.job_observer import JobObserver
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.kernel.trace_context import parse_trace_context

@@ -15,7 +15,7 @@ from domain.ingestion.ports import FeedReaderFactory
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobDispatcher
 from domain.kernel.concurrency import ConcurrencyLimit
-from domain.runs.queueing import build_source_lane
+from domain.runs.run_queue import build_source_lane
 from ports.clock import Clock
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import catalogue

@@ -16,7 +16,7 @@ from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobDispatcher
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.runs.queueing import build_source_lane
+from domain.runs.run_queue import build_source_lane
 from domain.runs.usecases.execution import RunExecution
 from domain.secrets.ports import Vault
 from ports.objects import ObjectStore

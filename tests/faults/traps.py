@@ -25,14 +25,14 @@ from domain.ingestion.model import FeedTable
 from domain.ingestion.ports import Connectors as InstalledConnectors
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobDispatcher, JobStore
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.jobs.usecases.polling import DatabaseLaneSource
 from domain.jobs.usecases.worker import FailoverLaneSource, Worker
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs import chunks
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
-from domain.runs.queueing import EXECUTE_RUN
+from domain.runs.run_queue import EXECUTE_RUN
 from domain.runs.usecases import execution
 from domain.secrets.ports import Vault
 from entrypoints.api.server import serve

@@ -17,7 +17,7 @@ from adapters.api_json.codec import JsonCodec
 from adapters.files.spool import FileSpools
 from domain.ingestion.ports import Connectors, FeedReaderFactory, ProgressCallback, ReadRequest
 from domain.ingestion.snapshot_results import BucketKeys, FeedStatements, SnapshotSample, SpoolResult
-from domain.runs.usecases.snapshot_reading import SnapshotReader
+from domain.runs.usecases.snapshot_reader import SnapshotReader
 from entrypoints.container import open_dependencies
 from entrypoints.dependencies import Dependencies
 from entrypoints.logs import configure_logging

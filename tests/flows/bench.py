@@ -17,10 +17,10 @@ from connectors.sdk.context import MIB, Limits
 from domain.ingestion.ports import Connectors, FeedReaderFactory
 from domain.jobs.model import build_lane_name
 from domain.jobs.ports import JobDispatcher
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.tenancy import Tenant
 from domain.mappings.model_requests import MODEL_REQUEST_JOB
-from domain.runs.queueing import EXECUTE_RUN, REASSIGN_CATEGORIES, build_source_lane
+from domain.runs.run_queue import EXECUTE_RUN, REASSIGN_CATEGORIES, build_source_lane
 from domain.runs.usecases.category_rules import CategoryReassignment
 from entrypoints.areas import mappings
 from entrypoints.dependencies import Dependencies

@@ -16,10 +16,10 @@ from domain.orgs.ports import Memberships, OrgStore
 from domain.outbox.usecases import OutgoingMail
 from domain.people.model import User
 from domain.people.ports import People
+from domain.people.usecases.attempt_limits import AttemptLimiter, DeviceCookies
 from domain.people.usecases.auth_services import AuthServices
 from domain.people.usecases.invitations import INVITATION_PATH, InvitationService
 from domain.people.usecases.sessions import SessionService
-from domain.people.usecases.throttling import AttemptLimiter, DeviceCookies
 from entrypoints.dependencies import Dependencies
 from ports.clock import Clock
 from ports.limits import RateLimits

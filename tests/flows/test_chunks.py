@@ -8,7 +8,7 @@ import pytest
 
 from domain.catalogue.model import Stream
 from domain.runs import chunks
-from domain.runs.usecases.chunk_processing import ChunkPortion
+from domain.runs.usecases.chunk_changes import ChunkPortion
 from domain.runs.usecases.chunk_writer import ChunkWriter
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import table

@@ -25,7 +25,7 @@ RECORDS = {
 TRAPPED = """
 import os, signal, sys
 from domain.mail.usecases.intake import MessageIntake
-from domain.mail.usecases.staging import AttachmentStaging
+from domain.mail.usecases.attachments import AttachmentStaging
 from entrypoints.cli.main import main
 
 def trap(kind, name):

@@ -20,11 +20,11 @@ from PIL import Image
 from adapters.postgres.dump import open_snapshot
 from domain.jobs.model import ClaimedJob, build_lane_name
 from domain.jobs.ports import JobDispatcher
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.errors import LeaseLost
+from domain.media.fetch_jobs import FETCH
 from domain.media.model import MAX_FAILED_FETCHES
-from domain.media.queueing import FETCH
-from domain.media.usecases.fetching import ImageFetchJob
+from domain.media.usecases.image_fetch import ImageFetchJob
 from domain.storage.ports import StorageUpkeep
 from domain.storage.usecases import StorageSweeper
 from entrypoints.areas import media

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from domain.jobs.ports import JobDispatcher
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.probes.model import PROBE_JOB
 from domain.probes.ports import DocumentParser, WebClient
 from domain.probes.usecases.execution import ProbeJob, ProposalChecker

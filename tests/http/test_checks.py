@@ -14,9 +14,9 @@ from adapters.files.workspaces import FileWorkspaces
 from domain.checks.model import PAUSES
 from domain.checks.usecases.execution import CheckExecution
 from domain.jobs.ports import JobDispatcher
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.ids import new_id
-from domain.runs.queueing import CHECK_STOCK, build_source_lane
+from domain.runs.run_queue import CHECK_STOCK, build_source_lane
 from domain.secrets.ports import Vault
 from entrypoints.areas import checks
 from tests.http.client import Answer

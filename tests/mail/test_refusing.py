@@ -13,7 +13,7 @@ import pytest
 from adapters.mime.structure import MAX_PARTS
 from domain.kernel.errors import StorageFull, Unavailable
 from domain.mail.model import MAX_BYTES_PER_MESSAGE
-from domain.mail.usecases import staging
+from domain.mail.usecases import attachments
 from entrypoints.mail import session as receiving
 from entrypoints.mail.peers import MIB
 from ports.objects import ObjectStore
@@ -375,7 +375,7 @@ async def test_mail_is_deferred_while_the_work_folder_is_full(
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
     with monkeypatch.context() as patched:
-        patched.setattr(staging, "_write_file", full)
+        patched.setattr(attachments, "_write_file", full)
         assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
     [logged] = [one for one in caplog.records if one.levelno >= logging.WARNING]
     assert logged.levelno == logging.WARNING and logged.exc_info is None and "work folder" in logged.getMessage()

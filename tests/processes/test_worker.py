@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domain.jobs.model import ClaimedJob
-from domain.jobs.usecases.lane_processing import LaneProcessor, compute_retry_delay
+from domain.jobs.usecases.lane_processor import LaneProcessor, compute_retry_delay
 from domain.jobs.usecases.polling import DatabaseLaneSource
 from domain.jobs.usecases.worker import FailoverLaneSource, LaneRunner, Worker
 from domain.kernel.errors import LeaseLost

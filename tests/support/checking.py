@@ -14,12 +14,12 @@ from domain.checks.model import StockCheck
 from domain.checks.usecases.execution import CheckExecution
 from domain.checks.usecases.service import CheckService
 from domain.events.model import LogPosition
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
 from domain.runs.model import Run, StartRun
 from domain.runs.ports import RunStore
-from domain.runs.queueing import CHECK_STOCK, EXECUTE_RUN, build_source_lane
+from domain.runs.run_queue import CHECK_STOCK, EXECUTE_RUN, build_source_lane
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.service import RunService
 from domain.secrets.ports import Vault

@@ -52,7 +52,7 @@ DEEDS = {
 
 
 class HostileReading:
-    """domain.runs.usecases.snapshot_reading.SnapshotReader."""
+    """domain.runs.usecases.snapshot_reader.SnapshotReader."""
 
     row_count = 5
 

@@ -10,7 +10,7 @@ from benchmarks.generated_furniture import FurnitureItem
 from domain.catalogue.model import Product
 from domain.jobs.model import build_lane_name
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.matching.index import MATCHING_JOB, MATCHING_LANE, create_matching_job

@@ -20,7 +20,7 @@ from domain.kernel.resource import require_found
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import DecidedBy, MatchPair, Merge, PairStatus, build_pair_key
 from domain.matching.ports import MergeStore, PairStore
-from domain.matching.usecases.merging import MergeService
+from domain.matching.usecases.merges import MergeService
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore

@@ -8,12 +8,12 @@ from typing import Any
 
 from adapters.files.workspaces import FileWorkspaces
 from domain.catalogue.ports import CatalogueStore
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
-from domain.runs.queueing import EXECUTE_RUN, build_source_lane
+from domain.runs.run_queue import EXECUTE_RUN, build_source_lane
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.service import PushRequest, RunService
 from domain.sources.model import Source

@@ -3,7 +3,7 @@
 from adapters.api_json.codec import JsonCodec
 from adapters.files.spool import FileSpools
 from domain.ingestion.ports import Connectors
-from domain.runs.usecases.snapshot_reading import SnapshotReader
+from domain.runs.usecases.snapshot_reader import SnapshotReader
 from tests.support.memory.feed_readers import MemoryFeedReaders
 
 

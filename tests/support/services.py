@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from domain.jobs.usecases.lane_processing import Handler
-from domain.runs.queueing import EXECUTE_RUN
+from domain.jobs.usecases.lane_processor import Handler
+from domain.runs.run_queue import EXECUTE_RUN
 from entrypoints.areas import runs
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.operation import create_handlers

@@ -17,7 +17,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.mappings.ports import MappingStore
 from domain.matching.model import MatchPair, Merge
-from domain.matching.usecases.judging import JudgeSettingsService
+from domain.matching.usecases.judge import JudgeSettingsService
 from domain.orgs.model import Member, Organisation
 from domain.orgs.ports import OrgRegistry, OrgStore
 from domain.probes.model import Probe

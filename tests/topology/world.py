@@ -13,7 +13,7 @@ from typing import Any
 from adapters.postgres.nodes.pool import Pool
 from domain.changes.usecases.log_tailer import LogTailer
 from domain.jobs.ports import JobDispatcher
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.tenancy import Tenant
 from domain.matching.index import MATCHING_LANE
 from domain.orgs.ports import OrgRegistry

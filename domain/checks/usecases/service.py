@@ -23,7 +23,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import CheckInput, Run, RunStatus, RunTrigger
 from domain.runs.ports import RunStore
-from domain.runs.queueing import build_queued_run_change, new_execution_job, new_run
+from domain.runs.run_queue import build_queued_run_change, new_execution_job, new_run
 from domain.sources.model import FETCHED_KINDS, Source
 from domain.sources.ports import SourceStore
 from ports.unit_of_work import Tx, UnitOfWork

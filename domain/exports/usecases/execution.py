@@ -25,7 +25,7 @@ from domain.exports.usecases.metering import REFUSED, count_exported_rows
 from domain.exports.usecases.service import LinkedExport
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.lane_processing import compute_retry_delay
+from domain.jobs.usecases.lane_processor import compute_retry_delay
 from domain.kernel import retention
 from domain.kernel.errors import LeaseLost, NotFound, QuotaExceeded
 from domain.kernel.lines import Lines

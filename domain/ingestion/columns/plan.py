@@ -6,9 +6,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from domain.catalogue.data_limits import TrimmedEntries
 from domain.catalogue.differences import STOCK_CHECK_FIELDS
 from domain.catalogue.statements import NO_LOCATION
-from domain.catalogue.trimming import TrimmedEntries
 from domain.ingestion.columns.families import create_family_reader, create_stem_hash_reader
 from domain.ingestion.columns.readers import CellReader, create_cell_reader
 from domain.ingestion.data import load_patterns, load_word_set

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from domain.jobs.ports import LaneSource, LaneStarter
-from domain.jobs.usecases.lane_processing import LaneProcessor
+from domain.jobs.usecases.lane_processor import LaneProcessor
 from domain.kernel.errors import Unavailable
 
 STOP_GRACE_SECONDS = 12.0

@@ -30,7 +30,7 @@ from domain.mail.model import (
     SenderCheckResult,
 )
 from domain.mail.ports import InboundAddresses, MessageParser, Recipient, SenderChecks
-from domain.mail.usecases.staging import CONTEXT, AttachmentStaging
+from domain.mail.usecases.attachments import CONTEXT, AttachmentStaging
 from domain.mail.usecases.verdicts import UNKNOWN_ADDRESS, AddressGone, MailDisposition, MessageRefused, MessageVerdict
 from domain.runs.model import RunTrigger
 from domain.sources.model import Source, SourceStatus

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.lane_processing import LEASE
+from domain.jobs.usecases.lane_processor import LEASE
 from domain.matching.candidates import BatchMatcher, BatchResult, CandidateCache, IndexRequest, IndexSteps
 from domain.matching.features import MatchFeatures, StoredVariant, compute_features, compute_features_from_texts
 from domain.matching.index import (

@@ -23,8 +23,8 @@ from domain.matching.model import (
 )
 from domain.matching.ports import PairStore
 from domain.matching.scoring import MIN_ODDS, convert_to_probability
-from domain.matching.usecases.judging import load_judge_settings
-from domain.matching.usecases.merging import MergeService, load_plan, supersede_unmergeable
+from domain.matching.usecases.judge import load_judge_settings
+from domain.matching.usecases.merges import MergeService, load_plan, supersede_unmergeable
 from ports.unit_of_work import Tx
 
 UNDECIDED_STATUSES = (PairStatus.OPEN, PairStatus.SUPERSEDED)

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.lane_processing import LEASE
+from domain.jobs.usecases.lane_processor import LEASE
 from domain.kernel.tenancy import AuditContext
+from domain.media.fetch_jobs import new_fetch_job
 from domain.media.model import REFETCH_AFTER, build_image_urls
 from domain.media.ports import MediaStore
-from domain.media.queueing import new_fetch_job
 from domain.media.usecases.document_refresh import rebuild_pending_documents
 from domain.storage.ports import StorageLedger
 from ports.unit_of_work import UnitOfWork

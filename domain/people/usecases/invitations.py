@@ -18,9 +18,9 @@ from domain.orgs.ports import Memberships, OrgStore
 from domain.outbox.usecases import OutgoingMail
 from domain.people.model import User
 from domain.people.ports import People
+from domain.people.usecases.attempt_limits import AttemptLimiter
 from domain.people.usecases.members import refuse_higher_role, refuse_unknown_role, require_manager
 from domain.people.usecases.passwords import ACCOUNT_EXISTS
-from domain.people.usecases.throttling import AttemptLimiter
 from ports.clock import Clock
 from ports.unit_of_work import Tx
 

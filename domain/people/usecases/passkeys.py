@@ -14,10 +14,10 @@ from domain.kernel.ids import new_id
 from domain.people.factors import CHALLENGE_LIFETIME, MAX_PASSKEY_NAME_CHARS, MAX_PASSKEYS, Passkey
 from domain.people.model import AuthMethod, Session, User
 from domain.people.ports import PasskeyCeremonies, PasskeyRefused, Passkeys, People
+from domain.people.usecases.attempt_limits import AttemptLimiter
 from domain.people.usecases.notices import SecurityNotifier
 from domain.people.usecases.sessions import ClientInfo, SessionService
 from domain.people.usecases.sign_in import CompletedSignIn, SignInService
-from domain.people.usecases.throttling import AttemptLimiter
 from ports.clock import Clock
 
 _CHALLENGE_BYTES = 32

@@ -15,11 +15,11 @@ from domain.people.passwords import (
     normalise_password,
 )
 from domain.people.ports import GuessEstimator, PasswordHasher, People
+from domain.people.usecases.attempt_limits import AttemptLimiter
 from domain.people.usecases.factors import FactorService
 from domain.people.usecases.notices import SecurityNotifier
 from domain.people.usecases.sessions import ClientInfo, LinkService, SessionService
 from domain.people.usecases.sign_in import WrongPassword
-from domain.people.usecases.throttling import AttemptLimiter
 from ports.clock import Clock
 
 SET_PASSWORD = "/console/set-password/"  # noqa: S105  a page

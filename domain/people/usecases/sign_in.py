@@ -10,10 +10,10 @@ from domain.kernel.errors import PermissionDenied
 from domain.people.model import AuthMethod, LinkPurpose, Session, User
 from domain.people.passwords import normalise_entered_password
 from domain.people.ports import PasswordHasher, People
+from domain.people.usecases.attempt_limits import AttemptLimiter, DeviceCookies
 from domain.people.usecases.factors import FactorService
 from domain.people.usecases.notices import SecurityNotifier
 from domain.people.usecases.sessions import ClientInfo, LinkService, SessionService
-from domain.people.usecases.throttling import AttemptLimiter, DeviceCookies
 from ports.clock import Clock
 
 SECOND_STEP_LIFETIME = timedelta(minutes=10)

@@ -16,9 +16,9 @@ from domain.kernel.tenancy import AuditContext
 from domain.probes.facts import extract_host
 from domain.probes.model import AUDITED_PROBE_FIELDS, FailureCode, Probe
 from domain.probes.ports import DocumentParser, WebClient
-from domain.probes.text_cleaning import clean_strings
+from domain.probes.text_cleanup import clean_strings
 from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
-from domain.probes.usecases.probing import CanReadProposal, ProbeFailed, ProbeOutcome, ProbeRunner
+from domain.probes.usecases.probe_runner import CanReadProposal, ProbeFailed, ProbeOutcome, ProbeRunner
 from ports.schemas import SchemaValidator
 from ports.unit_of_work import Tx, UnitOfWork
 

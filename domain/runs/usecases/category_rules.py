@@ -39,7 +39,7 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.resource import require_found
 from domain.runs.model import MAX_ATTEMPTS, Run, RunError, RunErrorCode, RunStage, RunStatus, RunTrigger
 from domain.runs.ports import RunStore
-from domain.runs.queueing import enqueue_run, new_run, require_no_open_run
+from domain.runs.run_queue import enqueue_run, new_run, require_no_open_run
 from domain.sources.ports import SourceStore
 from ports.parsing import ParserFailed, ParserRunner, ParserTerminated
 from ports.unit_of_work import Tx, UnitOfWork

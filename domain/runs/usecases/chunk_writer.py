@@ -19,14 +19,14 @@ from domain.jobs.ports import JobStore
 from domain.runs.chunks import CHUNK_ROWS, describe_division, split_keys
 from domain.runs.model import Checkpoint, Run, RunStage
 from domain.runs.ports import RunStore
-from domain.runs.usecases.chunk_processing import (
+from domain.runs.usecases.chunk_changes import (
     ChunkDiff,
     ChunkPortion,
     FeedComparison,
     StatementApplier,
     create_reconciler,
 )
-from domain.runs.usecases.spooling import ProblemLog
+from domain.runs.usecases.spool import ProblemLog
 from domain.usage.meters import RECORDS
 from domain.usage.ports import UsageMeters
 from ports.unit_of_work import Tx

@@ -16,10 +16,10 @@ from domain.kernel.json_values import to_json_value
 from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.model import PushInput, Run
-from domain.runs.usecases.chunk_processing import ChunkPortion, FeedComparison, StatementApplier
+from domain.runs.usecases.chunk_changes import ChunkPortion, FeedComparison, StatementApplier
 from domain.runs.usecases.execution import create_run_read_request, ignore_progress, load_confirmed_mappings
 from domain.runs.usecases.removal_limit import RemovalLimitExceeded, check_removal_limit
-from domain.runs.usecases.spooling import ProblemLog
+from domain.runs.usecases.spool import ProblemLog
 from domain.sources.model import Source
 from ports.unit_of_work import Tx
 from ports.workspaces import Workspaces

@@ -14,7 +14,7 @@ from domain.ingestion.snapshot_results import FeedExcerpt, FeedRow, RowSearchRes
 from domain.ingestion.values.text import replace_text_surrogates
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.sheets import MISSING_DATA_DETAILS
-from domain.runs.usecases.spooling import SAMPLE_ROWS, propose_mapping
+from domain.runs.usecases.spool import SAMPLE_ROWS, propose_mapping
 
 _MAX_ROWS = 200
 """Maximum number of rows of one table in an excerpt; several rows may have the same line number."""

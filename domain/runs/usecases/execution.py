@@ -44,7 +44,7 @@ from domain.runs.model import (
 from domain.runs.ports import RunStore
 from domain.runs.sheets import compute_settings_digest, create_feed_settings, describe_columns
 from domain.runs.usecases import outcome
-from domain.runs.usecases.chunk_processing import FeedComparison
+from domain.runs.usecases.chunk_changes import FeedComparison
 from domain.runs.usecases.chunk_writer import ChunkWriter
 from domain.runs.usecases.removal_limit import (
     RecordQuotaExceeded,

@@ -10,11 +10,11 @@ from domain.catalogue.model import Stream
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.lane_processing import Handler
+from domain.jobs.usecases.lane_processor import Handler
 from domain.matching.index import create_matching_job
 from domain.runs.model import REPLAY_TRIGGERS, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput
 from domain.runs.ports import PushStore, RunStore
-from domain.runs.queueing import new_image_collection_job, with_next_pull
+from domain.runs.run_queue import new_image_collection_job, with_next_pull
 from domain.sources.health import create_health_events
 from domain.sources.model import AUDITED, HealthThresholds, StatusReason
 from domain.sources.ports import SourceStore

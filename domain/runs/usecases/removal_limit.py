@@ -7,7 +7,7 @@ from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.statements import ProductStatement
 from domain.runs.model import Run
 from domain.runs.ports import RunStore
-from domain.runs.usecases.chunk_processing import FeedComparison
+from domain.runs.usecases.chunk_changes import FeedComparison
 from domain.usage.meters import RECORDS
 from domain.usage.usecases import quota
 

@@ -10,7 +10,7 @@ from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.runs.model import OPEN_STATUSES, PushInput, Run, RunError, RunErrorCode, RunStatus, RunTrigger
 from domain.runs.ports import PushStore, RunStore
-from domain.runs.queueing import new_execution_job, new_run
+from domain.runs.run_queue import new_execution_job, new_run
 from domain.sources.ports import SourceSchedule, SourceStore
 from domain.storage.model import StoredKind
 from domain.storage.ports import StorageLedger, StorageUpkeep

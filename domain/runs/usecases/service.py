@@ -16,7 +16,7 @@ from domain.kernel.resource import require_found
 from domain.mappings.model import SourceMapping
 from domain.runs.model import PushInput, Run, RunDay, RunFilter, RunTrigger, StartRun
 from domain.runs.ports import PushStore, RunStore
-from domain.runs.queueing import build_queued_run_change, enqueue_run, new_execution_job, new_run, require_no_open_run
+from domain.runs.run_queue import build_queued_run_change, enqueue_run, new_execution_job, new_run, require_no_open_run
 from domain.runs.sheets import create_feed_settings
 from domain.runs.usecases.category_rules import CategoryRuleService
 from domain.runs.usecases.dry_run import MAX_BATCH_RECORDS, DryRun

@@ -38,7 +38,7 @@ from domain.runs.usecases.execution import (
 from domain.sources import source_test
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
-from domain.sources.usecases.testing import write_prefix
+from domain.sources.usecases.source_tests import write_prefix
 from ports.objects import ObjectMissing, ObjectStore
 from ports.unit_of_work import UnitOfWork
 from ports.workspaces import Workspaces

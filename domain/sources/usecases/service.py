@@ -34,12 +34,12 @@ from domain.sources.model import (
     SourceStatus,
 )
 from domain.sources.ports import SourceStore
-from domain.sources.queueing import new_precedence_update_job
+from domain.sources.precedence_update import new_precedence_update_job
 from domain.sources.schedules import plan_pulls, validate_intervals
 from domain.sources.source_test import SourceTest, TestFailure
 from domain.sources.usecases.credentials import decrypt_credentials
 from domain.sources.usecases.quota import METER, refuse_further_source
-from domain.sources.usecases.testing import SourceTestExecution
+from domain.sources.usecases.source_tests import SourceTestExecution
 from domain.usage.ports import UsageMeters
 from ports.schemas import SchemaValidator
 from ports.unit_of_work import Tx

@@ -12,7 +12,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.resource import require_found
 from domain.runs.model import MAX_SNAPSHOT_BYTES, Run, RunTrigger, UploadInput
 from domain.runs.ports import RunStore
-from domain.runs.queueing import build_queued_run_change, new_execution_job, new_run
+from domain.runs.run_queue import build_queued_run_change, new_execution_job, new_run
 from domain.sources.model import Source
 from domain.sources.ports import SourceStore
 from domain.storage.admission import create_quota_error

@@ -11,7 +11,7 @@ from domain.oauth.model import App, DeviceRequest
 from domain.oauth.requests import AuthorizationRequest, OAuthRequest, ReferencedRows
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
-from domain.people.usecases.throttling import find_counted_network
+from domain.people.usecases.attempt_limits import find_counted_network
 from entrypoints.console.context import OperationRefused, PageContext, Pages
 from entrypoints.console.security import build_sign_in_url
 from entrypoints.console.translation import gettext

@@ -5,10 +5,10 @@ from urllib.parse import urlsplit
 
 from domain.kernel.errors import DomainError, NotFound
 from domain.people.model import AuthMethod, LinkPurpose, User
+from domain.people.usecases.attempt_limits import DEVICE_COOKIE_LIFETIME, find_counted_network
 from domain.people.usecases.invitations import INVITATION_PATH, OpenInvitation
 from domain.people.usecases.sessions import LinkService
 from domain.people.usecases.sign_in import CompletedSignIn, SecondStepExpired
-from domain.people.usecases.throttling import DEVICE_COOKIE_LIFETIME, find_counted_network
 from domain.sso.usecases.sso_sign_in import SsoSignIn
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.console.rendering import format_words

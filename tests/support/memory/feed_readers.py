@@ -14,7 +14,7 @@ from domain.ingestion.snapshot_results import (
     SpoolResult,
 )
 from domain.kernel.problems import Problem
-from domain.runs.usecases.snapshot_reading import SnapshotReader
+from domain.runs.usecases.snapshot_reader import SnapshotReader
 
 
 class MemoryFeedReader:

@@ -10,7 +10,7 @@ from domain.catalogue.differences import merge_offer_data
 from domain.catalogue.model import STREAM_BITS, Product, Stream
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
-from domain.ingestion.merging import RecordMerger
+from domain.ingestion.record_merge import RecordMerger
 from tests.support import builders
 
 SOURCE = builders.source()

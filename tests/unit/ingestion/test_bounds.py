@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from domain.catalogue.category_rules import MAX_PATH_LEVELS
+from domain.catalogue.data_limits import json_size
 from domain.catalogue.statements import ProductStatement
-from domain.catalogue.trimming import json_size
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import map_declared_fields
 from domain.ingestion.model import FeedSettings

@@ -12,9 +12,9 @@ from domain.catalogue.statements import OfferStatement, ProductStatement, Varian
 from domain.ingestion.columns import readers
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.mapping.proposal import map_declared_fields, propose_column_mapping
-from domain.ingestion.merging import RecordMerger
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalisation import normalise_rows
+from domain.ingestion.record_merge import RecordMerger
 from domain.ingestion.records import parse_record
 from domain.ingestion.values import (
     cartons,

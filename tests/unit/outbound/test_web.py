@@ -18,7 +18,7 @@ from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
 from domain.probes.ports import Unreachable
 from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
-from domain.probes.usecases.probing import ProbeFailed, ProbeOutcome, ProbeRunner
+from domain.probes.usecases.probe_runner import ProbeFailed, ProbeOutcome, ProbeRunner
 
 pytestmark = pytest.mark.asyncio
 HOST = "127.0.0.2"

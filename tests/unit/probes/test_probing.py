@@ -17,7 +17,7 @@ from domain.kernel.tenancy import Tenant
 from domain.probes.facts import ProbeResponse
 from domain.probes.ports import Unreachable
 from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
-from domain.probes.usecases.probing import ProbeFailed, ProbeOutcome, ProbeRunner
+from domain.probes.usecases.probe_runner import ProbeFailed, ProbeOutcome, ProbeRunner
 from tests.support.memory.hosts import MemoryWeb
 from tests.unit.probes import webs
 from tests.unit.probes.webs import SITE, page

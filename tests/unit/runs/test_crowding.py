@@ -14,7 +14,7 @@ from domain.ingestion.model import FeedSettings, FeedTable
 from domain.ingestion.ports import ReadRequest
 from domain.kernel.bounds import BYTES_PER_COUNTED_ROW, MAX_IMPORTED_VARIANTS, MAX_ROWS_PER_PRODUCT
 from domain.kernel.problems import Problem
-from domain.runs.usecases.snapshot_reading import SnapshotReader
+from domain.runs.usecases.snapshot_reader import SnapshotReader
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ from domain.ingestion.bundles import BundlePartData
 from domain.ingestion.model import FeedSettings, FeedTable
 from domain.ingestion.ports import ReadRequest
 from domain.kernel.problems import Problem
-from domain.runs.usecases.chunk_processing import contains_product_key
+from domain.runs.usecases.chunk_changes import contains_product_key
 from domain.runs.usecases.row_relations import BundleResolver
-from domain.runs.usecases.snapshot_reading import SnapshotReader
+from domain.runs.usecases.snapshot_reader import SnapshotReader
 
 HEADERS = ("Item", "Single Item, Set or Part", "Parts for Group Items", "Short Description", "MSRP", "Weight (LB)",
            "Shipping Length (IN)", "Shipping Width (IN)", "Shipping Height (IN)", "Volume (CUFT)")  # fmt: skip

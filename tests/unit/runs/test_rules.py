@@ -17,7 +17,7 @@ from domain.runs.chunks import (
     split_keys,
 )
 from domain.runs.model import FetchRecord, PushInput, RunError, RunErrorCode, WaitingReason
-from domain.runs.queueing import with_next_pull
+from domain.runs.run_queue import with_next_pull
 from domain.runs.usecases.removal_limit import compute_max_withdrawals, is_confirmation, select_offers_kept_by_stock
 from domain.runs.usecases.snapshots import Snapshot
 from domain.sources.model import Schedule

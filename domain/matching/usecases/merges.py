@@ -20,7 +20,7 @@ from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.lane_processing import LEASE
+from domain.jobs.usecases.lane_processor import LEASE
 from domain.kernel.errors import Conflict
 from domain.kernel.resource import convert_json_values, require_found, with_changes
 from domain.kernel.tenancy import AuditContext

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from domain.catalogue import differences
+from domain.catalogue.data_limits import trim_product, trim_variant
 from domain.catalogue.model import Availability, Product, ProductStatus, Variant
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
-from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.drafts import Truncation
 from domain.ingestion.values.stock import derive_availability
 from domain.kernel.problems import Problem, ProblemKind

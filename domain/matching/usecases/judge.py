@@ -20,7 +20,7 @@ from domain.catalogue.model import Product, Variant
 from domain.catalogue.ports import CatalogueStore
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.lane_processing import LEASE
+from domain.jobs.usecases.lane_processor import LEASE
 from domain.kernel.errors import Conflict, ModelUnpriced, PreconditionFailed, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Filter, PageRequest
@@ -52,7 +52,7 @@ from domain.matching.model import (
     MatchPair,
 )
 from domain.matching.ports import PairStore
-from domain.matching.usecases.merging import find_products_of_variants
+from domain.matching.usecases.merges import find_products_of_variants
 from domain.usage.meters import AI_TOKENS
 from domain.usage.model import ModelUse
 from domain.usage.ports import UsageMeters

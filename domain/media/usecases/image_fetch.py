@@ -15,7 +15,7 @@ from time import monotonic
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import JobStore
-from domain.jobs.usecases.lane_processing import LEASE
+from domain.jobs.usecases.lane_processor import LEASE
 from domain.kernel import retention
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind

@@ -29,7 +29,7 @@ from domain.probes.model import (
     SampledPage,
 )
 from domain.probes.ports import DocumentParser, Unreachable
-from domain.probes.text_cleaning import clean_strings
+from domain.probes.text_cleanup import clean_strings
 from domain.probes.usecases.polite_client import LimitReached, PoliteClient, ProbeLimits
 
 MAX_SITEMAPS = 6

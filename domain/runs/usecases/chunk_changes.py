@@ -11,15 +11,15 @@ from domain.catalogue.model import Product, Stream, Variant
 from domain.catalogue.ports import CatalogueStore
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.merging import RecordMerger
 from domain.ingestion.ports import FeedReader
+from domain.ingestion.record_merge import RecordMerger
 from domain.ingestion.snapshot_results import FeedStatements, SpoolResult
 from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.chunks import compute_slot, compute_slot_range, create_invalid_fingerprint, divide_buckets
 from domain.runs.model import PushInput, Run
 from domain.runs.usecases.category_rules import load_category_assigner
-from domain.runs.usecases.spooling import ProblemLog
+from domain.runs.usecases.spool import ProblemLog
 from domain.sources.model import Source
 from ports.unit_of_work import Tx, UnitOfWork
 

@@ -22,7 +22,7 @@ from domain.kernel.problems import Problem
 from domain.runs.chunks import compute_slot
 from domain.runs.ports import SpoolFactory
 from domain.runs.usecases.excerpts import find_in_records, find_in_tables, read_excerpts, sample_records, sample_tables
-from domain.runs.usecases.spooling import PUSHED_TABLE, SAMPLE_ROWS, RowSpooler, compute_row_weight, propose_mapping
+from domain.runs.usecases.spool import PUSHED_TABLE, SAMPLE_ROWS, RowSpooler, compute_row_weight, propose_mapping
 from ports.codec import Codec
 
 EncodedLine = tuple[int, int, bytes]
