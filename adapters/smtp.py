@@ -21,8 +21,8 @@ class MailServer:
         host: The host name.
         port: The port.
         sender: The address from which mail is sent.
-        implicit_tls: Whether the connection uses TLS from the first byte.
-        start_tls: Whether STARTTLS must enable TLS before mail is sent.
+        uses_implicit_tls: Whether the connection uses TLS from the first byte.
+        requires_start_tls: Whether STARTTLS must enable TLS before mail is sent.
         user: The user name, or None.
         password: The password, or None.
     """
@@ -30,8 +30,8 @@ class MailServer:
     host: str
     port: int
     sender: str
-    implicit_tls: bool
-    start_tls: bool
+    uses_implicit_tls: bool
+    requires_start_tls: bool
     user: str | None = None
     password: str | None = field(default=None, repr=False)
 
@@ -51,8 +51,8 @@ class SmtpMailer:
                 port=relay.port,
                 username=relay.user,
                 password=relay.password,
-                use_tls=relay.implicit_tls,
-                start_tls=relay.start_tls,
+                use_tls=relay.uses_implicit_tls,
+                start_tls=relay.requires_start_tls,
                 timeout=TIMEOUT_SECONDS,
             )
         except aiosmtplib.SMTPRecipientsRefused as error:

@@ -167,7 +167,7 @@ def create_parser_processes(settings: Settings, max_processes: int | None = None
 def create_model_client(settings: Settings) -> ModelClient:
     """Create the HTTP client of the model provider, which may also be in a private network."""
     return ModelClient(
-        GuardedClient(allowed_hosts=_find_model_hosts(settings), version=get_release_version(), any_port=True)
+        GuardedClient(allowed_hosts=_find_model_hosts(settings), version=get_release_version(), allows_any_port=True)
     )
 
 
@@ -207,8 +207,8 @@ def create_mailer(settings: Settings, clock: Clock) -> Mailer | None:
         server_settings.host,
         server_settings.port,
         server_settings.sender,
-        server_settings.implicit_tls,
-        server_settings.start_tls,
+        server_settings.uses_implicit_tls,
+        server_settings.requires_start_tls,
         server_settings.user,
         server_settings.password,
     )

@@ -77,8 +77,8 @@ class SmtpServer:
         host: The server's host name.
         port: The server's port.
         sender: The address from which mail is sent.
-        implicit_tls: Whether the connection uses TLS from its first byte.
-        start_tls: Whether STARTTLS is required.
+        uses_implicit_tls: Whether the connection uses TLS from its first byte.
+        requires_start_tls: Whether STARTTLS is required.
         user: The user name.
         password: The password.
     """
@@ -86,8 +86,8 @@ class SmtpServer:
     host: str
     port: int
     sender: str
-    implicit_tls: bool
-    start_tls: bool
+    uses_implicit_tls: bool
+    requires_start_tls: bool
     user: str | None = None
     password: str | None = field(default=None, repr=False)
 
@@ -344,8 +344,8 @@ def _read_smtp(env: Mapping[str, str], base_url: str) -> SmtpServer | None:
         host=parts.hostname,
         port=parts.port or (465 if implicit else 587),
         sender=sender,
-        implicit_tls=implicit,
-        start_tls=not implicit and not loopback,
+        uses_implicit_tls=implicit,
+        requires_start_tls=not implicit and not loopback,
         user=unquote(parts.username) if parts.username else None,
         password=unquote(parts.password) if parts.password else None,
     )

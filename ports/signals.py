@@ -47,17 +47,17 @@ class ReceivedSignals:
 
     Attributes:
         signals: The signals.
-        missed: Whether other signals may have been lost.
+        has_missed_signals: Whether other signals may have been lost.
     """
 
     signals: frozenset[Signal]
-    missed: bool
+    has_missed_signals: bool
 
     @classmethod
     def from_payloads(cls, payloads: Iterable[str]) -> "ReceivedSignals":
-        """Parse the payloads; a payload that is not a signal, such as an empty one, sets `missed`."""
+        """Parse the payloads; a payload that is not a signal, such as an empty one, sets `has_missed_signals`."""
         parsed = frozenset(map(Signal.parse, payloads))
-        return cls(frozenset(signal for signal in parsed if signal is not None), missed=None in parsed)
+        return cls(frozenset(signal for signal in parsed if signal is not None), has_missed_signals=None in parsed)
 
 
 class SignalListener:

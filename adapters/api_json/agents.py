@@ -48,14 +48,17 @@ _API_NAMES = {
 """Fields of the API whose names differ from those of the tool's attributes, by attribute."""
 
 
-def render_tool(tool: AgentTool, *, permitted: bool) -> dict[str, Any]:
-    """Render a tool; `permitted` states whether the caller is permitted to call it."""
+def render_tool(tool: AgentTool, *, is_permitted: bool) -> dict[str, Any]:
+    """Render a tool; `is_permitted` states whether the caller is permitted to call it."""
     return {
         **{_API_NAMES.get(name, name): value for name, value in to_json_value(tool).items()},
-        "permitted": permitted,
+        "permitted": is_permitted,
     }
 
 
 def render_tools(tools: Iterable[tuple[AgentTool, bool]]) -> dict[str, Any]:
     """Render a list of tools, each paired with whether the caller is permitted to call the tool."""
-    return {"object": "agent_tools", "tools": [render_tool(tool, permitted=permitted) for tool, permitted in tools]}
+    return {
+        "object": "agent_tools",
+        "tools": [render_tool(tool, is_permitted=is_permitted) for tool, is_permitted in tools],
+    }

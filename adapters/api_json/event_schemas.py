@@ -132,8 +132,8 @@ def _build_object_data_schema(
     return response_object(None, {**ids, **_VERSIONS, **extra_members, **fields, "object": object_schema}, optional)
 
 
-def _build_source_data_schema(status: str, *, reason: bool) -> Schema:
-    status_reason = {"status_reason": STATUS_REASON} if reason else {}
+def _build_source_data_schema(status: str, *, has_reason: bool) -> Schema:
+    status_reason = {"status_reason": STATUS_REASON} if has_reason else {}
     properties = {
         "id": id_schema("src"),
         "catalogue": id_schema("cat"),
@@ -205,9 +205,9 @@ def _build_data_schemas() -> dict[str, Schema]:
                 **_MERGE,
             },
         ),
-        "source.degraded": _build_source_data_schema("degraded", reason=True),
-        "source.blocked": _build_source_data_schema("blocked", reason=True),
-        "source.recovered": _build_source_data_schema("active", reason=False),
+        "source.degraded": _build_source_data_schema("degraded", has_reason=True),
+        "source.blocked": _build_source_data_schema("blocked", has_reason=True),
+        "source.recovered": _build_source_data_schema("active", has_reason=False),
         "catalogue.verified": _build_catalogue_data_schema(),
         "catalogue.unverified": _build_catalogue_data_schema(),
         "delivery.disabled": ENDPOINT.schema,

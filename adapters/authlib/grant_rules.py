@@ -133,7 +133,7 @@ class AuthlibGrantRules:
         return body
 
     def validate_metadata(self, metadata_: Mapping[str, Any]) -> ClientMetadata:
-        return metadata.parse_client_metadata(metadata_, public=False)
+        return metadata.parse_client_metadata(metadata_, is_public=False)
 
     def validate_document(self, url: str, document: Mapping[str, Any]) -> ClientMetadata:
         if document.get("client_id") != url:
@@ -146,7 +146,7 @@ class AuthlibGrantRules:
                 "invalid_client",
                 "A public metadata document must not contain client_secret. Remove client_secret from the document.",
             )
-        return metadata.parse_client_metadata(document, public=True)
+        return metadata.parse_client_metadata(document, is_public=True)
 
     def describe_server(self) -> Mapping[str, Any]:
         return metadata.build_server_metadata(self._issuer)

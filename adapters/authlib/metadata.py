@@ -71,12 +71,12 @@ class _ClientMetadataParser(ClientRegistrationEndpoint):  # type: ignore[misc]  
         }
 
 
-def parse_client_metadata(document: Mapping[str, Any], *, public: bool) -> ClientMetadata:
+def parse_client_metadata(document: Mapping[str, Any], *, is_public: bool) -> ClientMetadata:
     """Parse and validate the metadata of an app.
 
     Args:
         document: The metadata.
-        public: Whether the app cannot have a secret, because its metadata is a public document.
+        is_public: Whether the app cannot have a secret, because its metadata is a public document.
 
     Raises:
         OAuthError: The metadata is invalid.
@@ -85,22 +85,22 @@ def parse_client_metadata(document: Mapping[str, Any], *, public: bool) -> Clien
         name: document[name] for name in (*_TEXT_MEMBERS, *_LIST_MEMBERS) if document.get(name) is not None
     }  # the rest is ignored (§2)
     _check_values(data)
-    if public:
+    if is_public:
         data.setdefault("token_endpoint_auth_method", "none")
     _check_client_uri(data)
     endpoint = _ClientMetadataParser(None, [ClientMetadataClaims])
     try:
         claims = endpoint.extract_client_metadata(MetadataRequest(data))
     except (OAuth2Error, ValueError) as error:
-        _validate_redirect_uris(data, confidential=False)
+        _validate_redirect_uris(data, is_confidential=False)
         raise OAuthError("invalid_client_metadata", "The metadata does not conform to RFC 7591.") from error
-    confidential = claims["token_endpoint_auth_method"] != SUPPORTED_CLIENT_AUTH[-1]
-    if public and confidential:
+    is_confidential = claims["token_endpoint_auth_method"] != SUPPORTED_CLIENT_AUTH[-1]
+    if is_public and is_confidential:
         raise OAuthError(
             "invalid_client_metadata",
             "An app with a metadata document cannot have a secret. Set token_endpoint_auth_method to none.",
         )
-    uris = _validate_redirect_uris(claims, confidential=confidential)
+    uris = _validate_redirect_uris(claims, is_confidential=is_confidential)
     shown = {name: claims[name] for name in _RETURNED_MEMBERS if claims.get(name)}
     shown |= {"token_endpoint_auth_method": claims["token_endpoint_auth_method"]}
     shown.setdefault("grant_types", [AUTHORIZATION_CODE, REFRESH_TOKEN])
@@ -110,7 +110,7 @@ def parse_client_metadata(document: Mapping[str, Any], *, public: bool) -> Clien
         name=name[:MAX_NAME_LENGTH],
         redirect_uris=uris,
         scopes=parse_scopes(claims.get("scope") or "") or SCOPES,
-        is_confidential=confidential,
+        is_confidential=is_confidential,
         home=claims.get("client_uri"),
         response=shown,
     )
@@ -147,20 +147,20 @@ def _check_client_uri(data: Mapping[str, Any]) -> None:
         raise OAuthError("invalid_client_metadata", "client_uri must be a URL of a web page.")
 
 
-def _validate_redirect_uris(claims: Mapping[str, Any], *, confidential: bool) -> tuple[str, ...]:
+def _validate_redirect_uris(claims: Mapping[str, Any], *, is_confidential: bool) -> tuple[str, ...]:
     """Return the distinct redirect URIs of an app.
 
     Raises OAuthError if a URI is not permitted, there are more than MAX_REDIRECT_URIS, or a required URI is missing.
 
     Args:
         claims: Metadata of the app.
-        confidential: Whether the app has a secret.
+        is_confidential: Whether the app has a secret.
     """
     uris = claims.get("redirect_uris") or []
     grants = claims.get("grant_types") or [AUTHORIZATION_CODE]
     if (not uris and AUTHORIZATION_CODE in grants) or len(uris) > redirects.MAX_REDIRECT_URIS:
         raise OAuthError("invalid_redirect_uri", f"redirect_uris must contain 1 to {redirects.MAX_REDIRECT_URIS} URIs.")
-    kind = AppKind.WEB if confidential else AppKind.NATIVE
+    kind = AppKind.WEB if is_confidential else AppKind.NATIVE
     for uri in uris:
         if reason := redirects.describe_refusal(uri, kind):
             raise OAuthError("invalid_redirect_uri", reason)

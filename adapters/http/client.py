@@ -107,7 +107,7 @@ class GuardedClient:
         allowed_hosts: Private hosts that may be reached (JOINERY_ALLOW_PRIVATE_HOSTS), as `host` or `host:port`.
         version: Version of Joinery in the User-Agent header.
         bounds: Limits of each request.
-        any_port: Whether ports other than 80 and 443 are permitted.
+        allows_any_port: Whether ports other than 80 and 443 are permitted.
         lookup: Name resolver other than the system's.
         tls: TLS context other than the system's.
         rate_limiter: Rate limiter for the clients that `for_organisation` returns.
@@ -119,13 +119,13 @@ class GuardedClient:
         allowed_hosts: frozenset[str] = frozenset(),
         version: str = "0",
         bounds: HttpBounds | None = None,
-        any_port: bool = False,
+        allows_any_port: bool = False,
         lookup: Lookup | None = None,
         tls: ssl.SSLContext | None = None,
         rate_limiter: HostRateLimiter | None = None,
     ) -> None:
         allowed = frozenset(name.strip().lower() for name in allowed_hosts if name.strip())
-        self._vetting = AddressVetting(allowed, ports=None) if any_port else AddressVetting(allowed)
+        self._vetting = AddressVetting(allowed, ports=None) if allows_any_port else AddressVetting(allowed)
         self._bounds = bounds or HttpBounds()
         self._agent = f"Joinery/{version}"
         self._lookup = lookup or NameResolver().lookup
@@ -251,7 +251,7 @@ class GuardedClient:
             try:
                 response = await self._send(plan, url, headers)
             except errors.OutboundError as error:
-                error.followed_redirect = hop > 0
+                error.has_followed_redirect = hop > 0
                 raise
             report(response.status, response.headers)
             target = response.headers.get("Location")

@@ -9,11 +9,11 @@ from typing import ClassVar
 class OutboundError(Exception):
     """Failure of an outbound request. The message contains no URL and no secret.
 
-    `followed_redirect` is true if the request that failed followed a redirect.
+    `has_followed_redirect` is true if the request that failed followed a redirect.
     """
 
     kind: ClassVar[str] = "connect"
-    followed_redirect: bool = False
+    has_followed_redirect: bool = False
 
 
 class RefusedAddress(OutboundError):

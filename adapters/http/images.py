@@ -43,10 +43,10 @@ class HttpImages:
                 await _write_body(response, path)
                 return FetchedImage(path, _read_validator(response, "ETag"), _read_validator(response, "Last-Modified"))
         except errors.RefusedAddress as error:
-            raise ImageUnreachable(str(error), refused=True) from None
+            raise ImageUnreachable(str(error), is_forbidden=True) from None
         except (errors.DnsFailed, errors.ConnectFailed) as error:
             raise ImageUnreachable(
-                str(error), unreachable_origin=None if error.followed_redirect else parse_origin(url)
+                str(error), unreachable_origin=None if error.has_followed_redirect else parse_origin(url)
             ) from None
         except errors.OutboundError as error:
             raise ImageUnreachable(str(error)) from None

@@ -89,7 +89,7 @@ def _parse_entry(row: Any, subject: str) -> AllowlistEntry:
     if not isinstance(enabled, bool):
         raise AllowlistError(f"{subject}: enabled must be true or false")
     return AllowlistEntry(
-        module, distribution, version, enabled, _parse_hosts(row.get("hosts"), subject, built_in=module is not None)
+        module, distribution, version, enabled, _parse_hosts(row.get("hosts"), subject, is_built_in=module is not None)
     )
 
 
@@ -104,9 +104,9 @@ def _parse_origin(row: dict[str, Any], subject: str) -> tuple[str | None, str | 
     return module, distribution
 
 
-def _parse_hosts(hosts: Any, subject: str, *, built_in: bool) -> frozenset[str]:
+def _parse_hosts(hosts: Any, subject: str, *, is_built_in: bool) -> frozenset[str]:
     if hosts is None:
-        if built_in:
+        if is_built_in:
             return _EVERY_HOST
         raise AllowlistError(
             f'{subject}: hosts must list the hosts that the connectors may reach; ["*"] permits any public host'

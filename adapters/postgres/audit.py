@@ -63,7 +63,7 @@ def _entry_params(entry: AuditEntry) -> dict[str, Any]:
         "act": None if entry.act == entry.id else entry.act,
         "undoes": entry.undoes,
         "undone": list(entry.undone) or None,
-        "reversible": context.reversible,
+        "reversible": context.is_reversible,
         "kept": entry.has_sealed,
     }
 

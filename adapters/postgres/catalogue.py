@@ -311,7 +311,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
             "standing", ids=encode_texts({product.source for product in products_by_id.values()})
         )
         precedences = {
-            id: SourcePrecedence.from_settings(first_party=first, licence_basis=basis)
+            id: SourcePrecedence.from_settings(is_first_party=first, licence_basis=basis)
             for id, first, basis in source_rows
         }
         return ProductCluster(products_by_id, applied, precedences)

@@ -51,7 +51,7 @@ class PostgresPlatformChecks(CoordinatorStore, PlatformChecks):
     async def record(self, checks: Sequence[ComponentCheck]) -> None:
         async with self._begin() as connection:
             for check in checks:
-                passed = {"passed": int(check.passed), "failed": int(not check.passed)}
+                passed = {"passed": int(check.has_passed), "failed": int(not check.has_passed)}
                 values = {**_CHECKS.build_params(check), "day": check.at.date(), **passed}
                 await connection.run(SQL["record"], values)
 

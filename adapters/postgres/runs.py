@@ -91,7 +91,7 @@ class PostgresRunStore(TableStore[Run], RunStore):
 
     async def find_run_over_removal_limit(self, source: str, stream: Stream) -> Run | None:
         ended = await self._find_newest(source, stream, SUCCEEDED_OR_FAILED_STATUSES, "has_snapshot")
-        return ended if ended is not None and ended.exceeded_removal_limit else None
+        return ended if ended is not None and ended.has_exceeded_removal_limit else None
 
     async def find_last_succeeded_or_failed(self, source: str, stream: Stream) -> Run | None:
         return await self._find_newest(source, stream, SUCCEEDED_OR_FAILED_STATUSES, "is_import")

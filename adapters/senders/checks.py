@@ -68,9 +68,9 @@ def verify_sender(look_up: DnsLookup, raw_message: bytes, author_address: str, e
     if policy_match is None:
         return Authentication(spf, dkim, SenderCheckResult.NONE)
     policy, requested_policy = policy_match
-    verified_domains = [(name, policy.strict_dkim) for name in list_passing_domains(signed)]
+    verified_domains = [(name, policy.requires_strict_dkim) for name in list_passing_domains(signed)]
     if spf == SenderCheckResult.PASS:
-        verified_domains.append((spf_domain, policy.strict_spf))
+        verified_domains.append((spf_domain, policy.requires_strict_spf))
     dns_failed = SenderCheckResult.TEMPERROR in (spf, *(signature.result for signature in signed))
     try:
         passed = any(_is_aligned(lookups, domain, other, found, strict=strict) for other, strict in verified_domains)

@@ -107,7 +107,7 @@ def compute_entry_digest(tenant: Tenant, entry: AuditEntry) -> bytes:
     context, change = entry.context, entry.change
     actor = {"kind": context.actor.kind, "id": context.actor.id, "on_behalf_of": context.actor.on_behalf_of}
     contents = (
-        FORMAT, tenant.org, tenant.livemode, entry.id, actor, context.operation, context.request_id, context.reversible,
+        FORMAT, tenant.org, tenant.livemode, entry.id, actor, context.operation, context.request_id, context.is_reversible,
         change.object, change.id, change.action, change.before, change.after,
         entry.created_at.astimezone(UTC).isoformat(timespec="microseconds"), entry.act, entry.undoes, entry.undone,
         entry.has_sealed,

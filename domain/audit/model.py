@@ -67,7 +67,7 @@ class AuditFilter:
         action: The ID of the operation that made the change, such as `sources.update`.
         object: The type of the changed resource, such as `source`.
         target: The ID of the changed resource.
-        reversible: True for only the changes that can be undone in principle (`AuditContext.reversible`).
+        reversible: True for only the changes that can be undone in principle (`AuditContext.is_reversible`).
         since: The start of the range of creation times (inclusive).
         until: The end of the range of creation times (exclusive).
     """
@@ -116,7 +116,7 @@ class AuditedFields:
     @classmethod
     def from_resource(cls, kind: type, object: str, *more: str) -> "AuditedFields":
         """Return the fields that a resource type declares as audited (`domain.kernel.resource`), and the fields `more`."""
-        return cls(object, (*(name for name, field in fields_of(kind).items() if field.in_audit_log), *more))
+        return cls(object, (*(name for name, field in fields_of(kind).items() if field.is_in_audit_log), *more))
 
     def describe_creation(self, row: Any) -> Change:
         """Return the change for an audit entry about a new resource."""

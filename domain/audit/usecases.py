@@ -142,7 +142,7 @@ class AuditService:
         self, tx: Tx, entries: Sequence[AuditEntry], reversals: Reversals
     ) -> list[AuditEntryView]:
         undone = await tx[AuditLog].find_undoing_acts([entry.act for entry in entries]) if entries else {}
-        standing = [entry for entry in entries if entry.act not in undone and entry.context.reversible]
+        standing = [entry for entry in entries if entry.act not in undone and entry.context.is_reversible]
         shared = await tx[AuditLog].list_entries_of_acts(sorted({entry.act for entry in standing})) if standing else ()
         refusals = await _find_refusals(tx, shared, reversals)
         return [
@@ -174,7 +174,7 @@ class AuditService:
 def _find_permanent_refusal(entry: AuditEntry, reversals: Reversals) -> str | None:
     """Return the reason why an entry can never be undone, or None."""
     return reversals.find_irreversibility_reason(entry.context.operation) or (
-        None if entry.context.reversible else MADE_BEFORE_UNDO
+        None if entry.context.is_reversible else MADE_BEFORE_UNDO
     )
 
 

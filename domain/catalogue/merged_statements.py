@@ -24,9 +24,9 @@ class SourcePrecedence(NamedTuple):
     rank: int
 
     @classmethod
-    def from_settings(cls, *, first_party: bool, licence_basis: str) -> "SourcePrecedence":
+    def from_settings(cls, *, is_first_party: bool, licence_basis: str) -> "SourcePrecedence":
         """Return the precedence of a source with these settings."""
-        if first_party:
+        if is_first_party:
             return cls(0)
         return cls(1 if licence_basis == LicenceBasis.VENDOR_AGREEMENT else 2)
 

@@ -23,9 +23,9 @@ class ProductStatus(StoredEnum):
     DISCONTINUED = "discontinued"
 
     @classmethod
-    def from_discontinued(cls, discontinued: bool | None) -> "ProductStatus":
+    def from_discontinued(cls, is_discontinued: bool | None) -> "ProductStatus":
         """Return DISCONTINUED if the source states that the item is discontinued, else ACTIVE."""
-        return cls.DISCONTINUED if discontinued else cls.ACTIVE
+        return cls.DISCONTINUED if is_discontinued else cls.ACTIVE
 
 
 class Visibility(StoredEnum):

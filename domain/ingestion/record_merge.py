@@ -57,7 +57,7 @@ class RecordMerger:
     was_missed: bool = False
     problems: list[Problem] = field(default_factory=list)
     _variants: dict[str, _VariantState] = field(default_factory=dict)
-    _all_offers_replaced: bool = False
+    _has_replaced_all_offers: bool = False
 
     def merge(self, records: Sequence[ProductStatement]) -> ProductStatement | None:
         """Return the merged ProductStatement, or None if the records contain only offers of an unknown product."""
@@ -131,13 +131,13 @@ class RecordMerger:
         }
         return _VariantState(
             dict(stored.data),
-            {} if self._all_offers_replaced else stored_offers,
-            are_offers_replaced=self._all_offers_replaced,
+            {} if self._has_replaced_all_offers else stored_offers,
+            are_offers_replaced=self._has_replaced_all_offers,
         )
 
     def _remove_all_offers(self) -> None:
         """Remove the offers of all variants, stored or from previous records."""
-        self._all_offers_replaced = True
+        self._has_replaced_all_offers = True
         for merged in self._variants.values():
             merged.remove_offers()
 
@@ -194,7 +194,7 @@ class RecordMerger:
             offers = [OfferStatement(place, offer) for place, offer in merged.record_offers.items()]  # type: ignore[arg-type]
             variants.append(VariantStatement(name, merged.data, offers, merged.are_offers_replaced))  # type: ignore[arg-type]
         self.problems += truncation.build_problems()
-        return ProductStatement(key, data, variants, is_discontinued, self._all_offers_replaced)  # type: ignore[arg-type]
+        return ProductStatement(key, data, variants, is_discontinued, self._has_replaced_all_offers)  # type: ignore[arg-type]
 
 
 def _extract_source_data(product: Product) -> dict[str, Any]:

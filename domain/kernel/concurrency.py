@@ -76,12 +76,12 @@ class ConcurrencyLimit:
         self._admit()
 
     @contextmanager
-    def immediate_slot(self, key: str, *, checked: bool = True) -> Iterator[None]:
+    def immediate_slot(self, key: str, *, is_checked: bool = True) -> Iterator[None]:
         """Add one to the amount that the key uses while the context is open, without waiting.
 
-        Raises the errors of `check`, unless `checked` is False.
+        Raises the errors of `check`, unless `is_checked` is False.
         """
-        if checked:
+        if is_checked:
             self.check(key)
         self.acquire_unchecked(key)
         try:

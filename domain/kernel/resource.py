@@ -67,7 +67,7 @@ class Field:
         return (self.create or self.patch) is not None
 
     @property
-    def in_audit_log(self) -> bool:
+    def is_in_audit_log(self) -> bool:
         """True if the audit log records the property."""
         return self.is_settable if self.audited is None else self.audited
 

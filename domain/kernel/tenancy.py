@@ -36,14 +36,14 @@ class AuditContext:
         actor: The originator of the changes.
         operation: The ID of the operation, or the kind of the job.
         request_id: The ID of the request, or None.
-        reversible: Whether the changes can be undone.
+        is_reversible: Whether the changes can be undone.
         job_id: The ID of the job, or None.
     """
 
     actor: Actor
     operation: str
     request_id: str | None = None
-    reversible: bool = False
+    is_reversible: bool = False
     job_id: str | None = None
 
     @property

@@ -20,15 +20,15 @@ class DmarcRecord:
     Attributes:
         policy: The policy for mail from the domain.
         subdomain_policy: The policy for mail from subdomains.
-        strict_dkim: Whether DKIM must have verified exactly the author's domain.
-        strict_spf: Whether SPF must have verified exactly the author's domain.
+        requires_strict_dkim: Whether DKIM must have verified exactly the author's domain.
+        requires_strict_spf: Whether SPF must have verified exactly the author's domain.
         psd: Whether the domain is a public suffix: `y` (yes), `n` (no) or `u` (unknown).
     """
 
     policy: MailPolicy
     subdomain_policy: MailPolicy
-    strict_dkim: bool
-    strict_spf: bool
+    requires_strict_dkim: bool
+    requires_strict_spf: bool
     psd: str
 
 

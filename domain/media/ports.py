@@ -135,10 +135,15 @@ class ImageUnreachable(Exception):
     """
 
     def __init__(
-        self, message: str, *, is_throttled: bool = False, refused: bool = False, unreachable_origin: str | None = None
+        self,
+        message: str,
+        *,
+        is_throttled: bool = False,
+        is_forbidden: bool = False,
+        unreachable_origin: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.is_throttled, self.is_forbidden, self.unreachable_origin = is_throttled, refused, unreachable_origin
+        self.is_throttled, self.is_forbidden, self.unreachable_origin = is_throttled, is_forbidden, unreachable_origin
 
 
 @dataclass(frozen=True, slots=True)

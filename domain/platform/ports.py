@@ -22,7 +22,7 @@ class ComponentCheck:
     state: ComponentState
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """True if the component was operational or degraded."""
         return self.state != ComponentState.DOWN
 

@@ -73,7 +73,7 @@ def _detect_by_status(response: ProbeResponse, page: PageFacts) -> AccessBlock |
         return AccessBlock(AccessBlockKind.GEO_BLOCK, message)
     if status not in (403, 503):
         return None
-    more_specific = _detect_by_headers(response) or _detect_by_content(page, any_content=True)
+    more_specific = _detect_by_headers(response) or _detect_by_content(page, accepts_any_content=True)
     if more_specific is not None:
         return AccessBlock(more_specific.kind, f"{message} {more_specific.detail}")
     if status == 503:
@@ -89,15 +89,15 @@ def _detect_by_headers(response: ProbeResponse) -> AccessBlock | None:
     return None
 
 
-def _detect_by_content(page: PageFacts, *, any_content: bool = False) -> AccessBlock | None:
+def _detect_by_content(page: PageFacts, *, accepts_any_content: bool = False) -> AccessBlock | None:
     """Return the access barrier that the content of a page indicates, or None.
 
     Args:
         page: The contents of the page.
-        any_content: Whether to search pages with much content, too; otherwise only pages with little content can be
+        accepts_any_content: Whether to search pages with much content, too; otherwise only pages with little content can be
             barriers.
     """
-    has_little_content = any_content or _has_little_content(page)
+    has_little_content = accepts_any_content or _has_little_content(page)
     title, text = page.title.lower()[:500], page.text.lower()[:_MAX_TEXT_CHARS]
     if has_little_content and (found := _find_first_word_in_text(_CHALLENGE_TITLES, title)):
         return AccessBlock(AccessBlockKind.BOT_CHALLENGE, f"The title of the page contains “{found}”.")

@@ -113,30 +113,30 @@ def estimate_effort(findings: ProbeFindings, *, is_readable: bool = True) -> Est
     return _estimate_unreadable_site(findings) or _estimate_pages(findings)
 
 
-def _estimate_feed(feed: PlatformFeed, readable: bool) -> Estimate:
+def _estimate_feed(feed: PlatformFeed, is_readable: bool) -> Estimate:
     """Return the estimate for a site with a product list that responded."""
     exceeds_limit = feed.total is not None and feed.total > _MAX_SHOPIFY_PRODUCTS
     reasons = [f"The shop has a machine-readable product list at {feed.url}."]
     if exceeds_limit:
         reasons.append(f"The shop has {feed.total} products, but the list returns at most {_MAX_SHOPIFY_PRODUCTS}.")
-    if not readable:
+    if not is_readable:
         reasons.append("No connector of this service can read the shop's product list.")
     if feed.products == 0:
         reasons.append("The list is currently empty.")
-    effort = Effort.LOW if readable and not exceeds_limit and feed.products else Effort.MEDIUM
+    effort = Effort.LOW if is_readable and not exceeds_limit and feed.products else Effort.MEDIUM
     return Estimate(effort, ReadingMethod.PLATFORM_FEED, tuple(reasons))
 
 
-def _estimate_file(file: FeedFile, readable: bool) -> Estimate:
+def _estimate_file(file: FeedFile, is_readable: bool) -> Estimate:
     """Estimate the effort of connecting a URL that leads to a data file.
 
     Args:
         file: The data file.
-        readable: Whether a connector of this service can parse the file.
+        is_readable: Whether a connector of this service can parse the file.
     """
     if file.remedy:
         return Estimate(Effort.MEDIUM, ReadingMethod.FILE, ("The URL is a data file.", file.remedy))
-    if not readable:
+    if not is_readable:
         return Estimate(
             Effort.MEDIUM,
             ReadingMethod.FILE,

@@ -308,7 +308,7 @@ class Run:
         return self.fetched if self.fetched and self.fetched.settings == settings and not stale else None
 
     @property
-    def exceeded_removal_limit(self) -> bool:
+    def has_exceeded_removal_limit(self) -> bool:
         """True if the run failed because it exceeded the removal limit."""
         return self.error is not None and self.error.code == RunErrorCode.SHRINK_REFUSED
 

@@ -65,16 +65,14 @@ async def require_no_open_run(tx: Tx, source: str, stream: Stream | None = None)
         raise Conflict(f"The run {run.id} of this source is {run.status}. Wait until it has ended.")
 
 
-def with_next_pull(
-    source: Source, stream: Stream, now: datetime, *, made_changes: bool | None, jitter: float
-) -> Source:
+def with_next_pull(source: Source, stream: Stream, now: datetime, *, has_changes: bool | None, jitter: float) -> Source:
     """Return the source with the time of the stream's next pull, which is one interval from now.
 
     Args:
         source: The source after the run.
         stream: The stream of the run.
         now: The current time.
-        made_changes: Whether the run changed anything: adaptive intervals then become shorter, else longer; None if unknown.
+        has_changes: Whether the run changed anything: adaptive intervals then become shorter, else longer; None if unknown.
         jitter: Factor by which the interval is multiplied, to spread pulls.
     """
     minutes = source.get_interval_minutes(stream)
@@ -83,8 +81,8 @@ def with_next_pull(
     factor = 1.0
     if source.schedule.adaptive:
         factor = source.interval_factor.get(stream, 1.0)
-        if made_changes is not None:
-            factor = max(0.5, factor / 2) if made_changes else min(4.0, factor * 2)
+        if has_changes is not None:
+            factor = max(0.5, factor / 2) if has_changes else min(4.0, factor * 2)
         source = replace(source, interval_factor={**source.interval_factor, stream.value: factor})
     return source.schedule_next_pull(stream, now + timedelta(minutes=max(5.0, minutes * factor) * jitter))
 

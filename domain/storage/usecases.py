@@ -67,16 +67,16 @@ class StorageSweeper:
 
     async def delete_orphans(self) -> OrphanTotal:
         """Delete orphaned objects and temporary files of killed processes; return the total of the orphaned objects."""
-        found = await self._process_orphans(delete=True)
+        found = await self._process_orphans(should_delete=True)
         await self.objects.delete_temporary_files(retention.ORPHANS)
         return found
 
     async def sum_orphans(self) -> OrphanTotal:
         """Return the total of orphaned objects that are older than retention.ORPHANS, without deleting them."""
-        return await self._process_orphans(delete=False)
+        return await self._process_orphans(should_delete=False)
 
-    async def _process_orphans(self, *, delete: bool) -> OrphanTotal:
-        """Find orphaned objects that are older than retention.ORPHANS, and delete them if `delete`; return their total."""
+    async def _process_orphans(self, *, should_delete: bool) -> OrphanTotal:
+        """Find orphaned objects that are older than retention.ORPHANS, and delete them if `should_delete`; return their total."""
         # entries are committed before objects are written, and keys are never used again: no orphan is being written
         count = bytes = 0
         before = self.clock.now() - retention.ORPHANS
@@ -85,7 +85,7 @@ class StorageSweeper:
                 old = {info.key: info for info in page if info.modified_at < before}
                 for key in await self.upkeep.select_orphans(_group_keys(list(old))):
                     count, bytes = count + 1, bytes + old[key].bytes
-                    if delete:
+                    if should_delete:
                         await self._delete(key)
         return OrphanTotal(count, bytes)
 

@@ -116,7 +116,7 @@ def convert_to_quart(response: Response) -> QuartResponse:
 
 
 def _route(
-    app: Quart, paths: Iterable[str], view: ViewFunction, methods: Sequence[str], *, options: bool = False
+    app: Quart, paths: Iterable[str], view: ViewFunction, methods: Sequence[str], *, responds_to_options: bool = False
 ) -> None:
     """Route paths to a view.
 
@@ -125,7 +125,7 @@ def _route(
         paths: The paths, with variables in the syntax of Werkzeug, such as `<code>`.
         view: Returns the response. For HEAD, the response's body is removed.
         methods: The HTTP methods.
-        options: Whether Quart responds to OPTIONS.
+        responds_to_options: Whether Quart responds to OPTIONS.
     """
 
     async def respond(**variables: str) -> QuartResponse:
@@ -136,7 +136,7 @@ def _route(
 
     for path in paths:
         endpoint = f"{' '.join(methods)} {path}"
-        app.add_url_rule(path, endpoint, respond, methods=methods, provide_automatic_options=options)
+        app.add_url_rule(path, endpoint, respond, methods=methods, provide_automatic_options=responds_to_options)
 
 
 def _create_request() -> Request:
@@ -183,7 +183,7 @@ def _mount_pages(app: Quart, pages: PublicPages) -> None:
         return await executor.run(pages.build_not_found_response, path, headers.get("Accept-Encoding"))
 
     rules = ("/", "/openapi.json", "/docs", "/docs/<path:rest>", "/errors", "/errors/<code>")
-    _route(app, rules, respond_with_file, ["GET"], options=True)
+    _route(app, rules, respond_with_file, ["GET"], responds_to_options=True)
 
 
 def _mount_console(app: Quart, console: Console) -> None:
@@ -238,10 +238,10 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, ba
         return health.respond_metrics(pipeline.metrics.render_text())
 
     page = StatusPage(platform, ready.check, dependencies[Clock])
-    _route(app, ("/healthz",), health.respond_alive, ["GET"], options=True)
-    _route(app, ("/readyz",), ready.__call__, ["GET"], options=True)
-    _route(app, ("/metrics",), respond_with_metrics, ["GET"], options=True)
-    _route(app, ("/status",), page.__call__, ["GET"], options=True)
+    _route(app, ("/healthz",), health.respond_alive, ["GET"], responds_to_options=True)
+    _route(app, ("/readyz",), ready.__call__, ["GET"], responds_to_options=True)
+    _route(app, ("/metrics",), respond_with_metrics, ["GET"], responds_to_options=True)
+    _route(app, ("/status",), page.__call__, ["GET"], responds_to_options=True)
 
 
 def _mount_access_log(app: Quart, access_log: AccessLog) -> None:

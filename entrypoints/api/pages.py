@@ -56,7 +56,7 @@ class PublicPages:
             b"text/html; charset=utf-8",
             self._site.render_not_found(path).encode(),
             _build_security_headers(PLAIN_POLICY),
-            allow_gzip=True,
+            allows_gzip=True,
         )
         response = page.respond("", accept_encoding)
         response.status = 404
@@ -67,11 +67,11 @@ class PublicPages:
         """Return the rendered file at the path; None if the path does not exist."""
         if path == "/openapi.json":
             openapi = msgspec.json.encode(build_document(self._table, self._base_url, self._docs_url))
-            return PublicFile(b"application/json", openapi, OPEN_CORS_HEADERS, allow_gzip=True)
+            return PublicFile(b"application/json", openapi, OPEN_CORS_HEADERS, allows_gzip=True)
         if path.startswith(CLIENTS_PATH):
             return self._find_client_file(path)
         file = self._site.read(path)
-        return PublicFile(file[0].encode(), file[1], self._build_security_headers, allow_gzip=True) if file else None
+        return PublicFile(file[0].encode(), file[1], self._build_security_headers, allows_gzip=True) if file else None
 
     def _find_client_file(self, path: str) -> PublicFile | None:
         """Return a file of an API client; None if it does not exist. The first call builds all files."""

@@ -94,7 +94,7 @@ AREA = Area(
             body_feature="fat_webhooks",
             errors=("conflict", "unprocessable"),
             preview=wire.FORECAST_PREVIEW_PROPERTIES,
-            encrypt_replay=True,
+            encrypts_replay=True,
             undo=UndoSupport("The endpoint is deleted.", WebhookService.undo),
         ),
         ENDPOINTS.read(
@@ -178,7 +178,7 @@ AREA = Area(
             handler=rotate_secret,
             body=wire.ROTATE_BODY,
             reply=wire.ENDPOINT_WITH_SECRET,
-            encrypt_replay=True,
+            encrypts_replay=True,
             undo=UndoSupport(
                 "The previous secret signs again, and the new one is revoked, within 30 days of the rotation.",
                 WebhookService.undo,

@@ -65,9 +65,9 @@ class BackupWriter:
         """Create the backup under its temporary name, and replace a partial backup that a killed process left there."""
         _remove_path(self._temporary_path)
         self._archive = (
-            _Tar(self._temporary_path, new=True)
+            _Tar(self._temporary_path, is_new=True)
             if self._path.suffix == ".tar"
-            else _Folder(self._temporary_path, new=True)
+            else _Folder(self._temporary_path, is_new=True)
         )
         return self
 
@@ -137,9 +137,9 @@ class BackupReader:
 class _Folder:
     """Backup as a folder."""
 
-    def __init__(self, path: Path, *, new: bool = False) -> None:
+    def __init__(self, path: Path, *, is_new: bool = False) -> None:
         self._path = path
-        if new:
+        if is_new:
             path.mkdir(mode=0o700)
 
     @contextmanager
@@ -172,9 +172,9 @@ class _Folder:
 class _Tar:
     """Backup as an uncompressed tar file."""
 
-    def __init__(self, path: Path, *, new: bool = False) -> None:
+    def __init__(self, path: Path, *, is_new: bool = False) -> None:
         self._path = path
-        if new:
+        if is_new:
             self._file: IO[bytes] = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
             self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115  see close
         else:

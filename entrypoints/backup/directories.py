@@ -81,7 +81,7 @@ async def _run_database(data: DataDir) -> AsyncIterator[Mapping[str, str]]:
         if not url:
             await postgres.start()
         yield service_processes.build_environment(
-            data, 8080, database_url=url or postgres.build_url(), redis_url="", demo=False
+            data, 8080, database_url=url or postgres.build_url(), redis_url="", includes_demo=False
         )
     finally:
         await postgres.stop()

@@ -180,7 +180,9 @@ async def up(
     if port is None:
         port = int(os.environ.get("JOINERY_PORT") or 8080)
     return await run_up(
-        UpOptions(data_dir, port, demo=demo, on_servers_ready=_migrate, on_ready=on_ready, environment=environment)
+        UpOptions(
+            data_dir, port, includes_demo=demo, on_servers_ready=_migrate, on_ready=on_ready, environment=environment
+        )
     )
 
 

@@ -87,7 +87,7 @@ class ResponseBuilder:
             client_tags = request.headers.get("if-none-match") if is_read else None
             if client_tags is not None and contains_etag(client_tags, etag):
                 client_etag = build_representation_etag(
-                    etag, gzip=should_compress(request.headers.get("accept-encoding"), len(body))
+                    etag, is_compressed=should_compress(request.headers.get("accept-encoding"), len(body))
                 )
                 return Response(
                     304,
@@ -201,7 +201,7 @@ class OpenStreams:
         if self._check_task is None or self._check_task.done():
             self._check_task = asyncio.create_task(self._check_streams(), name="open-streams")
         try:
-            with self._waiters.immediate_slot(state.caller.tenant.org, checked=False):
+            with self._waiters.immediate_slot(state.caller.tenant.org, is_checked=False):
                 async with aclosing(stream.iter_chunks()) as chunks:
                     async for chunk in chunks:
                         yield chunk
@@ -319,7 +319,7 @@ class OperationExecutor:
 
         Raises RateLimited if `is_limited` is true and the organisation has too many waiting requests.
         """
-        with self._waiters.immediate_slot(org, checked=is_limited), self._pressure.count_as_waiting():
+        with self._waiters.immediate_slot(org, is_checked=is_limited), self._pressure.count_as_waiting():
             yield
 
     async def _execute_read(self, state: RequestState, operation: Read) -> Response:
@@ -394,10 +394,10 @@ class OperationExecutor:
 
     def _encrypt(self, operation: Write, key: str, body: bytes) -> bytes:
         """Return the body for storage; if the operation returns a secret, encrypted for the idempotency key `key`."""
-        return self._vault.encrypt({"body": body.decode()}, key) if operation.encrypt_replay else body
+        return self._vault.encrypt({"body": body.decode()}, key) if operation.encrypts_replay else body
 
     def _decrypt(self, operation: Write, key: str, body: bytes) -> bytes:
-        return str(self._vault.decrypt(body, key)["body"]).encode() if operation.encrypt_replay else body
+        return str(self._vault.decrypt(body, key)["body"]).encode() if operation.encrypts_replay else body
 
     async def _run_handler(self, state: RequestState, operation: Write, tx: Tx) -> Response:
         check_ids(state)

@@ -120,16 +120,18 @@ def compress(body: bytes) -> bytes:
     return compressed
 
 
-def build_representation_etag(etag: str, *, gzip: bool) -> str:
-    """Return the ETag of the compressed body if `gzip`, else `etag`, which is the ETag of the uncompressed body."""
-    return f'{etag[:-1]}{GZIP_SUFFIX}"' if gzip else etag
+def build_representation_etag(etag: str, *, is_compressed: bool) -> str:
+    """Return the ETag of the compressed body if `is_compressed`, else `etag`, which is the ETag of the uncompressed body."""
+    return f'{etag[:-1]}{GZIP_SUFFIX}"' if is_compressed else etag
 
 
 def apply_compression(response: Response, body: bytes) -> None:
     """Replace the body of the response by the compressed `body`, and adjust ETag and Content-Encoding."""
     response.body = body
     response.headers = [
-        (name, build_representation_etag(value.decode(), gzip=True).encode()) if name == _ETAG else (name, value)
+        (name, build_representation_etag(value.decode(), is_compressed=True).encode())
+        if name == _ETAG
+        else (name, value)
         for name, value in response.headers
     ]
     response.headers.append(GZIP)
@@ -142,18 +144,18 @@ class PublicFile:
         media_type: The Content-Type.
         body: The uncompressed contents.
         headers: Headers in addition to those of every public file.
-        allow_gzip: Whether the file is sent compressed to clients that accept gzip.
+        allows_gzip: Whether the file is sent compressed to clients that accept gzip.
     """
 
-    def __init__(self, media_type: bytes, body: bytes, headers: HeaderList, *, allow_gzip: bool = False) -> None:
-        self._media_type, self._body, self._allows_gzip = media_type, body, allow_gzip
+    def __init__(self, media_type: bytes, body: bytes, headers: HeaderList, *, allows_gzip: bool = False) -> None:
+        self._media_type, self._body, self._allows_gzip = media_type, body, allows_gzip
         self._etag = f'"{compute_etag(body)}"'
         self._headers: HeaderList = [
             (b"cache-control", b"public, max-age=300"),
             (b"x-content-type-options", b"nosniff"),
             *headers,
         ]
-        if allow_gzip:
+        if allows_gzip:
             self._headers.append((b"vary", b"Accept-Encoding"))
 
     @cached_property
@@ -162,13 +164,19 @@ class PublicFile:
 
     def respond(self, if_none_match: str = "", accept_encoding: str | None = None) -> Response:
         """Return the response with the file, or with status 304 if the client's copy is current."""
-        gzip = self._allows_gzip and should_compress(accept_encoding, len(self._body))
+        is_compressed = self._allows_gzip and should_compress(accept_encoding, len(self._body))
         if if_none_match and contains_etag(if_none_match, self._etag):
-            return Response(304, [*self._headers, (b"etag", build_representation_etag(self._etag, gzip=gzip).encode())])
-        length = str(len(self._compressed_body if gzip else self._body)).encode()
+            return Response(
+                304,
+                [
+                    *self._headers,
+                    (b"etag", build_representation_etag(self._etag, is_compressed=is_compressed).encode()),
+                ],
+            )
+        length = str(len(self._compressed_body if is_compressed else self._body)).encode()
         own_headers = [(b"content-type", self._media_type), (b"etag", self._etag.encode()), (b"content-length", length)]
         response = Response(200, [*own_headers, *self._headers], self._body)
-        if gzip:
+        if is_compressed:
             apply_compression(response, self._compressed_body)
         return response
 

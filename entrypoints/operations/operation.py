@@ -265,7 +265,7 @@ class Operation:
     requires_if_match: bool = False
     ignores_idempotency_key: bool = False
     """True if the operation is a POST that ignores the header Idempotency-Key; other POST operations require this header."""
-    encrypt_replay: bool = False
+    encrypts_replay: bool = False
     """True if the response contains a secret, so that its stored copy is encrypted."""
     preview: Mapping[str, Schema] = field(default_factory=dict)
     """JSON schemas of the preview's properties besides changes, events and jobs."""

@@ -37,7 +37,7 @@ def build_environment(
     *,
     database_url: str,
     redis_url: str,
-    demo: bool,
+    includes_demo: bool,
     base_environment: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the environment of the service's processes.
@@ -47,7 +47,7 @@ def build_environment(
         port: The API's port.
         database_url: The database's URL.
         redis_url: The URL of Redis.
-        demo: Whether JOINERY_DEMO is set to 1.
+        includes_demo: Whether JOINERY_DEMO is set to 1.
         base_environment: The environment to which `JOINERY_…` variables are added; by default that of this process.
     """
     base_environment = os.environ if base_environment is None else base_environment
@@ -70,7 +70,7 @@ def build_environment(
         "JOINERY_OPERATORS_PORT": base_environment.get("JOINERY_OPERATORS_PORT") or str(find_free_port(port + 1)),
         "JOINERY_MAIL_HOST": "127.0.0.1",
         "JOINERY_MAIL_PORT": base_environment.get("JOINERY_MAIL_PORT") or str(find_free_port(MAIL_PORT)),
-        **({"JOINERY_DEMO": "1"} if demo else {}),
+        **({"JOINERY_DEMO": "1"} if includes_demo else {}),
     }
     if not env["JOINERY_SECRET"]:
         env["JOINERY_SECRET"] = read_or_create_secret(data)

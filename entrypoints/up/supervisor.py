@@ -46,7 +46,7 @@ class UpOptions:
     Attributes:
         data_dir: The data directory.
         port: The port of the API; 0 for any free port.
-        demo: Whether JOINERY_DEMO is set to 1 for the processes.
+        includes_demo: Whether JOINERY_DEMO is set to 1 for the processes.
         on_ready: Called when the service is ready. Errors are logged and printed, and the service continues.
         on_servers_ready: Called when the servers run and before the processes start. Errors abort the start.
         build_command_lines: Returns the command lines of the processes.
@@ -55,7 +55,7 @@ class UpOptions:
 
     data_dir: Path
     port: int = 8080
-    demo: bool = False
+    includes_demo: bool = False
     on_ready: EnvironmentHook | None = None
     on_servers_ready: EnvironmentHook | None = None
     build_command_lines: CommandLineBuilder = service_processes.build_command_lines
@@ -144,7 +144,7 @@ class _Supervisor:
             port,
             database_url=database_url or postgres.build_url(),
             redis_url=redis_url or valkey.build_url(),
-            demo=self._options.demo,
+            includes_demo=self._options.includes_demo,
             base_environment=self._env,
         )
         if self._options.on_servers_ready is not None:

@@ -71,7 +71,7 @@ class Vendor:
         await site.start()
         port = runner.addresses[0][1]
         self.address = f"http://127.0.0.1:{port}"
-        client = GuardedClient(allowed_hosts=frozenset({f"127.0.0.1:{port}"}), any_port=True)
+        client = GuardedClient(allowed_hosts=frozenset({f"127.0.0.1:{port}"}), allows_any_port=True)
         try:
             http = PluginHttpClient(client, frozenset({"*"}), frozenset(iterate_secret_texts(credentials)))
             context = VendorContext({"url": self.address, **config}, credentials, http, **more)

@@ -19,7 +19,7 @@ from tests.support import builders
 from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio
-ANNA = replace(builders.CALL, actor=Actor("user", "usr_anna"), operation="sources.update", reversible=True)
+ANNA = replace(builders.CALL, actor=Actor("user", "usr_anna"), operation="sources.update", is_reversible=True)
 BOT = replace(builders.CALL, actor=Actor("agent", "agt_bot", "usr_anna"), operation="webhooks.update", request_id=None)
 NAME = "name"
 

@@ -121,7 +121,7 @@ async def test_methods_are_bounded_in_metrics(world: World, client: Client) -> N
 
 
 async def test_a_file_is_compressed_on_request() -> None:
-    file = PublicFile(b"text/plain", b"oak " * 1000, [], allow_gzip=True)
+    file = PublicFile(b"text/plain", b"oak " * 1000, [], allows_gzip=True)
     plain = file.respond()
     assert plain.body == b"oak " * 1000 and "_compressed_body" not in vars(file), "nobody has asked"
     small = file.respond("", "gzip")

@@ -277,9 +277,9 @@ async def test_consent_is_revoked(stage: Stage) -> None:
         [grant] = await services.consents.list_consents(tx, own)
         assert (grant.app_name, grant.scopes) == (app.name, {"products:read"})
         assert list(await services.consents.list_consents(tx, outsider)) == []
-        assert list(await services.consents.list_consents(tx, owner_of(org), all_members=True)) == [grant]
+        assert list(await services.consents.list_consents(tx, owner_of(org), includes_all_members=True)) == [grant]
         with pytest.raises(PermissionDenied):
-            await services.consents.list_consents(tx, own, all_members=True)
+            await services.consents.list_consents(tx, own, includes_all_members=True)
         with pytest.raises(NotFound):
             await services.consents.revoke_consent(tx, outsider, grant.id)
         with pytest.raises(PermissionDenied):

@@ -66,7 +66,11 @@ async def served(taken: Taken) -> AsyncIterator[int]:
 def mailer(port: int, user: str | None = None, password: str | None = None, **changes: Any) -> SmtpMailer:
     clock = SettableClock()
     clock.set(datetime(2026, 11, 20, 13, 8, tzinfo=UTC))
-    options: dict[str, Any] = {"sender": "joinery@shop.example", "implicit_tls": False, "start_tls": False}
+    options: dict[str, Any] = {
+        "sender": "joinery@shop.example",
+        "uses_implicit_tls": False,
+        "requires_start_tls": False,
+    }
     return SmtpMailer(MailServer("127.0.0.1", port, user=user, password=password, **options | changes), clock)
 
 
@@ -91,7 +95,7 @@ async def test_refusals_are_temporary_or_permanent() -> None:
         with pytest.raises(MailUnsent) as denied:
             await mailer(port, "joinery", "wrong").send(LETTER)
         with pytest.raises(MailUnsent) as open_line:
-            await mailer(port, start_tls=True).send(LETTER)
+            await mailer(port, requires_start_tls=True).send(LETTER)
     with pytest.raises(MailUnsent) as gone:
         await mailer(port).send(LETTER)
     for error in (later, denied, open_line, gone):
@@ -114,8 +118,8 @@ async def test_the_setting(url: str, expected: tuple[Any, ...]) -> None:
         found.host,
         found.port,
         found.sender,
-        found.implicit_tls,
-        found.start_tls,
+        found.uses_implicit_tls,
+        found.requires_start_tls,
         found.user,
         found.password,
     ) == expected

@@ -29,7 +29,7 @@ from tests.tenancy.world import OPERATIONS, World, call_operation, serving
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(__file__).parents[2]
 SECRET = "a secret of at least thirty-two characters"
-CALL = replace(builders.CALL, actor=Actor("user", "usr_1"), operation="sources.update", reversible=True)
+CALL = replace(builders.CALL, actor=Actor("user", "usr_1"), operation="sources.update", is_reversible=True)
 OWN = "org = %(org)s AND livemode"
 
 

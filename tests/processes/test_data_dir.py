@@ -158,7 +158,7 @@ def test_the_secret_is_created_once_and_an_invalid_one_is_reported(tmp_path: Pat
 def test_former_secrets_are_passed_on_with_the_current_one(tmp_path: Path) -> None:
     data = directory.prepare_directory(tmp_path)
     directory.store_secrets(data, ["c" * 32, "f" * 32, "o" * 32])
-    servers = {"database_url": "postgresql://x", "redis_url": "redis://x", "demo": False}
+    servers = {"database_url": "postgresql://x", "redis_url": "redis://x", "includes_demo": False}
     kept = build_environment(data, 1, base_environment={}, **servers)
     assert (kept["JOINERY_SECRET"], kept["JOINERY_SECRET_FORMER"]) == ("c" * 32, f"{'f' * 32},{'o' * 32}")
     own = build_environment(data, 1, base_environment={"JOINERY_SECRET": "e" * 32}, **servers)
@@ -182,7 +182,7 @@ def test_secrets_are_rotated_and_forgotten_without_losing_one(tmp_path: Path) ->
 def test_the_childrens_environment(tmp_path: Path) -> None:
     data = directory.prepare_directory(tmp_path)
     given = {"PATH": "/bin", "JOINERY_BASE_URL": "https://api.example", "JOINERY_SECRET": "s" * 40, "JOINERY_PORT": "1"}
-    env = build_environment(data, 8081, database_url="d", redis_url="r", demo=True, base_environment=given)
+    env = build_environment(data, 8081, database_url="d", redis_url="r", includes_demo=True, base_environment=given)
     assert env["JOINERY_BASE_URL"] == "https://api.example"
     assert env["JOINERY_SECRET"] == "s" * 40
     assert (env["JOINERY_PORT"], env["JOINERY_HOST"], env["JOINERY_DEMO"]) == ("8081", "127.0.0.1", "1")

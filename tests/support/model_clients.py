@@ -8,7 +8,7 @@ HOSTS = frozenset({"127.0.0.1"})
 
 def model_client() -> GuardedClient:
     """Return a client that may connect to this machine."""
-    return GuardedClient(allowed_hosts=HOSTS, version="1", any_port=True)
+    return GuardedClient(allowed_hosts=HOSTS, version="1", allows_any_port=True)
 
 
 def outbound(client: GuardedClient, seconds: float, size: int = 1 << 20) -> HttpOutbound:

@@ -40,7 +40,7 @@ from tests.support.merged_catalogues import Shop
 from tests.support.postgres import database
 from tests.support.table import whole
 
-CHANGING_SETTINGS = replace(builders.CALL, operation="matching.update_judge_settings", reversible=True)
+CHANGING_SETTINGS = replace(builders.CALL, operation="matching.update_judge_settings", is_reversible=True)
 UNKNOWN_BODY = "0" * 22
 RECORD = {"product": {"external_id": "A1", "title": "Chair"}, "variants": [{"external_id": "A1-1"}]}
 BODIES: dict[str, Any] = {

@@ -419,7 +419,11 @@ class LogTailer:
         notified = await self._wait(listener)
         heard = listener.take_signals()
         self._mark_dirty(frozenset(signal.tenant for signal in heard.signals))
-        if heard.missed or not notified or asyncio.get_running_loop().time() - self._last_sweep >= self._idle:
+        if (
+            heard.has_missed_signals
+            or not notified
+            or asyncio.get_running_loop().time() - self._last_sweep >= self._idle
+        ):
             await self._query_all_bounds()
         if self._has_dirty_channel():
             succeeded = await self._read_dirty()

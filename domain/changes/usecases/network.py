@@ -67,7 +67,7 @@ class NetworkRelay:
             max(0.0, self._last_sweep_at + self._sweep_interval - loop.time())
         )
         received = listener.take_signals()
-        if not notified or received.missed or loop.time() - self._last_sweep_at >= self._sweep_interval:
+        if not notified or received.has_missed_signals or loop.time() - self._last_sweep_at >= self._sweep_interval:
             if self._last_sweep_at == float("-inf"):
                 await self._load_checkpoints()
             self._last_sweep_at = loop.time()

@@ -42,17 +42,17 @@ class ExportFileWriter:
         `counts_rows`: whether the lines are added to the rows in `progress`, whose limit then applies.
         """
         packer, tally = self.compressor_factory(), ExportProgress()
-        async with aclosing(self._compress(lines, packer, tally, counts=counts_rows)) as chunks:
+        async with aclosing(self._compress(lines, packer, tally, counts_rows=counts_rows)) as chunks:
             await self.objects.put_stream(key, chunks)
         return ExportFile(dataset, tally.rows, packer.size, packer.sha256, key)
 
     async def _compress(
-        self, lines: AsyncGenerator[Lines, None], packer: Compressor, tally: ExportProgress, *, counts: bool
+        self, lines: AsyncGenerator[Lines, None], packer: Compressor, tally: ExportProgress, *, counts_rows: bool
     ) -> AsyncGenerator[bytes, None]:
         async with aclosing(prefetch(lines)) as portions:
             async for portion in portions:
                 tally.rows += portion.rows
-                if counts:
+                if counts_rows:
                     self._count_rows(portion.rows)
                 if packed := await asyncio.to_thread(packer.compress, portion.data):
                     yield packed

@@ -424,7 +424,7 @@ class PrecedenceUpdateJob:
             return None
         cluster = await tx[CatalogueStore].load_cluster(ids)
         previous_precedence = SourcePrecedence.from_settings(
-            first_party=bool(job.args["first_party"]), licence_basis=str(job.args["licence_basis"])
+            is_first_party=bool(job.args["first_party"]), licence_basis=str(job.args["licence_basis"])
         )
         builder = MergedViewBuilder(
             compute_view(

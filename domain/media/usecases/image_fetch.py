@@ -121,7 +121,7 @@ class _Fetch:
                     await self._record_origin_failure(failure.unreachable_origin, str(failure))
                 else:
                     await self._record_failure(
-                        str(failure), refused=failure.is_forbidden, is_throttled=failure.is_throttled
+                        str(failure), is_forbidden=failure.is_forbidden, is_throttled=failure.is_throttled
                     )
                 return not failure.is_throttled and failure.unreachable_origin is None
             except ImageRefused as failure:
@@ -211,9 +211,9 @@ class _Fetch:
                 if stored := await tx[MediaStore].lock_by_content(converted.content):
                     await _record_image(tx, image_url, stored.id)
 
-    async def _record_failure(self, reason: str, *, refused: bool = False, is_throttled: bool = False) -> None:
+    async def _record_failure(self, reason: str, *, is_forbidden: bool = False, is_throttled: bool = False) -> None:
         image_url, tries = self.image_url, self.image_url.tries + 1
-        wait = None if refused else compute_retry_delay(tries)
+        wait = None if is_forbidden else compute_retry_delay(tries)
         async with self._fenced_transaction() as tx:
             if is_throttled:
                 await tx[MediaStore].postpone(image_url.host, tx.now + THROTTLED_PAUSE)
@@ -221,7 +221,7 @@ class _Fetch:
             await tx[MediaStore].record_failure(image_url.url_digest, tries, reason, next_attempt)
             if wait is None:
                 await _report_problem(
-                    tx, image_url, reason, ProblemKind.UNSAFE_URL if refused else ProblemKind.UNREADABLE
+                    tx, image_url, reason, ProblemKind.UNSAFE_URL if is_forbidden else ProblemKind.UNREADABLE
                 )
 
     async def _record_origin_failure(self, origin: str, reason: str) -> None:

@@ -17,16 +17,18 @@ from ports.unit_of_work import Tx
 class OAuthConsentService:
     """Use cases of consents. Users list and revoke their consents, owners and admins also the consents of other members."""
 
-    async def list_consents(self, tx: Tx, caller: Principal, *, all_members: bool = False) -> Sequence[OAuthConsent]:
-        """Return the active consents of the caller, or of all members if `all_members`, oldest first.
+    async def list_consents(
+        self, tx: Tx, caller: Principal, *, includes_all_members: bool = False
+    ) -> Sequence[OAuthConsent]:
+        """Return the active consents of the caller, or of all members if `includes_all_members`, oldest first.
 
-        Raises PermissionDenied for `all_members` unless the caller is owner or admin.
+        Raises PermissionDenied for `includes_all_members` unless the caller is owner or admin.
         """
-        if all_members and not _is_manager(caller):
+        if includes_all_members and not _is_manager(caller):
             raise PermissionDenied(
                 "Only owners and admins who are signed in to the console can see the consents of other members."
             )
-        return await tx[AppStore].list_consents(None if all_members else _require_user(caller))
+        return await tx[AppStore].list_consents(None if includes_all_members else _require_user(caller))
 
     async def revoke_consent(self, tx: Tx, caller: Principal, id: str) -> None:
         """Revoke a consent; the app's tokens for it become invalid within a second.

@@ -341,7 +341,7 @@ class RunExecution:
                 {"problems": last_successful.stats["problems"]} if last_successful.stats.get("problems") else {}
             )
             run = replace(run, problems=last_successful.problems, stats={**stats, **problem_counts})
-            await outcome.end_run(tx, attempt.job, run, RunStatus.SUCCEEDED, made_changes=False)
+            await outcome.end_run(tx, attempt.job, run, RunStatus.SUCCEEDED, has_changes=False)
             return None
         await self._save(tx, attempt.job, run)
         return run
@@ -371,7 +371,7 @@ class RunExecution:
         stats = {**run.stats, **writer.get_stats()}
         run = replace(writer.run, stats=stats, problems=tuple(feed.problems.stored))
         async with self._uow.begin(job.tenant, context) as tx:
-            await outcome.end_run(tx, job, run, RunStatus.SUCCEEDED, made_changes=outcome.has_changed_catalogue(stats))
+            await outcome.end_run(tx, job, run, RunStatus.SUCCEEDED, has_changes=outcome.has_changed_catalogue(stats))
 
     async def _store_mappings(self, tx: Tx, run: Run, tables: TableSummary) -> Run:
         """Store the proposed mappings of the tables, and return the run with its columns (none for pushed records).

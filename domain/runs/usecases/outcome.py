@@ -43,7 +43,7 @@ async def end_run(
     status: RunStatus,
     error: RunError | None = None,
     *,
-    made_changes: bool | None = None,
+    has_changes: bool | None = None,
     health_thresholds: HealthThresholds | None = None,
 ) -> None:
     """End the run and its job, and update its source (unless the run is cancelled).
@@ -56,7 +56,7 @@ async def end_run(
         run: The run to store.
         status: The final status.
         error: The error of a run that did not succeed.
-        made_changes: Whether the run changed anything, for adaptive schedules; None if unknown.
+        has_changes: Whether the run changed anything, for adaptive schedules; None if unknown.
         health_thresholds: Numbers of consecutive failures after which a source is degraded or blocked.
     """
     source = None if status == RunStatus.CANCELLED else await tx[SourceStore].get(run.source, lock=True)
@@ -72,7 +72,7 @@ async def end_run(
             )
         if is_pull:
             jitter = uniform(0.9, 1.1)  # noqa: S311  no secret
-            after = with_next_pull(after, run.stream, tx.now, made_changes=made_changes, jitter=jitter)
+            after = with_next_pull(after, run.stream, tx.now, has_changes=has_changes, jitter=jitter)
         await tx[SourceStore].save(after)
         if (after.status, after.status_reason) != (source.status, source.status_reason):
             await tx[AuditLog].add(AUDITED.describe_update(source, after))

@@ -102,7 +102,7 @@ def is_confirmation(previous_run: Run | None, withdrawn_count: int) -> bool:
     """
     return (
         previous_run is not None
-        and previous_run.exceeded_removal_limit
+        and previous_run.has_exceeded_removal_limit
         and withdrawn_count <= previous_run.stats.get("would_withdraw", 0) * CONFIRMATION_TOLERANCE
     )
 

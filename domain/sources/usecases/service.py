@@ -204,7 +204,7 @@ class SourceService(ResourceService[Source]):
         )
         await tx[SourceStore].save(after, expected_version=before.version)
         await self._store_for_undo(
-            tx, await tx[AuditLog].add(_create_credentials_change(before, replaced=True)), replaced
+            tx, await tx[AuditLog].add(_create_credentials_change(before, has_credentials=True)), replaced
         )
         return after
 
@@ -260,7 +260,7 @@ class SourceService(ResourceService[Source]):
         await tx[SourceStore].save_encrypted_credentials(id, None)
         await tx[SourceStore].save(after, expected_version=before.version)
         await self._store_for_undo(
-            tx, await tx[AuditLog].add(_create_credentials_change(before, replaced=False)), deleted_credentials
+            tx, await tx[AuditLog].add(_create_credentials_change(before, has_credentials=False)), deleted_credentials
         )
         return after
 
@@ -413,7 +413,7 @@ def _plan_next_pulls(source: Source, info: ConnectorInfo | None, now: datetime) 
     return plan_pulls(source, now)
 
 
-def _create_credentials_change(before: Source, *, replaced: bool) -> Change:
+def _create_credentials_change(before: Source, *, has_credentials: bool) -> Change:
     """Return the change that the audit log records when credentials are replaced or deleted, without their values."""
     old_values = {"has_credentials": before.has_credentials}
-    return Change("source", before.id, "update", old_values, {"has_credentials": replaced})
+    return Change("source", before.id, "update", old_values, {"has_credentials": has_credentials})

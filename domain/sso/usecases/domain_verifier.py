@@ -42,7 +42,7 @@ class DomainVerifier:
         """Return verified domains that were last checked more than `RECHECK_INTERVAL` ago."""
         return await self.directory.list_domains_to_check(self.clock.now() - RECHECK_INTERVAL, MAX_DOMAINS_PER_RUN)
 
-    async def store_result(self, tx: Tx, domain_name: str, record_found: bool | None) -> MailDomain:
+    async def store_result(self, tx: Tx, domain_name: str, is_record_found: bool | None) -> MailDomain:
         """Store the result of a look-up of the domain's TXT record, and audit a changed state; return the domain.
 
         Raises NotFound, or Conflict if another organisation has verified the domain.
@@ -50,12 +50,12 @@ class DomainVerifier:
         Args:
             tx: The transaction.
             domain_name: The name of the domain.
-            record_found: Whether the domain has the TXT record, or None if the look-up failed, as returned by `has_record`.
+            is_record_found: Whether the domain has the TXT record, or None if the look-up failed, as returned by `has_record`.
         """
         before = next((domain for domain in await tx[SsoStore].list_domains() if domain.domain == domain_name), None)
         if before is None:
             raise NotFound
-        after = apply_lookup(before, record_found, tx.now)
+        after = apply_lookup(before, is_record_found, tx.now)
         if after == before:
             return before
         await tx[SsoStore].save_domain(after)
@@ -68,15 +68,15 @@ class DomainVerifier:
         return after
 
 
-def apply_lookup(domain: MailDomain, record_found: bool | None, now: datetime) -> MailDomain:
+def apply_lookup(domain: MailDomain, is_record_found: bool | None, now: datetime) -> MailDomain:
     """Return the domain as changed by the result of a look-up of its TXT record.
 
-    `record_found` is whether the record exists, or None if the look-up failed. A domain whose record is missing remains
+    `is_record_found` is whether the record exists, or None if the look-up failed. A domain whose record is missing remains
     verified for VERIFICATION_GRACE_PERIOD.
     """
-    if record_found is None:
+    if is_record_found is None:
         return replace(domain, looked_at=now) if domain.proven_at is not None else domain
-    if record_found:
+    if is_record_found:
         return replace(domain, proven_at=domain.proven_at or now, lost_at=None, looked_at=now)
     if domain.proven_at is None:
         return replace(domain, looked_at=now)

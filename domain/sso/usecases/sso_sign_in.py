@@ -88,13 +88,13 @@ class SsoSignIn:
         """Return the redirect URI of the organisation. Each organisation has its own URI, to prevent mix-up attacks."""
         return f"{self.redirect_uri_prefix}{org}"
 
-    async def begin(self, email: str, next_page: str, *, reauthenticate: bool = False) -> StartedSignIn:
+    async def begin(self, email: str, next_page: str, *, requires_reauthentication: bool = False) -> StartedSignIn:
         """Start a sign-in for the entered address.
 
         Args:
             email: The address, whose domain selects the connection.
             next_page: Path of the page to open afterwards.
-            reauthenticate: Whether the provider must authenticate the person again.
+            requires_reauthentication: Whether the provider must authenticate the person again.
 
         Raises:
             NoConnection: No organisation has set up single sign-on for the domain.
@@ -103,7 +103,9 @@ class SsoSignIn:
         connection = await self.directory.find_by_domain(parse_email_domain(email))
         if connection is None:
             raise NoConnection
-        return await self._start_sign_in(connection, email, next_page, reauthenticate=reauthenticate)
+        return await self._start_sign_in(
+            connection, email, next_page, requires_reauthentication=requires_reauthentication
+        )
 
     async def verify_response(self, org: str, cookie: str, response_params: Mapping[str, str]) -> VerifiedSignIn:
         """Verify the provider's response; return the verified sign-in.
@@ -179,11 +181,11 @@ class SsoSignIn:
         return member
 
     async def _start_sign_in(
-        self, connection: SsoConnection, email: str, next_page: str, *, reauthenticate: bool
+        self, connection: SsoConnection, email: str, next_page: str, *, requires_reauthentication: bool
     ) -> StartedSignIn:
         now = self.clock.now()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-        attempt = SsoAttempt(state, nonce, verifier, now if reauthenticate else None)
+        attempt = SsoAttempt(state, nonce, verifier, now if requires_reauthentication else None)
         try:
             url = await self.providers.build_authorization_url(self._create_client(connection), attempt, email)
         except ProviderFault as error:
@@ -196,7 +198,7 @@ class SsoSignIn:
             "verifier": attempt.verifier,
             "place": next_page[:MAX_PAGE_CHARS],
             "until": (now + ATTEMPT_LIFETIME).isoformat(),
-            "again_since": now.isoformat() if reauthenticate else "",
+            "again_since": now.isoformat() if requires_reauthentication else "",
         }
         cookie = base64.urlsafe_b64encode(self.vault.encrypt(sealed, COOKIE_OWNER)).decode().rstrip("=")
         return StartedSignIn(url, cookie, int(ATTEMPT_LIFETIME.total_seconds()))

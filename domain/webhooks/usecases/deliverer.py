@@ -160,11 +160,11 @@ class Deliverer:
                 received: ReceivedSignals | None = listener.take_signals()
                 while received is not None:
                     try:
-                        await (self._reload_all() if received.missed else self._reload(received.signals))
+                        await (self._reload_all() if received.has_missed_signals else self._reload(received.signals))
                         received = None
                     except Exception:
                         LOG.exception("changed endpoints could not be read, retrying in %.0f s", RETRY_SECONDS)
-                        received = ReceivedSignals(frozenset(), missed=True)
+                        received = ReceivedSignals(frozenset(), has_missed_signals=True)
                         await asyncio.sleep(RETRY_SECONDS)
 
     async def _reload(self, signals: frozenset[Signal]) -> None:

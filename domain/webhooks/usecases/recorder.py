@@ -85,23 +85,23 @@ class DeliveryRecorder:
             self._has_results.set()
 
     def add_result(
-        self, queue: EndpointQueue, *, succeeded: bool, at: datetime, health_changed: bool, body_bytes: int = 0
+        self, queue: EndpointQueue, *, has_succeeded: bool, at: datetime, has_health_changed: bool, body_bytes: int = 0
     ) -> None:
         """Add the result of an attempt to the unrecorded results.
 
         Args:
             queue: The queue of the endpoint.
-            succeeded: Whether the attempt succeeded.
+            has_succeeded: Whether the attempt succeeded.
             at: When the attempt ended.
-            health_changed: Whether the endpoint has started or stopped failing because of the attempt.
+            has_health_changed: Whether the endpoint has started or stopped failing because of the attempt.
             body_bytes: Size of the body in bytes; each BYTES_PER_RESULT bytes count as one more unrecorded result.
         """
         self._unrecorded_count += 1 + body_bytes // BYTES_PER_RESULT
-        if succeeded:
+        if has_succeeded:
             recorded = self._recorded_success.get(queue)
-            if health_changed or recorded is None or at - recorded >= SUCCESS_INTERVAL:
+            if has_health_changed or recorded is None or at - recorded >= SUCCESS_INTERVAL:
                 self._succeeded[queue] = at
-        if health_changed:
+        if has_health_changed:
             self._failing[queue] = queue.subscriber.endpoint.failing_since
         self.schedule_check(queue)
 
@@ -138,7 +138,7 @@ class DeliveryRecorder:
         """
         async with self._flush_lock:
             now = asyncio.get_running_loop().time()
-            progress, states_by_queue = self._collect_progress(now, everything=includes_newest)
+            progress, states_by_queue = self._collect_progress(now, includes_newest=includes_newest)
             count = self._unrecorded_count
             if progress:
                 try:
@@ -151,7 +151,7 @@ class DeliveryRecorder:
                 queue.mark_recorded(recorded)
 
     def _collect_progress(
-        self, now: float, *, everything: bool
+        self, now: float, *, includes_newest: bool
     ) -> tuple[DeliveryProgress, dict[EndpointQueue, list[DeliveryState]]]:
         progress, states_by_queue = DeliveryProgress(), {}
         latest: dict[str, tuple[Tenant, Delivery]] = {}
@@ -159,7 +159,7 @@ class DeliveryRecorder:
             key = queue.key
             position, recorded_at = self._checkpoints.get(queue, (FeedPosition(), 0.0))
             changed = states_by_queue[queue] = queue.take_unrecorded(
-                now + 1 if everything else now - MAX_UNRECORDED_SECONDS
+                now + 1 if includes_newest else now - MAX_UNRECORDED_SECONDS
             )
             for _, delivery in changed:
                 newest = latest.get(delivery.id)
@@ -171,7 +171,7 @@ class DeliveryRecorder:
                 else NETWORK_CHECKPOINT_SECONDS
             )
             has_progress = queue.checkpoint.increasing_numbers != position.increasing_numbers
-            if has_progress and (everything or now - recorded_at >= min_interval):
+            if has_progress and (includes_newest or now - recorded_at >= min_interval):
                 # the results in this transaction are not yet marked as recorded, so that the position excludes them
                 progress.checkpoints[key] = position = queue.checkpoint
                 self._checkpoints[queue] = (position, now)

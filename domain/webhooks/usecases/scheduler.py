@@ -137,9 +137,14 @@ class DeliveryScheduler:
         due = asyncio.get_running_loop().time() + wait
         following = queue.end_attempt(item, verdict, attempt, at=now, due=due)
         endpoint = queue.subscriber.endpoint
-        succeeded, health_changed = verdict.status == DeliveryStatus.SUCCEEDED, endpoint.failing_since != failing_since
+        has_succeeded, has_health_changed = (
+            verdict.status == DeliveryStatus.SUCCEEDED,
+            endpoint.failing_since != failing_since,
+        )
         size = len(item.delivery.body or b"")
-        self._recorder.add_result(queue, succeeded=succeeded, at=now, health_changed=health_changed, body_bytes=size)
+        self._recorder.add_result(
+            queue, has_succeeded=has_succeeded, at=now, has_health_changed=has_health_changed, body_bytes=size
+        )
         if following is not None:
             self.schedule(queue, following)
         self.dispatch_ready(queue)

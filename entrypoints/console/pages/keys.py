@@ -104,7 +104,7 @@ async def list_apps(page: PageContext) -> Response:
     services = page.console.oauth
     async with page.open_transaction("apps.list", livemode=True) as tx:
         listed = await services.apps.list_apps(tx)
-        grants = await services.consents.list_consents(tx, page.principal, all_members=page.is_manager)
+        grants = await services.consents.list_consents(tx, page.principal, includes_all_members=page.is_manager)
     people = await _find_names(page, [grant.user for grant in grants])
     return page.render("apps/list.html", apps=listed, grants=grants, people=people, permissions=describe_scopes)
 

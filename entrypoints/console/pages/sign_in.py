@@ -164,7 +164,9 @@ async def start_sso(page: PageContext) -> Response:
     if not email:
         return page.render("sso/start.html", place=target)
     await _limit_sso_attempts(page)
-    attempt = await page.dependencies[SsoSignIn].begin(email, target, reauthenticate=page.signed_in is not None)
+    attempt = await page.dependencies[SsoSignIn].begin(
+        email, target, requires_reauthentication=page.signed_in is not None
+    )
     response = page.render("sso/leaving.html", url=attempt.url, host=urlsplit(attempt.url).netloc, email=email)
     response.headers.append(
         page.cookies.build_header(_build_state_cookie_name(page), attempt.cookie, attempt.cookie_lifetime_seconds)

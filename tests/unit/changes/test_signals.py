@@ -20,7 +20,9 @@ def test_signals_round_trip(signal: Signal, payload: str) -> None:
 @pytest.mark.parametrize("payload", ["", "org_1", "org_1 x", " ", "org_1  t"])
 def test_any_other_payload_marks_signals_as_missed(payload: str) -> None:
     assert ReceivedSignals.from_payloads((payload, "org_1 t")) == ReceivedSignals(
-        frozenset((Signal(LIVE),)), missed=True
+        frozenset((Signal(LIVE),)), has_missed_signals=True
     )
-    assert ReceivedSignals.from_payloads(("org_1 t",)) == ReceivedSignals(frozenset((Signal(LIVE),)), missed=False)
-    assert ReceivedSignals.from_payloads(()) == ReceivedSignals(frozenset(), missed=False)
+    assert ReceivedSignals.from_payloads(("org_1 t",)) == ReceivedSignals(
+        frozenset((Signal(LIVE),)), has_missed_signals=False
+    )
+    assert ReceivedSignals.from_payloads(()) == ReceivedSignals(frozenset(), has_missed_signals=False)

@@ -20,7 +20,7 @@ def test_bounds_refuse(total: int | None) -> None:
         with pytest.raises(RateLimited, match="has 2 calls in hand") as refused, limit.immediate_slot("a"):
             pass
         assert refused.value.retry_after == 5
-        with limit.immediate_slot("a", checked=False):
+        with limit.immediate_slot("a", is_checked=False):
             assert limit.get_used("a") == limit.amount_in_use == 3
         with limit.immediate_slot("b"):
             if total == 3:

@@ -143,7 +143,7 @@ async def test_a_name_that_changes_its_answer(site: Site) -> None:
         connected.append(found[0]["host"])
         return found
 
-    async with GuardedClient(lookup=lookup, any_port=True) as guarded:
+    async with GuardedClient(lookup=lookup, allows_any_port=True) as guarded:
         for _ in range(2):
             with pytest.raises(errors.RefusedAddress):
                 await body(guarded, site.base.replace("127.0.0.1", "files.example"))
@@ -402,7 +402,7 @@ async def test_requests_follow_the_pace_of_the_host(site: Site) -> None:
         return web.Response(status=429, headers={"Retry-After": "60"})
 
     site.paths["/"] = pressed
-    async with GuardedClient(allowed_hosts=frozenset({site.name}), any_port=True) as client:
+    async with GuardedClient(allowed_hosts=frozenset({site.name}), allows_any_port=True) as client:
         fjord: HttpClient = client.for_organisation("org_fjord", frozenset())
         async with fjord.get(f"{site.base}/") as answer:
             assert answer.status == 429

@@ -75,7 +75,7 @@ def test_a_connectors_own_reason_is_a_retry() -> None:
 @pytest.mark.parametrize(("changed", "minutes", "factor"), [(True, 30, 0.5), (False, 120, 2.0), (None, 60, 1.0)])
 def test_adaptive_schedules_stretch_while_nothing_changes(changed: bool | None, minutes: int, factor: float) -> None:
     source = builders.source(schedule=Schedule(interval_minutes=60, adaptive=True))
-    after = with_next_pull(source, Stream.CATALOGUE, NOW, made_changes=changed, jitter=1.0)
+    after = with_next_pull(source, Stream.CATALOGUE, NOW, has_changes=changed, jitter=1.0)
     assert after.next_pull == NOW + timedelta(minutes=minutes)
     assert after.interval_factor == {"catalogue": factor}
 
@@ -83,16 +83,16 @@ def test_adaptive_schedules_stretch_while_nothing_changes(changed: bool | None, 
 def test_adaptive_schedules_stay_within_a_half_and_four_times() -> None:
     source, seen = builders.source(schedule=Schedule(interval_minutes=60, adaptive=True)), []
     for changed in (True, True, None, False, False, False, False, None, True):
-        source = with_next_pull(source, Stream.CATALOGUE, NOW, made_changes=changed, jitter=1.0)
+        source = with_next_pull(source, Stream.CATALOGUE, NOW, has_changes=changed, jitter=1.0)
         assert source.next_pull is not None
         seen.append((source.next_pull - NOW).total_seconds() / 60)
     assert seen == [30, 30, 30, 60, 120, 240, 240, 240, 120]
     plain = builders.source(schedule=Schedule(interval_minutes=60))
     for jitter in (0.9, 1.1):
-        found = with_next_pull(plain, Stream.CATALOGUE, NOW, made_changes=False, jitter=jitter)
+        found = with_next_pull(plain, Stream.CATALOGUE, NOW, has_changes=False, jitter=jitter)
         assert found.next_pull == NOW + timedelta(minutes=60 * jitter) and found.interval_factor == {}
     often = builders.source(schedule=Schedule(stock_interval_minutes=5, adaptive=True))
-    assert with_next_pull(often, Stream.STOCK, NOW, made_changes=True, jitter=1.0).next_stock_pull == NOW + timedelta(
+    assert with_next_pull(often, Stream.STOCK, NOW, has_changes=True, jitter=1.0).next_stock_pull == NOW + timedelta(
         minutes=5
     )
 
