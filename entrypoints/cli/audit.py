@@ -1,6 +1,8 @@
 """`joinery audit verify`: verification of the audit chains."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from domain.audit.chain import ChainFault, ChainReport, FaultKind
 from domain.audit.usecases import AuditService
@@ -14,7 +16,7 @@ from ports.unit_of_work import UnitOfWork
 async def verify(
     *,
     org: str | None = None,
-    noted: tuple[str, ...] = (),
+    noted: Annotated[tuple[str, ...], Parameter(alias="--expected-hash")] = (),
     mode: Mode | None = None,
     options: CommandOptions = DEFAULT_OPTIONS,
 ) -> int:
@@ -24,9 +26,9 @@ async def verify(
     this detects that a whole chain was rewritten.
 
     Args:
-        org: only this organisation: its ID, or its name if that is unique
-        noted: N:HASH: check that entry N has this hash (with --org and --mode); repeatable
-        mode: only this mode
+        org: Check only the organisation with this ID or unique name.
+        noted: Check that entry N has the hash HASH, as in `4711:9f86d081…`. Requires --org and --mode. Repeatable.
+        mode: Check only this mode.
     """
     if noted and not (org and mode):
         raise CommandError("--noted applies to one chain. Select it with --org and --mode.")

@@ -22,10 +22,10 @@ async def backup(
     """Back up the running service: database, objects and secret.
 
     Args:
-        path: a new folder, or a file that ends with .tar
-        without_secret: omit the secret; a restore then requires JOINERY_SECRET
-        data_dir: the data directory of `joinery up`, running or stopped
-        json: print one JSON object
+        path: Path of a new folder, or of a new file that ends with .tar.
+        without_secret: Omit the secret. A restore then requires JOINERY_SECRET.
+        data_dir: Data directory of `joinery up`, running or stopped (default: the configured servers).
+        json: Print one JSON object.
     """
     with BackupWriter(path) as writer:
         if data_dir is None:
@@ -58,9 +58,9 @@ async def restore(path: Path, /, *, data_dir: Path | None = None, json: bool = F
     """Restore a backup to an empty database and object store.
 
     Args:
-        path: a backup that `joinery backup` created
-        data_dir: a new data directory for `joinery up` (default: the configured servers)
-        json: print one JSON object
+        path: Path of a backup that `joinery backup` created.
+        data_dir: New data directory for `joinery up` (default: the configured servers).
+        json: Print one JSON object.
     """
     reader = BackupReader(path)
     manifest = contents.verify_backup(reader)

@@ -54,11 +54,12 @@ def _load_allowed_connectors(http: HttpClient) -> PluggyConnectors:
         raise CommandError(str(error)) from error
 
 
-async def list_plugins(what: Literal["list", "check"], /, *, json: bool = False) -> int:
-    """List or check connector plugins; `check` exits with 1 if a plugin on the allowlist does not load.
+async def list_plugins(action: Literal["list", "check"], /, *, json: bool = False) -> int:
+    """List or check connector plugins.
 
     Args:
-        json: print JSON
+        action: List the plugins, or check them and exit with 1 if a plugin on the allowlist does not load.
+        json: Print a JSON array.
     """
     async with GuardedClient() as http:
         reports = _load_allowed_connectors(http).list_reports()
@@ -68,7 +69,7 @@ async def list_plugins(what: Literal["list", "check"], /, *, json: bool = False)
         for report in reports:
             line = f"{report.state:<10} {report.plugin:<28} {', '.join(report.connectors)}"
             print(f"{line} {report.reason or ''}".rstrip())
-    return 1 if what == "check" and any(report.state == "broken" for report in reports) else 0
+    return 1 if action == "check" and any(report.state == "broken" for report in reports) else 0
 
 
 def read_file(
@@ -84,18 +85,18 @@ def read_file(
     warehouse: str | None = None,
     price_code: str | None = None,
 ) -> int:
-    """Test a feed: map and normalise a file, without a server. Exits with 1 if its items have no key.
+    """Map and normalise a file, without a server. Exit with 1 if its items have no key.
 
     Args:
-        file: CSV, TSV, Excel, JSON, JSON Lines, XML, or one of them in a zip or gzip
-        json: print mapping, products and problems as one JSON object
-        currency: default currency of prices (ISO 4217; with usd, sizes without unit are inches)
-        decimal: the decimal mark
-        stream: the stream that the file contains
-        format: the file's format, if not recognisable from its content
-        connector: the connector that reads the file (csv reads all formats)
-        warehouse: the location of stock whose rows state no location
-        price_code: text in the header of the price column to use, if there are several price columns
+        file: Path of a CSV, TSV, Excel, JSON, JSON Lines or XML file, or of one in a zip or gzip.
+        json: Print mapping, products and problems as one JSON object.
+        currency: Default currency of prices (ISO 4217). With usd, sizes without unit are inches.
+        decimal: Decimal mark of numbers.
+        stream: Stream that the file contains.
+        format: Format of the file (default: recognised from the content).
+        connector: Connector that reads the file. csv reads all formats.
+        warehouse: Location of stock whose rows state no location.
+        price_code: Use the price column whose header contains this text, if there are several.
     """
     if not file.is_file():
         raise CommandError(f"The file {file} does not exist.")
@@ -252,7 +253,8 @@ async def probe_website(url: str, /, *, json: bool = False) -> int:
     """Check a website before it is connected, without a server; print the report and the proposed source.
 
     Args:
-        json: print one JSON object
+        url: URL of the website.
+        json: Print one JSON object.
     """
     allowed = read_private_hosts(os.environ)
     if reason := describe_url_refusal(url, allowed):

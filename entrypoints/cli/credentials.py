@@ -37,10 +37,13 @@ async def create_key(
     """Create an API key; its secret is shown once.
 
     Args:
-        scopes: the scopes of the key: all, or a comma-separated list
-        restricted: restrict the key to what an unattended AI agent may do
-        member: limit the key to the role of the member with this email address
-        network: permit requests only from this network (CIDR notation); repeatable
+        mode: Mode of the key.
+        scopes: Scopes of the key: all, or a comma-separated list.
+        restricted: Restrict the key to what an unattended AI agent may do.
+        name: Name of the key.
+        member: Limit the key to the role of the member with this email address.
+        expires_in_days: Let the key expire after this number of days (default: the key does not expire).
+        network: Permit requests only from this network (CIDR notation). Repeatable.
     """
     async with options.begin_change("keys.create", mode) as (dependencies, organisation, tx):
         owner = await tx[OrgStore].find_member(member) if member else None
@@ -64,7 +67,8 @@ async def revoke_key(*, mode: Mode, key: str, options: OrganisationOptions) -> i
     """Revoke an API key immediately.
 
     Args:
-        key: the ID of the key
+        mode: Mode of the key.
+        key: ID of the key.
     """
     async with options.begin_change("keys.revoke", mode) as (_, _, tx):
         if not await tx[KeyStore].revoke(key):
@@ -84,9 +88,10 @@ async def create_app(
     """Create an OAuth app; its secret is shown once.
 
     Args:
-        name: the name that the consent page shows to users
-        redirect_uri: a permitted redirect URI; repeatable
-        scopes: the scopes that the app may request: all, or a comma-separated list
+        kind: Kind of the app.
+        name: Name that the consent page shows to users.
+        redirect_uri: Permit this redirect URI. Repeatable.
+        scopes: Scopes that the app may request: all, or a comma-separated list.
     """
     new_app = NewApp(name, AppKind(kind.replace("-", "_")), redirect_uri, parse_scopes(scopes.split(",")))
     async with options.begin_change("oauth.create_app") as (dependencies, organisation, tx):
@@ -112,7 +117,7 @@ async def delete_app(*, app: str, options: OrganisationOptions) -> int:
     """Delete an OAuth app; its tokens become invalid.
 
     Args:
-        app: the client_id of the app
+        app: The client_id of the app.
     """
     async with options.begin_change("oauth.delete_app") as (dependencies, organisation, tx):
         try:

@@ -24,7 +24,7 @@ async def migrate(*, plan: bool = False, options: CommandOptions = DEFAULT_OPTIO
     """Migrate the database to this release's schema.
 
     Args:
-        plan: list the pending migrations without applying them
+        plan: List the pending migrations without applying them.
     """
     url = settings.read_owner_url(options.read_environment())
     try:
@@ -61,8 +61,8 @@ async def distribute_tables(*, shards: int = 32, options: CommandOptions = DEFAU
     """Distribute the tables over the nodes; if interrupted, run the command again.
 
     Args:
-        shards: the number of shards, which cannot be changed later, and the maximum number of nodes. Each shard adds about
-            300 tables (partitions by day) to the system catalogue of every node
+        shards: Number of database shards, which cannot be changed later, and maximum number of nodes. Each shard adds
+            about 300 tables (partitions by day) to the system catalogue of every node.
     """
     async with _open_coordinator(options) as cluster_coordinator:
         applied = await migrations.migrate(cluster_coordinator.conninfo)
@@ -89,8 +89,8 @@ async def move(org: str, /, *, to: str | None = None, options: CommandOptions = 
     """Move an organisation's database shard to another node while it is in use.
 
     Args:
-        org: the organisation's ID
-        to: HOST:PORT of the target (default: the node with the least data)
+        org: ID of the organisation.
+        to: HOST:PORT of the target node (default: the node with the least data).
     """
     async with _open_coordinator(options) as cluster_coordinator:
         moved = await cluster.move_organisation(cluster_coordinator, org, to, _print_progress)
@@ -165,11 +165,11 @@ def print_sql(
     """Print the SQL statement that lists products, offers or the rows of a table; without a name, all names and filters.
 
     Args:
-        name: products, offers or a table; without a name, all names are printed
-        filters: a filter to include; repeatable
-        limit: the number of items on a page
-        after: print the statement for the page after a cursor
-        before: print the statement for the page before a cursor
+        name: products, offers or the name of a table (default: print all names).
+        filters: Include this filter. Repeatable.
+        limit: Number of items on a page.
+        after: Print the statement for the page after a cursor.
+        before: Print the statement for the page before a cursor.
     """
     tables = {table.name: table for table in TABLES}
     filters_by_list = {name: table.stored_columns for name, table in tables.items()} | FILTERS

@@ -54,8 +54,9 @@ async def doctor(
     """Check the configuration, connections and stored data; exit with 1 if a check fails.
 
     Args:
-        sweep: first delete unused objects, as the scheduler does regularly
-        repair_schedule: reset implausibly late due times to now, and resume purges; only if the database's clock is right
+        sweep: First delete unused objects, as the scheduler does regularly.
+        repair_schedule: Reset implausibly late due times to now, and resume purges. Use it only if the database's clock is
+            right.
     """
     findings = [Finding("joinery", "ok", f"version {get_release_version()}, schema {load_migrations()[-1][0]}")]
     report: dict[str, Any] = {}

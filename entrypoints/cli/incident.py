@@ -28,8 +28,10 @@ async def open_new_incident(
     """Open an incident of a component.
 
     Args:
-        title: the title in one line
-        text: the details (default: the title)
+        component: Component that is affected.
+        state: State of the component.
+        title: Title in one line.
+        text: Details (default: the title).
     """
     async with options.open_dependencies() as dependencies:
         now = dependencies[Clock].now()
@@ -45,7 +47,13 @@ async def open_new_incident(
 async def update(
     id: str, /, *, text: str, state: State | None = None, options: CommandOptions = DEFAULT_OPTIONS
 ) -> int:
-    """Add an update to an incident, and change its state if one is stated."""
+    """Add an update to an incident.
+
+    Args:
+        id: ID of the incident.
+        text: Text of the update.
+        state: New state of the component (default: the state does not change).
+    """
     after = await _change_incident(
         options,
         id,
@@ -57,7 +65,12 @@ async def update(
 
 
 async def close(id: str, /, *, text: str = "Resolved.", options: CommandOptions = DEFAULT_OPTIONS) -> int:
-    """Close an incident."""
+    """Close an incident.
+
+    Args:
+        id: ID of the incident.
+        text: Text of the last update.
+    """
     after = await _change_incident(
         options, id, lambda before, now: before.with_end(now, _check_length("text", text, MAX_TEXT_CHARS))
     )

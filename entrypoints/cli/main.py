@@ -25,22 +25,19 @@ def build_command_line() -> App:
     """Build the parser of the command line with all commands."""
     app = App(
         "joinery",
-        help="Joins furniture vendors' feeds into one catalogue.",
-        help_epilogue="Start with `joinery up --demo`. Settings are environment variables: see docs/configuration.md.",
+        help="Combine the feeds of furniture vendors into one catalogue.",
+        help_epilogue="Start with `joinery up --demo`. Settings are environment variables, which docs/configuration.md lists.",
         help_format="plaintext",
         help_formatter="plain",
         version=_format_version,
         default_parameter=Parameter(negative=(), show_default=_describe_default),
     )
-    groups = {
-        name: App(name, help=f"manage {subject}", help_epilogue="")
-        for name, subject in _CONFIGURATION["groups"].items()
-    }
+    groups = {name: App(name, help=summary, help_epilogue="") for name, summary in _CONFIGURATION["groups"].items()}
     for group in groups.values():
         app.command(group)
     for command, (target, summary) in COMMANDS.items():
-        word, _, name = command.rpartition(" ")
-        groups.get(word, app).command(f"entrypoints.cli.{target}", name=name, help=summary, help_epilogue="")
+        parent, _, name = command.rpartition(" ")
+        groups.get(parent, app).command(f"entrypoints.cli.{target}", name=name, help=summary, help_epilogue="")
     return app
 
 

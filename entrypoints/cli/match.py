@@ -7,7 +7,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TextIO
+from typing import Annotated, TextIO
+
+from cyclopts import Parameter
 
 from domain.matching.features import (
     MatchFeatures,
@@ -24,7 +26,14 @@ _DELIMITERS = ",;\t"
 _MAX_FIELD_SIZE = 1 << 24
 
 
-def match(*, left: Path, right: Path, out: Path, explain: Path | None = None, least: float = 0.01) -> int:
+def match(
+    *,
+    left: Path,
+    right: Path,
+    out: Path,
+    explain: Path | None = None,
+    least: Annotated[float, Parameter(alias="--min-probability")] = 0.01,
+) -> int:
     """Match the items of two CSV files, without a server.
 
     Both files need the column `id`, and at least one of title (or name), mpn, model, sku and gtin (ean, upc). Further
@@ -32,11 +41,11 @@ def match(*, left: Path, right: Path, out: Path, explain: Path | None = None, le
     dim_unit, weight, weight_unit, pack, pieces. docs/matching.md describes the output.
 
     Args:
-        left: one vendor's items
-        right: the other vendor's items
-        out: output file with idA,idB,probability
-        explain: output file for the evidence of each pair, one JSON object per line
-        least: the minimum probability of a pair in the output
+        left: CSV file with one vendor's items.
+        right: CSV file with the other vendor's items.
+        out: Output file with the columns idA, idB and probability.
+        explain: Output file for the evidence of each pair, one JSON object per line.
+        least: Minimum probability of a pair in the output.
     """
     index = MatchIndex()
     gc.disable()  # the code creates no reference cycles, and collecting takes a fifth of the time

@@ -13,10 +13,10 @@ async def mirror(*, url: str | None = None, key: str | None = None, to: Path, on
     """Copy a catalogue through the API and keep the copy up to date.
 
     Args:
-        url: the service's URL (default: $JOINERY_URL)
-        key: an API key (default: $JOINERY_KEY)
-        to: the copy: FILE.sqlite, or a folder
-        once: stop when the copy is up to date
+        url: URL of the service (default: $JOINERY_URL).
+        key: API key (default: $JOINERY_KEY).
+        to: Path of the copy: FILE.sqlite, or a folder.
+        once: Stop when the copy is up to date.
     """
     url, key = url or os.environ.get("JOINERY_URL"), key or os.environ.get("JOINERY_KEY")
     if not url or not key:

@@ -45,7 +45,9 @@ async def create(
     """Create an organisation.
 
     Args:
-        plan: the organisation's plan: free, standard, high or max
+        name: Name of the organisation.
+        kind: Kind of the organisation.
+        plan: Plan of the organisation: free, standard, high or max.
     """
     async with options.open_dependencies() as dependencies:
         organisation = await create_organisation(dependencies, name, kind, await _find_plan(dependencies, plan))
@@ -84,7 +86,7 @@ async def change_plan(*, plan: str, options: OrganisationOptions) -> int:
     """Change an organisation's plan, with effect from its next request.
 
     Args:
-        plan: the new plan: free, standard, high or max (GET /v1/plans lists what each includes)
+        plan: New plan: free, standard, high or max. GET /v1/plans lists what each includes.
     """
     async with options.open_organisation() as (dependencies, organisation):
         await dependencies[OrgRegistry].change_plan(organisation.id, await _find_plan(dependencies, plan))
@@ -96,7 +98,11 @@ async def change_plan(*, plan: str, options: OrganisationOptions) -> int:
 
 
 async def rematch(*, mode: Mode = "live", options: OrganisationOptions) -> int:
-    """Match all variants again, with newly estimated weights of the comparisons. Decisions by people do not change."""
+    """Match all variants again, with newly estimated weights of the comparisons. Decisions by people do not change.
+
+    Args:
+        mode: Mode whose variants are matched.
+    """
     async with options.begin_change("matching.rematch", mode) as (_, organisation, tx):
         queued = await tx[MatchIndexStore].delete_model_and_requeue()
         await tx[JobStore].add(create_matching_job(tx.tenant))
@@ -109,7 +115,7 @@ async def export(*, to: Path, options: OrganisationOptions) -> int:
     """Export all of an organisation's data to a folder, with a subfolder per mode and a file per dataset.
 
     Args:
-        to: the path of a new folder
+        to: Path of a new folder.
     """
     if to.exists() and any(to.iterdir()):  # noqa: ASYNC240  a command has no other tasks
         raise CommandError(f"{to} is not empty. Use a new folder.")
@@ -154,7 +160,7 @@ async def delete(*, confirm: str | None = None, options: OrganisationOptions) ->
     """Delete an organisation and all its data permanently. Existing backups are not changed.
 
     Args:
-        confirm: the exact name of the organisation
+        confirm: Exact name of the organisation, to confirm the deletion.
     """
     async with options.open_organisation() as (dependencies, organisation):
         if confirm != organisation.name:

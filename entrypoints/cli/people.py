@@ -33,7 +33,12 @@ MAX_TOKEN_HOURS = 24 * 90
 async def add_member(
     *, email: str, role: Annotated[str, Parameter(choices=sorted(ROLES))], options: OrganisationOptions
 ) -> int:
-    """Add a member to an organisation."""
+    """Add a member to an organisation.
+
+    Args:
+        email: Email address of the person.
+        role: Role of the member.
+    """
     async with options.open_organisation() as (dependencies, organisation):
         member = await add_organisation_member(dependencies, organisation, email, role)
     result = {"organisation": organisation.id, **select_attributes(member, "user", "email", "role")}
@@ -44,8 +49,8 @@ async def create_token(*, email: str, hours: int = 8, options: OrganisationOptio
     """Create a token with which a script acts as a member.
 
     Args:
-        email: the member's email address
-        hours: the lifetime of the token
+        email: Email address of the member.
+        hours: Lifetime of the token in hours.
     """
     async with options.open_organisation() as (dependencies, organisation):
         user = await _find_member(dependencies, organisation, email)
@@ -69,7 +74,7 @@ async def create_link(*, email: str, options: OrganisationOptions) -> int:
     """Create a one-time sign-in link for a member.
 
     Args:
-        email: the member's email address
+        email: Email address of the member.
     """
     async with options.open_organisation() as (dependencies, organisation):
         user = await _find_member(dependencies, organisation, email)
@@ -82,7 +87,7 @@ async def list_sessions(*, email: str, options: CommandOptions = DEFAULT_OPTIONS
     """List a person's sessions.
 
     Args:
-        email: the person's email address
+        email: Email address of the person.
     """
     async with options.open_dependencies() as dependencies:
         user = await _find_user(dependencies, email)
@@ -107,8 +112,8 @@ async def end_sessions(*, email: str, session: str | None = None, options: Comma
     """End a person's sessions and tokens immediately.
 
     Args:
-        email: the person's email address
-        session: end only the session with this ID
+        email: Email address of the person.
+        session: End only the session with this ID.
     """
     async with options.open_dependencies() as dependencies:
         user = await _find_user(dependencies, email)

@@ -111,7 +111,7 @@ async def api(*, operators_port: int | None = None) -> int:
     """Run the API (requires JOINERY_DATABASE_URL and JOINERY_SECRET).
 
     Args:
-        operators_port: port of the operators' page, on this machine only
+        operators_port: Port of the operators' page, on this machine only.
     """
     from entrypoints.api.server import serve  # noqa: PLC0415
 
@@ -126,7 +126,7 @@ async def worker(
     """Run a worker, which executes jobs and delivers webhooks.
 
     Args:
-        duties: execute only jobs (`runs`) or only deliver webhooks; repeatable (default: both)
+        duties: Execute only jobs (`runs`), or only deliver webhooks. Repeatable.
     """
     from entrypoints.worker.service import run_worker  # noqa: PLC0415
 
@@ -136,14 +136,14 @@ async def worker(
 
 
 async def scheduler() -> int:
-    """Run the scheduler: starts due runs, notifies workers, performs maintenance."""
+    """Run the scheduler, which starts due runs, notifies workers and performs maintenance."""
     from entrypoints.scheduler.service import run_scheduler  # noqa: PLC0415
 
     return await _run_process("scheduler", run_scheduler, heartbeat_roles=["scheduler"])
 
 
 async def mail() -> int:
-    """Run the mail listener: receives messages for sources' inbound addresses."""
+    """Run the mail listener, which receives messages for sources' inbound addresses."""
     from entrypoints.mail.service import run_mail  # noqa: PLC0415
     from entrypoints.mail.settings import read_mail_settings  # noqa: PLC0415
 
@@ -160,10 +160,10 @@ async def up(
     """Run the whole service on this machine, with an embedded database and queue.
 
     Args:
-        data_dir: directory of all data (default: $JOINERY_DATA_DIR or ./.joinery)
-        port: the port of the API (default: $JOINERY_PORT or 8080)
-        operators_port: the port of the operators' page (default: the port after the API's)
-        demo: add an organisation with two vendors' feeds, and an API key
+        data_dir: Directory of all data (default: $JOINERY_DATA_DIR or ./.joinery).
+        port: Port of the API (default: $JOINERY_PORT or 8080).
+        operators_port: Port of the operators' page (default: the port after the API's).
+        demo: Add an organisation with two vendors' feeds, and an API key.
     """
     from entrypoints.up.supervisor import UpOptions, get_default_data_dir, run_up  # noqa: PLC0415
 

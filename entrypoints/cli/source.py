@@ -1,4 +1,4 @@
-"""`joinery source why`: explanation why the data of a source is old."""
+"""`joinery source explain`: explanation of the age of a source's data."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,11 @@ MAX_RUNS = 5
 
 
 async def explain_age(id: str, /, *, options: CommandOptions = DEFAULT_OPTIONS) -> int:
-    """Explain the age of a source's data: status, freshness, latest runs."""
+    """Explain the age of a source's data: status, freshness, latest runs.
+
+    Args:
+        id: ID of the source.
+    """
     async with options.open_dependencies() as dependencies:
         tenant = await dependencies[Workload].find_tenant_of_source(id)
         if tenant is None:

@@ -38,10 +38,10 @@ async def set_up(
     """Set up or change an identity provider; the client secret is read from JOINERY_SSO_SECRET or standard input.
 
     Args:
-        issuer: the provider's issuer URL, without /.well-known/openid-configuration
-        client_id: Joinery's client ID at the provider
-        joins_as: role of people who join the organisation by signing in (nobody: they cannot join)
-        keep_secret: keep the stored client secret
+        issuer: Issuer URL of the provider, without /.well-known/openid-configuration.
+        client_id: Client ID of Joinery at the provider.
+        joins_as: Role of people who join the organisation by signing in. With nobody, they cannot join.
+        keep_secret: Keep the stored client secret.
     """
     secret = None if keep_secret else _read_client_secret()
     async with options.open_organisation() as (dependencies, organisation):
@@ -98,7 +98,11 @@ async def show(*, options: OrganisationOptions) -> int:
 
 
 async def add_or_check_domain(domain: str, /, *, options: OrganisationOptions) -> int:
-    """Add a domain; if it is already listed, check its DNS record."""
+    """Add a domain; if it is already listed, check its DNS record.
+
+    Args:
+        domain: Domain of members' email addresses.
+    """
     async with options.open_organisation() as (dependencies, organisation):
         domain_proof = await _add_or_check_domain(dependencies, organisation, domain)
     sentences = {
@@ -142,7 +146,7 @@ async def enforce(*, off: bool = False, options: OrganisationOptions) -> int:
     """Require single sign-on for members of verified domains.
 
     Args:
-        off: allow other sign-in methods again, for example if the provider is down
+        off: Allow other sign-in methods again, for example if the provider is down.
     """
     async with options.open_organisation() as (dependencies, organisation):
         async with begin_operator_change(dependencies, organisation, "sso.enforce") as tx:

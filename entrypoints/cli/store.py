@@ -30,8 +30,8 @@ class CommandOptions:
     """Options of commands that read or change the data of a service. The methods open the service and print results.
 
     Attributes:
-        data_dir: the data directory of a running `joinery up` (default: the service that the environment configures)
-        json: print one JSON object
+        data_dir: Data directory of a running `joinery up` (default: the service that the environment configures).
+        json: Print one JSON object.
     """
 
     data_dir: Path | None = None
@@ -76,7 +76,7 @@ class OrganisationOptions(CommandOptions):
     """Options of commands that read or change the data of one organisation. The methods open the organisation.
 
     Attributes:
-        org: the organisation's ID, or its name if that is unique
+        org: ID of the organisation, or its name if that is unique.
     """
 
     org: str
