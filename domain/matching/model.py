@@ -248,7 +248,7 @@ class JudgeSettingsChange(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """Two variants with their score, before they are stored as a MatchPair."""
+    """Two variants with the probability of a match, before they are stored as a MatchPair."""
 
     left: str
     left_product: str
@@ -261,7 +261,7 @@ class ScoredPair:
 
     @property
     def is_certain(self) -> bool:
-        """True if no person needs to decide about the pair: the function `is_certain` accepts its score."""
+        """True if no person needs to decide about the pair: the function `is_certain` accepts its probability."""
         return is_certain(self.probability, self.conflicts)
 
 

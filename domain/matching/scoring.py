@@ -32,7 +32,7 @@ MIN_GROUPS = 30
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights from which the score of a pair is computed.
+    """The weights from which the probability of a pair is computed.
 
     Attributes:
         prior: The prior log2 odds that a candidate is a match.

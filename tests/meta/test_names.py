@@ -1,4 +1,4 @@
-"""Names of the code: no private dialect, one class for one word, one definition for each term of the glossary (docs/style.md)."""
+"""Names of the code (docs/style.md): no forbidden words, unique classes, a glossary that defines each term once."""
 
 import ast
 import re
@@ -30,6 +30,8 @@ _EXAMPLES = (
     "Metric",
 )
 """Names in docstrings that are computed, or defined elsewhere."""
+_EXAMPLE = re.compile(r"`([\w.]+)(?:\([\w, ]*\))?`")
+"""A name in backticks, with or without arguments."""
 _TERM = re.compile(r"- \*\*(.+?)\*\*(?: \(`([\w.]+)`\))?: .+\.")
 
 
@@ -82,6 +84,28 @@ def test_each_term_is_defined_once_and_names_one_class() -> None:
     named = Counter(name for _, name in entries if name)
     assert [term for term, count in (terms + named).items() if count > 1] == []
     assert named.keys() <= {name for _, name in classes()}
+
+
+def test_terms_are_in_alphabetical_order() -> None:
+    _, *sections = (ROOT / "docs" / "glossary.md").read_text("utf-8").split("\n## ")
+    for section in sections:
+        terms = [found[1].lower() for line in section.splitlines() if (found := _TERM.fullmatch(line))]
+        assert terms == sorted(terms)
+
+
+def test_names_in_the_style_guide_exist() -> None:
+    names = {name for _, tree in trees(*LAYERS) for _, name in defined(tree)}
+    for path, _ in trees(*LAYERS):
+        names |= {Path(path).name, *Path(path).with_suffix("").parts}
+    guide = (ROOT / "docs" / "style.md").read_text("utf-8")
+    rules = guide.partition("## Names in code\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in guide.splitlines() if line.startswith("| ")]
+    code = [
+        row[-1] for row in rows if row[0] in ("class", "function", "boolean", "variable", "module") or len(row) == 4
+    ]
+    examples = [name for text in (rules, *code) for name in _EXAMPLE.findall(text)]
+    assert len(examples) > 60
+    assert [name for name in examples if name not in names] == []
 
 
 def test_names_in_docstrings_exist() -> None:

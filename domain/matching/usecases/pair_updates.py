@@ -123,12 +123,12 @@ def _apply_merge_result(pair: MatchPair, result: Merge | CannotMerge, now: datet
 
 
 async def _supersede_unscored(tx: Tx, matched_variants: set[str], pairs: Iterable[MatchPair]) -> None:
-    """Mark the undecided pairs of matched variants that have no new score as superseded, with the minimum score.
+    """Mark the undecided pairs of matched variants that were not scored again as superseded, with the minimum probability.
 
     Args:
         tx: The transaction.
         matched_variants: The IDs of the matched variants.
-        pairs: The stored pairs without a new score; pairs without a matched variant stay unchanged.
+        pairs: The stored pairs that were not scored again; pairs without a matched variant stay unchanged.
     """
     for pair in pairs:
         if (
@@ -164,7 +164,7 @@ async def _supersede_unmergeable(tx: Tx, pairs: Sequence[MatchPair], plan: Merge
 
 
 async def _update_score(tx: Tx, pair: MatchPair, scored: ScoredPair) -> MatchPair:
-    """Store the new score of a pair; reopen the pair if it was superseded only because of a low score."""
+    """Store the new probability of a pair; reopen the pair if it was superseded only because of a low one."""
     is_probable_again = pair.status == PairStatus.SUPERSEDED and pair.probability < MIN_STORED_PROBABILITY
     conflicts = tuple(name for name in pair.conflicts if name != GROUP_SIZE_CONFLICT)
     judgement = pair.judgement if (pair.evidence, conflicts) == (scored.evidence, scored.conflicts) else None
