@@ -1,4 +1,4 @@
-# One command for each thing that people do here; `make help` lists them.
+# Commands for developers; `make help` lists them.
 
 .DEFAULT_GOAL := help
 .PHONY: help install docs run test test-fast test-cluster test-browser clients test-clients check soak fuzz sdk lock translations sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
@@ -7,54 +7,54 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-# tests wait for servers half of their time
+# one more test process than cores, because tests often wait for servers
 JOBS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
 SECONDS ?= 600
 QUICK := not soak and not fuzz and not browser and not clients
 CLUSTER_SUITES ?= tests/contract tests/flows tests/tenancy tests/http tests/regressions
 
-help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+help: ## List these commands.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
 
-install: $(STAMP) ## create .venv with the command .venv/bin/joinery
+install: $(STAMP) ## Create .venv with the command .venv/bin/joinery.
 
 $(STAMP): pyproject.toml requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "Joinery needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing);" \
-	    "name another with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
-	@test -x $(BIN)/python || { echo "Making .venv …"; $(PYTHON) -m venv .venv; }
+	  echo "Joinery requires Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing);" \
+	    "select another version with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "Creating .venv …"; $(PYTHON) -m venv .venv; }
 	@echo "Installing Joinery and its packages …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@# every process starts half a second sooner, also where Python is told to write no bytecode by itself
+	@# with compiled modules every process starts half a second sooner, even if Python may not write bytecode
 	@$(BIN)/python -m compileall -q -j 0 domain ports adapters connectors entrypoints
 	@$(BIN)/python -m entrypoints.site.build
 	@touch $@
 
-docs: install ## rebuild the pages under /docs, after a change in docs/ or in an operation
+docs: install ## Rebuild the pages under /docs, after a change in docs/ or in an operation.
 	@$(BIN)/python -m entrypoints.site.build
 
-run: install ## start the whole service on this machine, with the demo
+run: install ## Start the whole service on this machine, with the demo.
 	@exec $(BIN)/joinery up --demo
 
-test: install ## run all tests except the long ones
+test: install ## Run all tests except the long ones.
 	@env -u JOINERY_TEST_CITUS_URL $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "$(QUICK)" tests
 
-test-fast: install ## run the rules of this repository, the unit tests and every operation (a minute and a half)
+test-fast: install ## Check the rules of the repository, and run the unit tests and those of every operation (a minute and a half).
 	@env -u JOINERY_TEST_CITUS_URL $(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m "$(QUICK) and not slow" tests/meta tests/unit tests/tenancy
 
-test-cluster: install ## run the tests for a Citus cluster on that of JOINERY_TEST_CITUS_URL (docs/cluster.md; CLUSTER_SUITES)
+test-cluster: install ## Run the tests for a Citus cluster on the cluster at JOINERY_TEST_CITUS_URL (docs/cluster.md; CLUSTER_SUITES).
 	@test -n "$$JOINERY_TEST_CITUS_URL" || { echo "JOINERY_TEST_CITUS_URL is not set: docs/cluster.md explains how to build a cluster." >&2; exit 1; }
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile tests/citus --ignore tests/citus/test_dead_nodes.py
 	@JOINERY_TEST_ON=citus $(BIN)/python -m pytest -q -n $(JOBS) -m "$(QUICK)" $(CLUSTER_SUITES)
-	@# kills nodes, so nothing may run beside it
+	@# kills nodes, so no other test may run at the same time
 	@$(BIN)/python -m pytest -q tests/citus/test_dead_nodes.py
 
-test-browser: install ## test the documentation site and the console in Chromium: axe, widths, keyboard (CHROMIUM=/usr/bin/chromium)
+test-browser: install ## Test the documentation site and the console in Chromium: axe, widths, keyboard (CHROMIUM=/usr/bin/chromium).
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser]'
 	@$(BIN)/python -m pytest -q -rs -m browser $(ARGS) tests/browser
 
-check: install ## check style, types, import rules and the rules of this repository
+check: install ## Check style, types, import rules and the rules of this repository.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -63,69 +63,69 @@ check: install ## check style, types, import rules and the rules of this reposit
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-translations: install ## add new messages of the console to the catalogues of its languages, and remove unused ones
+translations: install ## Add new messages of the console to the catalogues of its languages, and remove unused ones.
 	@$(BIN)/pybabel -q extract -F pyproject.toml --no-location --sort-output -o messages.pot entrypoints/console
 	@$(BIN)/pybabel -q update -i messages.pot -d entrypoints/console/locale --no-fuzzy-matching --ignore-obsolete --no-wrap
 	@rm messages.pot
 
-lock: install ## resolve the dependencies of pyproject.toml into the lock files (ARGS=--upgrade, ARGS='--upgrade-package quart')
+lock: install ## Resolve the dependencies of pyproject.toml into the lock files (ARGS=--upgrade, ARGS='--upgrade-package quart').
 	@$(LOCK) --extra otlp --output-file requirements.lock pyproject.toml
 	@$(LOCK) --extra dev --constraints requirements.lock --output-file requirements-dev.lock pyproject.toml
 	@echo setuptools | $(LOCK) --constraints requirements-dev.lock --output-file requirements-build.lock -
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' \
 	  | $(LOCK) --constraints requirements-dev.lock --output-file requirements-docs.lock -
 
-sbom: install ## write the image's software bill of materials to dist/joinery.cdx.json (CycloneDX)
+sbom: install ## Write the image's software bill of materials to dist/joinery.cdx.json (CycloneDX).
 	@mkdir -p dist
 	@PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible \
 	  --of JSON --output-file dist/joinery.cdx.json requirements.lock
 
-sdk: install ## build the wheel of joinery-sdk in dist/
+sdk: install ## Build the wheel of joinery-sdk in dist/.
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cp -R connectors/sdk "$$folder/sdk" && \
 	  $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist "$$folder/sdk" && ls dist/joinery_sdk-*
 
-clients: install ## build the Python and TypeScript clients and the Postman collection in dist/
+clients: install ## Build the Python and TypeScript clients and the Postman collection in dist/.
 	@$(BIN)/python -m entrypoints.clients.distribution dist
 
-test-clients: install ## test the clients, and clients from other generators, against a server (needs npm and java)
+test-clients: install ## Test the clients, and clients from other generators, against a server (needs npm and java).
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,clients]'
 	@$(BIN)/python -m pytest -q -m clients $(ARGS) tests/clients
 
-soak: install ## run the long tests
+soak: install ## Run the long tests.
 	@$(BIN)/python -m pytest -q -m soak tests
 
-fuzz: install ## test with random files and requests, ten minutes each (SECONDS=600, ARGS)
+fuzz: install ## Test with random files and requests, ten minutes each (SECONDS=600, ARGS).
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
 bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-tracing bench-oauth bench-console: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
-accuracy: install ## measure how many labelled headers and measures are read correctly (ARGS=FOLDER)
+accuracy: install ## Measure how many labelled headers and measures are read correctly (ARGS=FOLDER).
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
-header-weights: install ## compute the weights of header recognition from labelled headers (ARGS=further files)
+header-weights: install ## Compute the weights of header recognition from labelled headers (ARGS=further files).
 	@$(BIN)/python -m benchmarks.header_weights $(ARGS)
 
-bench-read: ## measure the speed of reading lists and products
-bench-ingest: ## measure the speed of imports
-bench-start: ## measure the time of a start
-bench-write: ## measure the speed of writing changes
-bench-feed: ## measure the cost of the event log, and check that readers miss no event
-bench-webhooks: ## measure the speed of webhook deliveries
-bench-cluster: ## compare the cost of a cluster with that of one PostgreSQL server
-bench-normalise: ## measure the time of reading cells in the files of a folder (ARGS=folder)
-bench-mail: ## measure the speed of receiving mail, and its effect on the API
-bench-oauth: ## compare the time of a request with an OAuth token and with an API key
-bench-sign-in: install ## measure the cost of sign-ins, and their effect on API reads
+bench-read: ## Measure the speed of reading lists and products.
+bench-ingest: ## Measure the speed of imports.
+bench-start: ## Measure the startup time.
+bench-write: ## Measure the speed of writing changes.
+bench-feed: ## Measure the cost of the event log, and check that readers miss no event.
+bench-webhooks: ## Measure the speed of webhook deliveries.
+bench-cluster: ## Compare the cost of a cluster with that of one PostgreSQL server.
+bench-normalise: ## Measure the time of reading cells in the files of a folder (ARGS=folder).
+bench-mail: ## Measure the speed of receiving mail, and its effect on the API.
+bench-oauth: ## Compare the time of a request with an OAuth token and with an API key.
+bench-sign-in: install ## Measure the cost of sign-ins, and their effect on API reads.
 	@$(BIN)/python -m benchmarks.sign_in $(ARGS)
-bench-tracing: ## measure the cost of exporting traces for a request
-bench-simulation: ## simulate placement, load and the relay of a cluster with ten thousand tenants
-bench-images: ## measure the speed of converting images to WebP
-bench-match-stage: install ## measure the time of matching after a run
+bench-tracing: ## Measure the cost of exporting traces for a request.
+bench-simulation: ## Simulate placement, load and the relay of a cluster with ten thousand tenants.
+bench-images: ## Measure the speed of converting images to WebP.
+bench-match-stage: install ## Measure the time of matching after a run.
 	@$(BIN)/python -m benchmarks.match_stage $(ARGS)
-bench-matching: ## measure the quality and speed of matching (ARGS=folders, or --generated 100000)
-bench-exports: ## compare the time of an export with that of copying the same bytes
-bench-merges: ## measure the cost of merges, and of reading merged products
-bench-usage: ## measure the cost of counting usage
-bench-console: ## measure the time of console pages, and of a search in 100,000 products
-bench-console-pages: install ## measure the time of every console page for a large customer (ARGS=--every)
+bench-matching: ## Measure the quality and speed of matching (ARGS=folders, or --generated 100000).
+bench-exports: ## Compare the time of an export with that of copying the same bytes.
+bench-merges: ## Measure the cost of merges, and of reading merged products.
+bench-usage: ## Measure the cost of counting usage.
+bench-console: ## Measure the time of console pages, and of a search in 100,000 products.
+bench-console-pages: install ## Measure the time of every console page for a large customer (ARGS=--every).
 	@$(BIN)/python -m benchmarks.console_pages $(ARGS)
-bench-audit: ## measure the cost of the audit log for a change, of an undo and of verification
+bench-audit: ## Measure the cost of the audit log for a change, of an undo and of verification.
