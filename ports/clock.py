@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The wall clock in UTC."""
+    """Wall clock in UTC."""
 
     def now(self) -> datetime:
         """Return the current time, timezone-aware, in UTC."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response that is returned again for a repeated request; `fingerprint` identifies the content of the request."""
+    """Response that is returned again for a repeated request; `fingerprint` identifies the content of the request."""
 
     fingerprint: bytes
     status: int

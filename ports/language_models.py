@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class ModelPrompt:
-    """A request to a language model.
+    """Request to a language model.
 
     Attributes:
         task: The purpose of the request.
@@ -37,7 +37,7 @@ class ModelUsage:
 
 @dataclass(frozen=True, slots=True)
 class ModelOutput:
-    """The result of a request to a language model, in JSON types that conform to the schema, and the usage."""
+    """Result of a request to a language model, in JSON types that conform to the schema, and the usage."""
 
     value: Any
     usage: ModelUsage

@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class RateLimitBucket:
-    """A rate limit: the token bucket `key`, with at most `burst` tokens, refilled with `rate` tokens per second."""
+    """Rate limit: the token bucket `key`, with at most `burst` tokens, refilled with `rate` tokens per second."""
 
     key: str
     burst: int
@@ -15,7 +15,7 @@ class RateLimitBucket:
 
 @dataclass(frozen=True, slots=True)
 class TakeResult:
-    """The result of taking a token from a token bucket.
+    """Result of taking a token from a token bucket.
 
     Attributes:
         allowed: Whether the bucket had a token.

@@ -20,7 +20,7 @@ def download_headers(filename: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class SignedPut:
-    """A signed URL for one PUT request, with the headers that the client must send."""
+    """Signed URL for one PUT request, with the headers that the client must send."""
 
     url: str
     headers: Mapping[str, str]
@@ -29,7 +29,7 @@ class SignedPut:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object in a listing; `bytes` is its size."""
+    """Object in a listing; `bytes` is its size."""
 
     key: str
     bytes: int

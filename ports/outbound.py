@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class OutboundResponse:
-    """The response to an outbound request; `media_type` has no parameters, names of headers are case-insensitive."""
+    """Response to an outbound request; `media_type` has no parameters, names of headers are case-insensitive."""
 
     status: int
     body: bytes

@@ -52,7 +52,7 @@ class SpanKind(Enum):
 
 
 class Span(Protocol):
-    """An operation in progress, for a trace."""
+    """Operation in progress, for a trace."""
 
     def set_attributes(self, **attributes: AttributeValue | None) -> None:
         """Set attributes of the span. Do not pass secrets or query values.

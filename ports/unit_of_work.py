@@ -46,7 +46,7 @@ class Store(Protocol[R]):
 
 @dataclass(slots=True)
 class RecordedEffects:
-    """The effects of a transaction so far, for the preview of a dry run (`Service-Dry-Run: explain`).
+    """Effects of a transaction so far, for the preview of a dry run (`Service-Dry-Run: explain`).
 
     Attributes:
         changes: Audited changes (`domain.audit.model.Change`).
@@ -73,7 +73,7 @@ class RecordedEffects:
 
 
 class Tx(Protocol):
-    """A transaction of one tenant. `tx[Port]` is the store that implements a port.
+    """Transaction of one tenant. `tx[Port]` is the store that implements a port.
 
     If `is_dry_run` is set, the transaction is rolled back instead of committed.
     """

@@ -98,7 +98,7 @@ class Credential(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """An API key as it is stored, without the secret.
+    """API key as it is stored, without the secret.
 
     Attributes:
         digest: The keyed hash of the secret.
@@ -126,7 +126,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The identity and permissions of an accepted credential (docs/conventions.md#authentication).
+    """Identity and permissions of an accepted credential (docs/conventions.md#authentication).
 
     Attributes:
         actor: The originator of the request, for the request log and the audit log.

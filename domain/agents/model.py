@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AgentTool:
-    """An operation of the API that AI agents can call (docs/mcp.md#tools).
+    """Operation of the API that AI agents can call (docs/mcp.md#tools).
 
     Attributes:
         operation: The ID of the operation.

@@ -34,7 +34,7 @@ class FaultKind(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChainHead:
-    """The stored end of a tenant's hash chain: the number and the hash of the last entry.
+    """Stored end of a tenant's hash chain: the number and the hash of the last entry.
 
     Attributes:
         last: The number of the last entry.
@@ -51,7 +51,7 @@ class ChainHead:
 
 @dataclass(frozen=True, slots=True)
 class ChainFault:
-    """A fault in a hash chain.
+    """Fault in a hash chain.
 
     Attributes:
         sequence: The number of the faulty entry, or the first number of a range.
@@ -122,7 +122,7 @@ def compute_chain_hash(previous_hash: bytes, digest: bytes) -> bytes:
 
 @dataclass(slots=True)
 class ChainCheck:
-    """A check of one tenant's hash chain, to which all entries must be passed in the order of their numbers.
+    """Check of one tenant's hash chain, to which all entries must be passed in the order of their numbers.
 
     `expected_hashes` are hashes that were stored outside the database, by number of the entry.
     """
@@ -263,7 +263,7 @@ class ChainCheck:
 
 @dataclass(slots=True)
 class _HashMismatch:
-    """An entry whose chain hash does not follow from the previous entry's hash.
+    """Entry whose chain hash does not follow from the previous entry's hash.
 
     Attributes:
         id: The ID of the entry.

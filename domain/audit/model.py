@@ -13,7 +13,7 @@ from domain.kernel.tenancy import AuditContext
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A creation, update or deletion of a resource.
+    """Creation, update or deletion of a resource.
 
     `before` and `after` have the changed fields as in the API, without secrets. `entry` is the ID of its audit entry, or
     empty.
@@ -108,7 +108,7 @@ def compute_lowest_id(moment: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AuditedFields:
-    """The names of a resource's fields that the audit log records, as in the API; never secrets."""
+    """Names of a resource's fields that the audit log records, as in the API; never secrets."""
 
     object: str
     fields: tuple[str, ...]

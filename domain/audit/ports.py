@@ -12,7 +12,7 @@ Chain = tuple[ChainHead | None, AsyncIterator[Sequence[AuditEntry]]]
 
 
 class AuditLog(Protocol):
-    """The audit log in a tenant's transaction; the transaction's context supplies actor and request.
+    """Audit log in a tenant's transaction; the transaction's context supplies actor and request.
 
     Entries are numbered and chained at the end of the transaction; until then, queries do not return them.
     """

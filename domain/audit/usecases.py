@@ -48,7 +48,7 @@ class Reversals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntryView:
-    """An audit entry with the state of its undoing.
+    """Audit entry with the state of its undoing.
 
     Attributes:
         undone_by: The ID of the act that undid the entry; None if the entry was not undone.

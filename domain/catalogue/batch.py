@@ -12,7 +12,7 @@ SLOT_COUNT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class RowFingerprint:
-    """The fingerprint of all rows that have the same key in a feed; rows with an unchanged fingerprint are not parsed.
+    """Fingerprint of all rows that have the same key in a feed; rows with an unchanged fingerprint are not parsed.
 
     Attributes:
         slot: A hash of the key, below SLOT_COUNT; ranges of slots divide the keys into chunks.
@@ -30,7 +30,7 @@ class RowFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class SlotRange:
-    """A range of slots (hashes of keys) of one source and stream, from `low` (inclusive) to `high` (exclusive)."""
+    """Range of slots (hashes of keys) of one source and stream, from `low` (inclusive) to `high` (exclusive)."""
 
     source: str
     stream: Stream
@@ -40,7 +40,7 @@ class SlotRange:
 
 @dataclass(frozen=True, slots=True)
 class FingerprintDiff:
-    """The comparison of a feed's fingerprints with the stored ones in a range of slots.
+    """Comparison of a feed's fingerprints with the stored ones in a range of slots.
 
     Attributes:
         changed: Keys that are new, or whose fingerprint differs.
@@ -63,7 +63,7 @@ class FingerprintDiff:
 
 @dataclass(slots=True)
 class Batch:
-    """The changes of one chunk of a run; every list may be empty.
+    """Changes of one chunk of a run; every list may be empty.
 
     Attributes:
         touched: Products whose documents must be written again.

@@ -11,7 +11,7 @@ from domain.kernel.ids import create_id_from_digest
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A category of the furniture taxonomy.
+    """Category of the furniture taxonomy.
 
     `path` has the names from the top category to this one, `ancestors` the IDs of the categories above. `google` is the number
     of the equivalent Google product category, or None.

@@ -26,7 +26,7 @@ CategoryPath: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class CategoryRule:
-    """The category of all products at and below a path, unless a longer path has a rule that applies to the product."""
+    """Category of all products at and below a path, unless a longer path has a rule that applies to the product."""
 
     path: CategoryPath
     category: str
@@ -34,7 +34,7 @@ class CategoryRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """A change of the rule for a path: the category to set, or None to remove the rule."""
+    """Change of the rule for a path: the category to set, or None to remove the rule."""
 
     path: CategoryPath
     category: str | None
@@ -111,7 +111,7 @@ class CategoryAssigner:
 
 
 class ProductCategory(NamedTuple):
-    """The category of a stored product: `category` is the assigned one, `stated_category` the one in the source's feed."""
+    """Category of a stored product: `category` is the assigned one, `stated_category` the one in the source's feed."""
 
     id: str
     key: str
@@ -122,7 +122,7 @@ class ProductCategory(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CategoryPaths:
-    """The category paths of a source with the number of products of each path.
+    """Category paths of a source with the number of products of each path.
 
     `omitted_count` is the number of paths beyond the limits in `CatalogueStore.list_category_paths`.
     """
@@ -133,7 +133,7 @@ class CategoryPaths:
 
 @dataclass(frozen=True, slots=True)
 class SourceCategory:
-    """A category path of a source.
+    """Category path of a source.
 
     Attributes:
         products: Number of products at and below the path.

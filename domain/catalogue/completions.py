@@ -17,7 +17,7 @@ PREFIX_END = "\U0010ffff"
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """The completions of a query.
+    """Completions of a query.
 
     Attributes:
         words: Longer words that begin with the query's last word, in alphabetical order.

@@ -9,28 +9,28 @@ from typing import TypedDict
 
 
 class GivenMeasure(TypedDict):
-    """A measure in the vendor's notation: the exact number and the unit (docs/conventions.md#products-variants-and-offers)."""
+    """Measure in the vendor's notation: the exact number and the unit (docs/conventions.md#products-variants-and-offers)."""
 
     value: Decimal
     unit: str
 
 
 class Length(TypedDict):
-    """A length in hundredths of an inch, rounded half up from `given`, the exact measure in the vendor's unit."""
+    """Length in hundredths of an inch, rounded half up from `given`, the exact measure in the vendor's unit."""
 
     hundredths_in: int
     given: GivenMeasure
 
 
 class Weight(TypedDict):
-    """A weight in hundredths of a pound, rounded half up from `given`, the exact measure in the vendor's unit."""
+    """Weight in hundredths of a pound, rounded half up from `given`, the exact measure in the vendor's unit."""
 
     hundredths_lb: int
     given: GivenMeasure
 
 
 class Dimensions(TypedDict, total=False):
-    """The measurements of an article, by name."""
+    """Measurements of an article, by name."""
 
     width: Length
     depth: Length
@@ -43,7 +43,7 @@ class Dimensions(TypedDict, total=False):
 
 
 class BundleComponent(TypedDict, total=False):
-    """An article that a bundle contains; `quantity` is at least 1."""
+    """Article that a bundle contains; `quantity` is at least 1."""
 
     name: str
     sku: str
@@ -78,7 +78,7 @@ class Rug(TypedDict, total=False):
 
 
 class Media(TypedDict, total=False):
-    """An image, video or document; `id` and `stored_url` are present if the image is stored."""
+    """Image, video or document; `id` and `stored_url` are present if the image is stored."""
 
     url: str
     role: str
@@ -101,7 +101,7 @@ class Compliance(TypedDict, total=False):
 
 
 class ProductData(TypedDict, total=False):
-    """The fields of a product that the source's feed has, stored as `Product.data`."""
+    """Fields of a product that the source's feed has, stored as `Product.data`."""
 
     title: str
     brand: str
@@ -117,7 +117,7 @@ class ProductData(TypedDict, total=False):
 
 
 class VariantData(TypedDict, total=False):
-    """The fields of a variant that the source's feed has, stored as `Variant.data`."""
+    """Fields of a variant that the source's feed has, stored as `Variant.data`."""
 
     sku: str
     gtin: str

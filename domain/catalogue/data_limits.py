@@ -16,7 +16,7 @@ _MAX_UNCHECKED_SHORT_ENTRIES = 16
 
 @dataclass(frozen=True, slots=True)
 class TrimmedEntries:
-    """The entries that were removed from a field: their number, and the first one."""
+    """Entries that were removed from a field: their number, and the first one."""
 
     field: str
     count: int

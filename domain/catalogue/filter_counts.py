@@ -11,7 +11,7 @@ MAX_FILTER_VALUES = 30
 
 @dataclass(frozen=True, slots=True)
 class FilterCounts:
-    """The number of products for each value of each filter, most frequent value first.
+    """Number of products for each value of each filter, most frequent value first.
 
     A product counts for each of its sources and availabilities, and for its category with all categories above.
 

@@ -19,7 +19,7 @@ _STATUS_RANKS = {status: rank for rank, status in enumerate(_STATUSES)}
 
 
 class SourcePrecedence(NamedTuple):
-    """The priority of a source's data: 0 for the vendor's own source, 1 for one with a vendor agreement, 2 for others."""
+    """Priority of a source's data: 0 for the vendor's own source, 1 for one with a vendor agreement, 2 for others."""
 
     rank: int
 
@@ -40,7 +40,7 @@ NO_PRECEDENCE = SourcePrecedence(2)
 
 
 class FieldOrigin(NamedTuple):
-    """The origin of a field of a merged object: the source, the time at which the source stated the value, and why this value was chosen.
+    """Origin of a field of a merged object: the source, the time at which the source stated the value, and why this value was chosen.
 
     `reason`: `only_source` (no other source has a value), `own` (see OWN_FIELDS), `first_party`, `vendor_agreement` or
     `freshest`.
@@ -120,14 +120,14 @@ class ProductCluster:
 
 
 class MergeGroupSize(NamedTuple):
-    """The numbers of products and variants, before merging, in a merge group."""
+    """Numbers of products and variants, before merging, in a merge group."""
 
     products: int
     variants: int
 
 
 class ClusterUnion:
-    """A union-find structure of merge groups, each of which consists of all products that merges connect.
+    """Union-find structure of merge groups, each of which consists of all products that merges connect.
 
     The ID of a merge group is the smallest ID of its products; `size_by_group` has the sizes of the groups by ID.
     """
@@ -160,7 +160,7 @@ class ClusterUnion:
 
 @dataclass(slots=True)
 class CatalogueView:
-    """The products that readers see, by ID.
+    """Products that readers see, by ID.
 
     Attributes:
         representatives_by_variant: Maps each variant's ID to the IDs of the variant and the product that represent it.

@@ -23,7 +23,7 @@ _FULL_CONFIDENCE = 1.0
 
 @dataclass(slots=True)
 class MergedView:
-    """The merged view of some products, to be stored.
+    """Merged view of some products, to be stored.
 
     Attributes:
         product_by_id: The products with the data of their sources, before merging.
@@ -61,7 +61,7 @@ class MergedView:
 
 @dataclass(frozen=True, slots=True)
 class ViewChangeCause:
-    """The cause of changes of the merged view: a run, or a merge or its undoing.
+    """Cause of changes of the merged view: a run, or a merge or its undoing.
 
     Attributes:
         correlation_id: The ID of the run; None for merges, whose events contain the merge's ID instead.

@@ -15,7 +15,7 @@ DISCONTINUED_AFTER = timedelta(days=30)
 
 
 class AbsentProduct(NamedTuple):
-    """A product that the last MIN_MISSED_RUNS complete runs of its source did not list, absent since `since`."""
+    """Product that the last MIN_MISSED_RUNS complete runs of its source did not list, absent since `since`."""
 
     key: str
     status: ProductStatus

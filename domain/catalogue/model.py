@@ -9,14 +9,14 @@ from domain.kernel.enums import StoredEnum
 
 
 class Stream(StoredEnum):
-    """The part of a source's data that a run reads: the whole catalogue, or only stock."""
+    """Part of a source's data that a run reads: the whole catalogue, or only stock."""
 
     CATALOGUE = "catalogue"
     STOCK = "stock"
 
 
 class ProductStatus(StoredEnum):
-    """The lifecycle status of a product or variant according to its source."""
+    """Lifecycle status of a product or variant according to its source."""
 
     ACTIVE = "active"
     PROBABLY_DISCONTINUED = "probably_discontinued"
@@ -37,7 +37,7 @@ class Visibility(StoredEnum):
 
 
 class Availability(StoredEnum):
-    """The availability of an offer, from worst to best (docs/conventions.md#products-variants-and-offers)."""
+    """Availability of an offer, from worst to best (docs/conventions.md#products-variants-and-offers)."""
 
     DISCONTINUED = "discontinued"
     OUT_OF_STOCK = "out_of_stock"
@@ -79,7 +79,7 @@ class Offer:
 
 @dataclass(slots=True)
 class Variant:
-    """An article that can be ordered: one size, colour or pack of a product.
+    """Article that can be ordered: one size, colour or pack of a product.
 
     Attributes:
         key: The key by which the source identifies the variant.
@@ -101,7 +101,7 @@ class Variant:
 
 @dataclass(slots=True)
 class Product:
-    """A product with the data of one source.
+    """Product with the data of one source.
 
     Attributes:
         key: The key by which the source identifies the product.
@@ -128,7 +128,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class SourceItem:
-    """A variant with its offers, and with the keys and the SKU that a stock check sends to its source."""
+    """Variant with its offers, and with the keys and the SKU that a stock check sends to its source."""
 
     variant: str
     source: str
@@ -140,7 +140,7 @@ class SourceItem:
 
 @dataclass(frozen=True, slots=True)
 class ProductFilter:
-    """The filters of GET /v1/products.
+    """Filters of GET /v1/products.
 
     A product must match every filter that is set. If a filter has several values, one of them must match. `category`
     includes the categories below it. `external_id` is the source's key of the product or of one of its variants. `sku`,
@@ -166,7 +166,7 @@ class ProductFilter:
 
 @dataclass(frozen=True, slots=True)
 class OfferFilter:
-    """The filters of GET /v1/offers.
+    """Filters of GET /v1/offers.
 
     An offer must match every filter that is set. If a filter has several values, one of them must match. `external_id`
     is the source's key of the offer's variant or product. `sku`, `gtin` and `mpn` are codes of the offer's variant.
@@ -185,7 +185,7 @@ class OfferFilter:
 
 
 class Document(NamedTuple):  # a tuple, because each list creates twenty
-    """A product as the API returns it: stored JSON, and the strong ETag of the JSON."""
+    """Product as the API returns it: stored JSON, and the strong ETag of the JSON."""
 
     id: str
     body: bytes
@@ -194,7 +194,7 @@ class Document(NamedTuple):  # a tuple, because each list creates twenty
 
 @dataclass(frozen=True, slots=True)
 class OfferLine:
-    """An offer in the list of GET /v1/offers, with data of its product and variant."""
+    """Offer in the list of GET /v1/offers, with data of its product and variant."""
 
     offer: Offer
     catalogue: str
@@ -205,7 +205,7 @@ class OfferLine:
 
 
 class LicenceBasis(StoredEnum):
-    """The legal basis for using the source's data."""
+    """Legal basis for using the source's data."""
 
     VENDOR_AGREEMENT = "vendor_agreement"
     OWN_DATA = "own_data"

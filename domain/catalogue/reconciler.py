@@ -30,7 +30,7 @@ _COMPARE_AT = frozenset({"offer.compare_at"})
 
 
 class StatementSource(Protocol):
-    """The source whose feed is applied: its ID, and the ID of the catalogue of its products."""
+    """Source whose feed is applied: its ID, and the ID of the catalogue of its products."""
 
     @property
     def id(self) -> str: ...  # noqa: D102

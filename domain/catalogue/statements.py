@@ -80,7 +80,7 @@ class ProductStatement:
 
 @dataclass(frozen=True, slots=True)
 class CartonCells:
-    """The cells of a row for numbered cartons (`Carton 1 weight`), filled or blank.
+    """Cells of a row for numbered cartons (`Carton 1 weight`), filled or blank.
 
     Attributes:
         parts: Names of the fields of a carton that have a cell, by the carton's index (0 for `Carton 1`).

@@ -153,7 +153,7 @@ def _belongs_to_place(category: Category, words: set[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Vocabulary:
-    """The names of categories, indexed by their words.
+    """Names of categories, indexed by their words.
 
     Attributes:
         joined_names: Names that contain a conjunction; they are recognised only if a level has no other words.

@@ -34,7 +34,7 @@ def get_network_tenant(livemode: bool) -> Tenant:
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """An event log that one tenant may read: the tenant's own log completely, or the network log according to licences.
+    """Event log that one tenant may read: the tenant's own log completely, or the network log according to licences.
 
     `tenant` is the reader; `log` is the tenant, or the pseudo-tenant of the network log, whose events are read.
     """
@@ -65,7 +65,7 @@ OPEN_END = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """A tenant's reading positions in the tenant's own log and in the network log."""
+    """Reading positions of a tenant in the tenant's own log and in the network log."""
 
     own: LogPosition = BEGINNING
     network: LogPosition = BEGINNING
@@ -84,7 +84,7 @@ class FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """The bounds of a log.
+    """Bounds of a log.
 
     Positions follow the order of commits, so no event can appear at or below `last` later. Each time a log is restored to an
     earlier state, a new epoch begins.
@@ -193,7 +193,7 @@ class FeedBatch:
 
 @dataclass(slots=True)
 class ChangePage:
-    """A page of the change feed: the events as JSON, their number, and the position after them.
+    """Page of the change feed: the events as JSON, their number, and the position after them.
 
     `caught_up`: no events follow.
     """

@@ -26,7 +26,7 @@ class JoinedEvents:
 
 @dataclass(frozen=True, slots=True)
 class EventPermission:
-    """The permission of an organisation to read field groups of one event in the network log (copies of the events of published catalogues).
+    """Permission of an organisation to read field groups of one event in the network log (copies of the events of published catalogues).
 
     Attributes:
         position: The position of the event.

@@ -19,7 +19,7 @@ _MISSING_OFFER_FIELD = "location"
 
 
 class CheckStatus(StoredEnum):
-    """The status of a check."""
+    """Status of a check."""
 
     QUEUED = "queued"
     SUCCEEDED = "succeeded"
@@ -40,7 +40,7 @@ class CheckFault(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckFailure:
-    """The reason why an offer has no result: a code (a CheckFault or the error code of the run) and a sentence."""
+    """Reason why an offer has no result: a code (a CheckFault or the error code of the run) and a sentence."""
 
     code: str
     message: str
@@ -48,7 +48,7 @@ class CheckFailure:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The stock of one offer and the progress of its check.
+    """Stock of one offer and the progress of its check.
 
     If both `failure` and `checked_at` are None, the source has not responded yet. `run` is the ID of the run that queries the
     source, or None.
@@ -70,7 +70,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class StockCheck:
-    """A check of a variant's stock at its sources, with a result for each offer that is not withdrawn."""
+    """Check of a variant's stock at its sources, with a result for each offer that is not withdrawn."""
 
     id: str
     variant: str

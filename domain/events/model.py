@@ -15,7 +15,7 @@ ON_REQUEST = frozenset[str]()
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """An event type.
+    """Event type.
 
     Attributes:
         channels: Channels that carry the type: `webhooks`, `feed`, `stream`.
@@ -72,7 +72,7 @@ _GAPLESS_VERSION_PREFIXES = ("product.", "variant.", "offer.")
 
 
 class FieldChange(NamedTuple):
-    """A changed field: its dotted path, the old and the new value (None if there is none)."""
+    """Changed field: its dotted path, the old and the new value (None if there is none)."""
 
     path: str
     old: Any
@@ -101,7 +101,7 @@ class Provenance:
 
 @dataclass(slots=True)
 class Event:
-    """A change of one subject.
+    """Change of one subject.
 
     Attributes:
         version: The subject's version after the change.
@@ -156,7 +156,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event that was read from a log.
+    """Event that was read from a log.
 
     `body` is the envelope as JSON. `groups` are the field groups that the reader may see (domain/changes/model.py), None
     for all.
@@ -204,7 +204,7 @@ The first releases did not write times in exact order; the differences were hour
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """A position in a log, directly after the event with the number `position` and the time `time` (None if unknown).
+    """Position in a log, directly after the event with the number `position` and the time `time` (None if unknown).
 
     After a restore to an earlier state, a log can have another event with the same number, but with a different time.
     """

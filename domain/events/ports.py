@@ -7,7 +7,7 @@ from domain.events.model import Event, LogPosition
 
 
 class EventLog(Protocol):
-    """The event log in a tenant's transaction, to which events are appended."""
+    """Event log in a tenant's transaction, to which events are appended."""
 
     async def append(self, events: Sequence[Event]) -> None:
         """Append the events in this order when the transaction commits; set the IDs of events without one now.

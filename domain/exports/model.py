@@ -58,7 +58,7 @@ class ExportFilters:
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """A file of an export: dataset, number of lines, compressed size, SHA-256 of the file, and key in the object store."""
+    """File of an export: dataset, number of lines, compressed size, SHA-256 of the file, and key in the object store."""
 
     dataset: str
     rows: int
@@ -69,7 +69,7 @@ class ExportFile:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An export and its progress.
+    """Export and its progress.
 
     Attributes:
         keys: Keys of the export's objects in the object store, including the files of the attempt in progress.

@@ -39,7 +39,7 @@ class ExportUpkeep(Protocol):
 
 
 class Datasets(Protocol):
-    """The datasets in an export of an organisation, as lines of JSON; each line is an object as the API returns it."""
+    """Datasets in an export of an organisation, as lines of JSON; each line is an object as the API returns it."""
 
     @property
     def names(self) -> Sequence[str]:

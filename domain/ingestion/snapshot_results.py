@@ -152,7 +152,7 @@ class FeedExcerpt:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSample:
-    """The first records of a stored file.
+    """First records of a stored file.
 
     Attributes:
         records: The values of each record, by header of the column.

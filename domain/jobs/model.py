@@ -37,7 +37,7 @@ def split_lane_name(lane: str) -> tuple[str | None, str]:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to add to the jobs table.
+    """Job to add to the jobs table.
 
     Attributes:
         lane: Jobs of the same lane run one after the other.
@@ -55,7 +55,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedJob:
-    """A job that a worker has claimed, so that no other worker executes the job until the lease expires.
+    """Job that a worker has claimed, so that no other worker executes the job until the lease expires.
 
     Attributes:
         attempt: Number of claims of the job so far, by which writes of earlier attempts are refused.

@@ -75,7 +75,7 @@ LaneStarter = Callable[[str], Awaitable[None]]
 
 
 class Queue(Protocol):
-    """A queue of notifications ("wake-ups") to workers about lanes with due jobs.
+    """Queue of notifications ("wake-ups") to workers about lanes with due jobs.
 
     The queue may lose its contents. The relay notices the loss when `get_epoch` returns a different ID, and then notifies workers of all
     waiting lanes.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class TokenBucket:
-    """A token bucket that had `tokens` tokens (possibly a fraction) at the time `at`, in seconds of a monotonic clock."""
+    """Token bucket that had `tokens` tokens (possibly a fraction) at the time `at`, in seconds of a monotonic clock."""
 
     burst: int
     rate: float

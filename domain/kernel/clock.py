@@ -16,7 +16,7 @@ _MAX_DRIFT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A reading of the database's clock.
+    """Reading of the database's clock.
 
     Attributes:
         unix: The database's time in seconds since 1970.

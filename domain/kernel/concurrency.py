@@ -9,7 +9,7 @@ from domain.kernel.errors import Overloaded, RateLimited
 
 
 class ConcurrencyLimit:
-    """A limit on the amount in use (such as running requests), for each key (such as an organisation) and in total.
+    """Limit on the amount in use (such as running requests), for each key (such as an organisation) and in total.
 
     `immediate_slot` and `acquire` raise an error if a maximum would be exceeded; `slot` waits. When capacity becomes free, the caller
     whose key uses least is served first, and among equal ones the caller that has waited longest.

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """An invalid field of a request: its dotted path, a code (docs/conventions.md#error-fields) and a sentence."""
+    """Invalid field of a request: its dotted path, a code (docs/conventions.md#error-fields) and a sentence."""
 
     field: str
     code: str

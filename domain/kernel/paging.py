@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request for a page of a list: at most `limit` items (1 to 100) after the item with the key `key`.
+    """Request for a page of a list: at most `limit` items (1 to 100) after the item with the key `key`.
 
     `key` is the value by which the list is sorted (usually the ID), or None for the first page. With `backwards`, the page has
     the items before `key`, in the same order as otherwise.

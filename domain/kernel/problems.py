@@ -22,7 +22,7 @@ class ProblemKind(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A value or record that could not be read, and where it is; `external_id` is the source's own key of the item."""
+    """Value or record that could not be read, and where it is; `external_id` is the source's own key of the item."""
 
     field: str
     problem: ProblemKind

@@ -31,7 +31,7 @@ VERSION = integer(3, minimum=1, description="The object's version, which the ser
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """The context in which a resource is rendered: the tenant that reads it, and the current time."""
+    """Context in which a resource is rendered: the tenant that reads it, and the current time."""
 
     tenant: Tenant
     now: datetime
@@ -39,7 +39,7 @@ class RenderContext:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The declaration of one property of a resource.
+    """Declaration of one property of a resource.
 
     Attributes:
         schema: The schema in responses.

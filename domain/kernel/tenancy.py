@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """An organisation (`org_…`) in live mode or in test mode, to which each row of data belongs."""
+    """Organisation (`org_…`) in live mode or in test mode, to which each row of data belongs."""
 
     org: str
     livemode: bool
@@ -18,7 +18,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The user, API key, app, agent or part of the service that performs an action.
+    """User, API key, app, agent or part of the service that performs an action.
 
     `kind` is user, api_key, app, agent or service. `on_behalf_of` is the user for whom an app or agent acts.
     """
@@ -30,7 +30,7 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class AuditContext:
-    """The request or job that a transaction belongs to, for the audit log and events.
+    """Request or job that a transaction belongs to, for the audit log and events.
 
     Attributes:
         actor: The originator of the changes.

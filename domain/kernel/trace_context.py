@@ -9,7 +9,7 @@ _MAX_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """The position of an operation in a trace: the hexadecimal IDs of trace and span, and whether the trace is recorded."""
+    """Position of an operation in a trace: the hexadecimal IDs of trace and span, and whether the trace is recorded."""
 
     trace: str
     span: str

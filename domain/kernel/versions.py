@@ -9,7 +9,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A dated API version, with functions that convert its objects to the previous version's shape.
+    """Dated API version, with functions that convert its objects to the previous version's shape.
 
     `downgraders` has such a function for each type of object (value of `object`) whose shape differs.
     """

@@ -15,7 +15,7 @@ _MAX_RECORD_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class DmarcRecord:
-    """A domain's DMARC record.
+    """DMARC record of a domain.
 
     Attributes:
         policy: The policy for mail from the domain.

@@ -87,7 +87,7 @@ class Authentication:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file in a message: `run` is the ID of the run that imports the file; without a run, `note` is the reason."""
+    """File in a message: `run` is the ID of the run that imports the file; without a run, `note` is the reason."""
 
     filename: str
     bytes: int
@@ -97,7 +97,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class InboundMessage:
-    """A message that was sent to a source's inbound address.
+    """Message that was sent to a source's inbound address.
 
     Attributes:
         sender: Email address of the author, or of the return path if the author is unknown.
@@ -131,7 +131,7 @@ class MessageFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The SMTP envelope of a message.
+    """SMTP envelope of a message.
 
     Attributes:
         sender: The return path; may be empty.
@@ -146,7 +146,7 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class ParsedAttachment:
-    """An attachment of a parsed message, with its content if it is a data file.
+    """Attachment of a parsed message, with its content if it is a data file.
 
     Attributes:
         content: The bytes of a data file; None for any other attachment.
@@ -163,7 +163,7 @@ class ParsedAttachment:
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessage:
-    """A parsed message.
+    """Parsed message.
 
     Attributes:
         sender: Email address of the author.

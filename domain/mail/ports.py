@@ -9,7 +9,7 @@ from domain.mail.model import Authentication, Envelope, ParsedMessage
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A source that accepts mail at the inbound address `address`."""
+    """Source that accepts mail at the inbound address `address`."""
 
     tenant: Tenant
     source: str

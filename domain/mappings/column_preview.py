@@ -20,7 +20,7 @@ _DERIVED_FIELDS = frozenset({"currency", "availability", "position", "role", "in
 
 @dataclass(frozen=True, slots=True)
 class SampleResult:
-    """The result of reading one sample of a column.
+    """Result of reading one sample of a column.
 
     Attributes:
         cell: The sample.

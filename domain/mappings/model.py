@@ -20,7 +20,7 @@ MAX_CONFIRMED_MAPPINGS = 200
 
 
 class MappingStatus(StoredEnum):
-    """The status of a mapping: proposed by a run, or confirmed by a user."""
+    """Status of a mapping: proposed by a run, or confirmed by a user."""
 
     PROPOSED = "proposed"
     CONFIRMED = "confirmed"
@@ -28,7 +28,7 @@ class MappingStatus(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceMapping:
-    """The column mapping of one header set in files of a source.
+    """Column mapping of one header set in files of a source.
 
     Attributes:
         digest: The hash that identifies the headers (domain.ingestion.mapping.learned.header_digest).
@@ -57,7 +57,7 @@ class SourceMapping:
 
 @dataclass(frozen=True, slots=True)
 class ColumnEdit:
-    """A user's edit of one column, which is identified by its position or its exact header.
+    """Edit of one column by a user; the column is identified by its position or its exact header.
 
     Attributes:
         field: The field of the column; None excludes the column from the import.
@@ -75,14 +75,14 @@ class ColumnEdit:
 
 @dataclass(frozen=True, slots=True)
 class MappingConfirmation:
-    """A user's request to confirm a mapping, with edits of some columns."""
+    """Request of a user to confirm a mapping, with edits of some columns."""
 
     columns: tuple[ColumnEdit, ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
 class MappingFilter(Filter):
-    """The condition of a list of mappings: the ID of the source, or None for all sources."""
+    """Condition of a list of mappings: the ID of the source, or None for all sources."""
 
     source: str | None = None
 

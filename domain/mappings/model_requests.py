@@ -48,7 +48,7 @@ INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnGuess:
-    """A model's guess of a column's field: one of SELECTABLE_FIELDS, with a confidence from 0 to 1."""
+    """Guess of a model about a column's field: one of SELECTABLE_FIELDS, with a confidence from 0 to 1."""
 
     position: int
     field: str

@@ -184,7 +184,7 @@ async def store_proposals(
 
 @dataclass(frozen=True, slots=True)
 class _ModelRequest:
-    """A request to a model about columns of a mapping.
+    """Request to a model about columns of a mapping.
 
     Attributes:
         mapping: The mapping.

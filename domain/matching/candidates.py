@@ -64,7 +64,7 @@ _EMPTY_LISTING = KeyListing(0)
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """A request to the match index for key listings and items.
+    """Request to the match index for key listings and items.
 
     Attributes:
         keys: The keys whose listings to load.
@@ -186,7 +186,7 @@ _Neighbours = tuple[IndexedItem, str, list[IndexedItem]]
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The result of matching a batch.
+    """Result of matching a batch.
 
     Attributes:
         pairs: The pairs to store.

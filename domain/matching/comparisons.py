@@ -57,7 +57,7 @@ LevelFunction = Callable[[MatchFeatures, MatchFeatures, FeatureFrequencies], int
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of one feature of two items.
+    """Comparison of one feature of two items.
 
     Attributes:
         name: The name of the feature.

@@ -124,7 +124,7 @@ class MatchFeatures:
 
 @dataclass(frozen=True, slots=True)
 class StoredVariant:
-    """A stored variant with the data of the variant and of the product.
+    """Stored variant with the data of the variant and of the product.
 
     Attributes:
         price: The representative price in minor units of `currency`, or None.
@@ -512,7 +512,7 @@ _RECOMMENDED = ("msrp", "map")
 
 
 class Price(NamedTuple):
-    """An amount in minor units of a currency; both are None if no price is known."""
+    """Amount in minor units of a currency; both are None if no price is known."""
 
     amount: int | None = None
     currency: str | None = None

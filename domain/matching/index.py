@@ -89,7 +89,7 @@ COUNT_ONLY_PREFIXES = frozenset((ALL_ITEMS_KEY, _BRAND))
 
 @dataclass(frozen=True, slots=True)
 class QueuedVariant:
-    """A variant in the match queue.
+    """Variant in the match queue.
 
     Attributes:
         stamp: The version stamp of the variant, which changes with every change of the variant.
@@ -106,7 +106,7 @@ class QueuedVariant:
 
 @dataclass(frozen=True, slots=True)
 class MatchingBacklog:
-    """The number of variants in the match queue, and the age in seconds of the oldest entry."""
+    """Number of variants in the match queue, and the age in seconds of the oldest entry."""
 
     variant_count: int
     max_age_seconds: float
@@ -114,7 +114,7 @@ class MatchingBacklog:
 
 @dataclass(frozen=True, slots=True)
 class IndexedItem:
-    """A variant in the match index.
+    """Variant in the match index.
 
     Attributes:
         stamp: The version stamp that the variant had when it was indexed.
@@ -131,7 +131,7 @@ class IndexedItem:
 
 @dataclass(frozen=True, slots=True)
 class KeyListing:
-    """The items of one source that have one lookup key.
+    """Items of one source that have one lookup key.
 
     Attributes:
         item_count: How many items have the key.
@@ -148,7 +148,7 @@ class KeyListing:
 
 @dataclass(slots=True)
 class KeyChange:
-    """The change that a batch makes to the listing of one key for one source.
+    """Change that a batch makes to the listing of one key for one source.
 
     Attributes:
         item_difference: The change of the number of items.

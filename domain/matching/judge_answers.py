@@ -78,7 +78,7 @@ INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class JudgeAnswer:
-    """The answer of a model about a pair, before validation."""
+    """Answer of a model about a pair, before validation."""
 
     choice: Literal["same", "different", "unsure"]
     confidence: float

@@ -57,7 +57,7 @@ class MergeStillNeeded(Exception):
 
 
 class MergePlan:
-    """The plan of merges to make and to undo among the products of complete merge groups.
+    """Plan of merges to make and to undo among the products of complete merge groups.
 
     Attributes:
         cluster: The products of the merge groups; `cluster.survivor_by_id` already contains the planned merges.

@@ -17,7 +17,7 @@ JUDGE_SETTINGS_ID = "judge"
 
 
 class PairStatus(StoredEnum):
-    """The status of a match pair.
+    """Status of a match pair.
 
     A pair is `superseded` if one of its items was merged elsewhere, has changed so that the pair no longer matches, or
     was removed.
@@ -30,7 +30,7 @@ class PairStatus(StoredEnum):
 
 
 class DecidedBy(StoredEnum):
-    """The kind of actor that decided about a match pair or a merge."""
+    """Kind of actor that decided about a match pair or a merge."""
 
     RULES = "rules"
     JUDGE = "judge"
@@ -39,21 +39,21 @@ class DecidedBy(StoredEnum):
 
 
 class MergeKind(StoredEnum):
-    """The kind of the objects that a merge combines: products or variants."""
+    """Kind of the objects that a merge combines: products or variants."""
 
     PRODUCT = "product"
     VARIANT = "variant"
 
 
 class MergeStatus(StoredEnum):
-    """The status of a merge: applied, or undone later."""
+    """Status of a merge: applied, or undone later."""
 
     APPLIED = "applied"
     UNDONE = "undone"
 
 
 class JudgementOutcome(StoredEnum):
-    """The result of a judgement.
+    """Result of a judgement.
 
     The pair was merged, dismissed or left open; or the model refused the request (`refused`) or answered incorrectly
     (`failed`).
@@ -104,7 +104,7 @@ class QuotedReason:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The answer of a language model about a pair, with its outcome.
+    """Answer of a language model about a pair, with its outcome.
 
     Attributes:
         choice: `same`, `different` or `unsure`; None without a valid answer.
@@ -161,7 +161,7 @@ class MatchPair:
 
 @dataclass(frozen=True, slots=True)
 class PairFilter:
-    """The conditions of a list of pairs; None means any.
+    """Conditions of a list of pairs; None means any.
 
     `variant` and `product` match pairs that contain them on either side.
     """
@@ -173,7 +173,7 @@ class PairFilter:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merge of two products or variants: `merged` is shown as `survivor`.
+    """Merge of two products or variants: `merged` is shown as `survivor`.
 
     A merge of variants results from a pair, a merge of products from the merges of their variants.
 
@@ -201,7 +201,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class MergeFilter:
-    """The conditions of a list of merges; None means any.
+    """Conditions of a list of merges; None means any.
 
     `survivor` and `merged` are IDs of products or variants.
     """
@@ -215,7 +215,7 @@ class MergeFilter:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """A tenant's settings of the judge.
+    """Settings of a tenant's judge.
 
     Attributes:
         enabled: Whether a model judges open pairs.

@@ -19,7 +19,7 @@ class MatchBacklogReader(Protocol):
 
 
 class MatchIndexStore(Protocol):
-    """The match index, and the queue of variants to match, within a tenant's transaction.
+    """Match index, and the queue of variants to match, within a tenant's transaction.
 
     Only one job per tenant writes the index at a time. Runs only add variants to the queue.
     """

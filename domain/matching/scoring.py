@@ -32,7 +32,7 @@ MIN_GROUPS = 30
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights from which the probability of a pair is computed.
+    """Weights from which the probability of a pair is computed.
 
     Attributes:
         prior: The prior log2 odds that a candidate is a match.
@@ -224,7 +224,7 @@ MIN_ODDS = -60.0
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """The log2 odds of a pair as the sum of four components.
+    """Log2 odds of a pair as the sum of four components.
 
     Attributes:
         weights: The sum of the prior and the weights of the levels.
@@ -453,7 +453,7 @@ LevelsByPair = dict[Pair, Levels]
 
 @dataclass(frozen=True, slots=True)
 class ScoredCandidate:
-    """A scored pair of items.
+    """Scored pair of items.
 
     Attributes:
         left: The ID of the left item.

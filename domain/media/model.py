@@ -24,7 +24,7 @@ HEAD_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class Rendition:
-    """A smaller version of a stored image, as a WebP file; width and height in pixels."""
+    """Smaller version of a stored image, as a WebP file; width and height in pixels."""
 
     key: str
     bytes: int
@@ -34,7 +34,7 @@ class Rendition:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A stored image, as a WebP file; width and height in pixels.
+    """Stored image, as a WebP file; width and height in pixels.
 
     Attributes:
         content: Digest of the WebP file's bytes, by which equal images are recognised.
@@ -60,7 +60,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ImageUrl:
-    """A URL of an image that a product contains, with the state of the downloads.
+    """URL of an image that a product contains, with the state of the downloads.
 
     Attributes:
         url_digest: Digest of the URL, which serves as ID.
@@ -84,7 +84,7 @@ class ImageUrl:
 
 @dataclass(frozen=True, slots=True)
 class ProductMedia:
-    """The media of a product and its variants: `items` are pairs of URL and role, such as `hero` or `video`."""
+    """Media of a product and its variants: `items` are pairs of URL and role, such as `hero` or `video`."""
 
     product: str
     items: tuple[tuple[str, str | None], ...]

@@ -148,7 +148,7 @@ class ImageUnreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchedImage:
-    """A downloaded image file.
+    """Downloaded image file.
 
     `etag` and `last_modified` are headers of the response, for a later conditional request.
     """
@@ -160,7 +160,7 @@ class FetchedImage:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFile:
-    """A WebP file: size in bytes, width and height in pixels."""
+    """WebP file: size in bytes, width and height in pixels."""
 
     path: Path
     bytes: int
@@ -170,7 +170,7 @@ class ConvertedFile:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedImage:
-    """A converted image.
+    """Converted image.
 
     Attributes:
         file: The largest version.

@@ -85,7 +85,7 @@ class Audience(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An OAuth app.
+    """OAuth app.
 
     Attributes:
         client_id: The ID of the app, or the https URL of the app's metadata document.
@@ -129,7 +129,7 @@ class App:
 
 @dataclass(frozen=True, slots=True)
 class OAuthConsent:
-    """A user's consent that an app may access an organisation.
+    """Consent of a user that an app may access an organisation.
 
     For each app, organisation and user, at most one consent is active.
     """
@@ -162,7 +162,7 @@ class ConsentReference:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationCode:
-    """An authorization code, which can be used once.
+    """Authorization code, which can be used once.
 
     Attributes:
         digest: Keyed hash of the code.
@@ -216,7 +216,7 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a token family.
+    """Token of a token family.
 
     Attributes:
         family: ID of the token family.
@@ -239,7 +239,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class TokenWithFamily:
-    """A stored token with its token family.
+    """Stored token with its token family.
 
     `has_used_successor` is whether a token that was issued for this refresh token has been used.
     """
@@ -273,7 +273,7 @@ class TokenWithFamily:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """A device authorization request.
+    """Device authorization request.
 
     Attributes:
         digest: Keyed hash of the device code, with which the device polls.
@@ -311,7 +311,7 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """The expiry and revocation of an access token, as verified at each request (domain.access.model.Credential).
+    """Expiry and revocation of an access token, as verified at each request (domain.access.model.Credential).
 
     An access token is not restricted to `networks`.
     """

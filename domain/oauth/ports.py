@@ -169,7 +169,7 @@ class TokenStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """A redirect of the browser to the app.
+    """Redirect of the browser to the app.
 
     Attributes:
         location: The redirect URI with the parameters of the response.

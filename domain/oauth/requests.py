@@ -10,7 +10,7 @@ from domain.oauth.model import App, Audience, AuthorizationCode, DeviceRequest, 
 
 @dataclass(frozen=True, slots=True)
 class OAuthRequest:
-    """An OAuth request.
+    """OAuth request.
 
     `parameters` are the names and values in the query or form, in order. `authorization` is the Authorization header.
     """
@@ -36,7 +36,7 @@ class OAuthRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReferencedRows:
-    """The stored rows that a request names by client ID, code or token.
+    """Stored rows that a request names by client ID, code or token.
 
     The caller is not verified yet, so the code, token and device may belong to another app than `app`.
     """
@@ -50,7 +50,7 @@ class ReferencedRows:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """A validated authorization request; `challenge` is the PKCE challenge, `state` the app's value to return."""
+    """Validated authorization request; `challenge` is the PKCE challenge, `state` the app's value to return."""
 
     app: App
     redirect_uri: str
@@ -63,7 +63,7 @@ class AuthorizationRequest:
 
 @dataclass(frozen=True, slots=True)
 class TokenGrant:
-    """A granted token request.
+    """Granted token request.
 
     Attributes:
         response_fields: The fields of the response body.
@@ -84,7 +84,7 @@ class TokenGrant:
 
 @dataclass(frozen=True, slots=True)
 class DeviceAuthorization:
-    """An accepted device authorization request: the new codes, and the fields of the response body (`response_fields`)."""
+    """Accepted device authorization request: the new codes, and the fields of the response body (`response_fields`)."""
 
     app: App
     response_fields: Mapping[str, Any]

@@ -21,7 +21,7 @@ IMPLEMENTED_FEATURES = frozenset({"bulk_exports", "fat_webhooks", "stream"})
 
 @dataclass(frozen=True, slots=True)
 class MeterAllowance:
-    """A plan's monthly allowance of one meter, and the price of further use.
+    """Monthly allowance of a plan for one meter, and the price of further use.
 
     Attributes:
         included: Quantity of the meter that the plan's price includes.
@@ -36,7 +36,7 @@ class MeterAllowance:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan, which the operator defines.
+    """Plan, which the operator defines.
 
     Attributes:
         tier: Level of the rate limits: `standard`, `high` or `max`.
@@ -70,7 +70,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Organisation:
-    """An organisation.
+    """Organisation.
 
     Attributes:
         kind: `retailer` or `vendor`.
@@ -93,7 +93,7 @@ class Organisation:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user's membership of an organisation, with the user's role."""
+    """Membership of a user in an organisation, with the user's role."""
 
     user: str
     org: str
@@ -109,7 +109,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """An invitation sent to an email address; `digest` is the keyed hash of the secret in the mailed link."""
+    """Invitation sent to an email address; `digest` is the keyed hash of the secret in the mailed link."""
 
     id: str
     org: str
@@ -134,7 +134,7 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True)
 class InvitationDetails:
-    """An invitation and the organisation that it is for."""
+    """Invitation and the organisation that it is for."""
 
     invitation: Invitation
     organisation: Organisation

@@ -17,7 +17,7 @@ MAX_FAILURE_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """An outgoing email message.
+    """Outgoing email message.
 
     Attributes:
         to: Email address of the recipient.

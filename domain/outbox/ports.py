@@ -10,7 +10,7 @@ from domain.outbox.model import OutgoingMessage
 
 @dataclass(frozen=True, slots=True)
 class MailMessage:
-    """A plain-text email message to one address. The Message-ID is derived from `id`, so all attempts have the same."""
+    """Plain-text email message to one address. The Message-ID is derived from `id`, so all attempts have the same."""
 
     id: str
     to: str

@@ -16,7 +16,7 @@ MAX_PASSKEY_NAME_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """A user's authenticator app, which shows one-time codes (RFC 6238).
+    """Authenticator app of a user, which shows one-time codes (RFC 6238).
 
     Attributes:
         sealed: The encrypted secret that the app shares with the service.
@@ -32,7 +32,7 @@ class Authenticator:
 
 @dataclass(frozen=True, slots=True)
 class Passkey:
-    """A passkey (WebAuthn level 3).
+    """Passkey (WebAuthn level 3).
 
     Attributes:
         credential: The credential ID (WebAuthn) that the device assigned.

@@ -21,7 +21,7 @@ MAX_USER_AGENT_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person who can sign in.
+    """Person who can sign in.
 
     Attributes:
         name: The display name; may be empty.
@@ -76,7 +76,7 @@ class AuthMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session of a user.
+    """Session of a user.
 
     Attributes:
         org: The organisation whose data the session shows; None for a user without organisations.
@@ -122,7 +122,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A session with its user and principal; `principal` is None if the session gives no access to an organisation."""
+    """Session with its user and principal; `principal` is None if the session gives no access to an organisation."""
 
     session: Session
     user: User
@@ -147,7 +147,7 @@ LINK_LIFETIMES = {
 
 @dataclass(frozen=True, slots=True)
 class OneTimeLink:
-    """A one-time link of a user.
+    """One-time link of a user.
 
     `digest` is the keyed hash of the secret in the URL. `org` is the organisation that the session shows after
     a sign-in with the link; None for the user's first organisation.
@@ -163,7 +163,7 @@ class OneTimeLink:
 
 @dataclass(frozen=True, slots=True)
 class SecurityEvent:
-    """A security event in a user's account; `kind` is for example `signed_in` or `password_changed`.
+    """Security event in a user's account; `kind` is for example `signed_in` or `password_changed`.
 
     `detail` is a supplement, such as the name of a passkey, or empty. `address` is the IP address of the browser, or
     empty.

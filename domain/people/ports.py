@@ -238,7 +238,7 @@ class Passkeys(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RegisteredCredential:
-    """The credential in a verified registration response.
+    """Credential in a verified registration response.
 
     Attributes:
         credential_id: The credential ID.

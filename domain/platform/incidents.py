@@ -25,7 +25,7 @@ class OpenedBy(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class IncidentUpdate:
-    """A report on an incident, with the state of the component at that time."""
+    """Report on an incident, with the state of the component at that time."""
 
     at: datetime
     state: ComponentState
@@ -34,7 +34,7 @@ class IncidentUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A failure of a component of the service.
+    """Failure of a component of the service.
 
     Attributes:
         component: Name of the component.

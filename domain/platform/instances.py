@@ -17,7 +17,7 @@ MIN_FAILURES = 10
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A running process in one of its roles.
+    """Running process in one of its roles.
 
     Attributes:
         instance: ID of the process.

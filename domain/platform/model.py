@@ -27,7 +27,7 @@ def find_worst_state(states: Iterable[ComponentState]) -> ComponentState:
 
 @dataclass(frozen=True, slots=True)
 class DayUptime:
-    """The uptime of a component on a day: the fraction (0 to 1) of checks that it passed."""
+    """Uptime of a component on a day: the fraction (0 to 1) of checks that it passed."""
 
     day: date
     uptime: float
@@ -35,7 +35,7 @@ class DayUptime:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A component of the service, with the current state and the uptime on the last days, oldest first."""
+    """Component of the service, with the current state and the uptime on the last days, oldest first."""
 
     name: str
     state: ComponentState

@@ -29,7 +29,7 @@ LOG = logging.getLogger("joinery.platform")
 
 @dataclass(frozen=True, slots=True)
 class PlatformStatus:
-    """The status of the service.
+    """Status of the service.
 
     Attributes:
         state: The worst state of a component.

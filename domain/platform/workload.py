@@ -42,7 +42,7 @@ class TenantLoad:
 
 @dataclass(frozen=True, slots=True)
 class SourceLoad:
-    """A source and its newest run.
+    """Source and its newest run.
 
     Attributes:
         failures: Number of consecutive failed runs.

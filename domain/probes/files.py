@@ -39,7 +39,7 @@ NO_LISTING = ProductListing()
 
 @dataclass(frozen=True, slots=True)
 class ListEndpoint:
-    """The URL of the product list of a platform, relative to the site."""
+    """URL of the product list of a platform, relative to the site."""
 
     platform: Platform
     path: str
@@ -180,7 +180,7 @@ _SITEMAPS = ("<urlset", "<sitemapindex")
 
 @dataclass(frozen=True, slots=True)
 class FeedFile:
-    """A data file on the website.
+    """Data file on the website.
 
     Attributes:
         format: The setting `config.format` with which a source reads the file; None if no source can read the file.

@@ -22,7 +22,7 @@ MAX_PROBE_AGE = timedelta(hours=1)
 
 
 class ProbeStatus(StoredEnum):
-    """The status of a probe."""
+    """Status of a probe."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -31,7 +31,7 @@ class ProbeStatus(StoredEnum):
 
 
 class RobotsState(StoredEnum):
-    """The state of the site's robots.txt (RFC 9309)."""
+    """State of the site's robots.txt (RFC 9309)."""
 
     PARSED = "parsed"
     MISSING = "missing"
@@ -40,7 +40,7 @@ class RobotsState(StoredEnum):
 
 
 class Platform(StoredEnum):
-    """The shop software of a website; `custom` if no known software was detected."""
+    """Shop software of a website; `custom` if no known software was detected."""
 
     SHOPIFY = "shopify"
     WOOCOMMERCE = "woocommerce"
@@ -51,7 +51,7 @@ class Platform(StoredEnum):
 
 
 class AccessBlockKind(StoredEnum):
-    """The kind of an access barrier."""
+    """Kind of an access barrier."""
 
     BOT_CHALLENGE = "bot_challenge"
     LOGIN = "login"
@@ -60,7 +60,7 @@ class AccessBlockKind(StoredEnum):
 
 
 class Effort(StoredEnum):
-    """The effort of connecting the site as a source."""
+    """Effort of connecting the site as a source."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -69,7 +69,7 @@ class Effort(StoredEnum):
 
 
 class ReadingMethod(StoredEnum):
-    """The method by which the site's products can be read."""
+    """Method by which the site's products can be read."""
 
     PLATFORM_FEED = "platform_feed"
     FILE = "file"
@@ -79,7 +79,7 @@ class ReadingMethod(StoredEnum):
 
 
 class FailureCode(StoredEnum):
-    """The code of the reason why a probe has no report."""
+    """Code of the reason why a probe has no report."""
 
     FETCH_FAILED = "fetch_failed"
     FETCH_REFUSED = "fetch_refused"
@@ -89,7 +89,7 @@ class FailureCode(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """The robots.txt of the site to which the URL finally leads.
+    """File robots.txt of the site to which the URL finally leads.
 
     Attributes:
         crawl_delay_seconds: The required pause between two requests, or None.
@@ -117,7 +117,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class AccessBlock:
-    """An access barrier: its kind, and a sentence that states how the barrier was detected."""
+    """Access barrier: its kind, and a sentence that states how the barrier was detected."""
 
     kind: AccessBlockKind
     detail: str
@@ -125,7 +125,7 @@ class AccessBlock:
 
 @dataclass(frozen=True, slots=True)
 class PlatformFeed:
-    """A machine-readable list of products on the site.
+    """Machine-readable list of products on the site.
 
     Attributes:
         status: The HTTP status of the response.
@@ -187,7 +187,7 @@ class PageSample:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimate of how the site can be connected.
+    """Estimate of how the site can be connected.
 
     Attributes:
         kind: The kind of connection: the method by which the site's products can be read.
@@ -201,7 +201,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """The report of a finished probe.
+    """Report of a finished probe.
 
     Attributes:
         final_url: The URL after redirects.
@@ -229,7 +229,7 @@ class ProbeReport:
 
 @dataclass(frozen=True, slots=True)
 class ProbeFailure:
-    """The reason why a probe has no report: a code and a sentence."""
+    """Reason why a probe has no report: a code and a sentence."""
 
     code: FailureCode
     message: str
@@ -291,7 +291,7 @@ class ProbeFilter(Filter):
 
 
 class NewProbe(TypedDict):
-    """The data for a new probe: the URL of the website."""
+    """Data for a new probe: the URL of the website."""
 
     url: str
 

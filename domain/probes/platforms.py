@@ -60,7 +60,7 @@ woocommerce   endpoint   /wp-json/wc/store/v1/products              0.95
 
 @dataclass(frozen=True, slots=True)
 class PlatformSignal:
-    """A text by which a platform is detected.
+    """Text by which a platform is detected.
 
     Attributes:
         text_kind: The kind of text that contains the signal: header, cookie, asset, meta, generator, class, script or
@@ -90,7 +90,7 @@ _TextsByKind = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class DetectedPlatform:
-    """The most probable platform of a site.
+    """Most probable platform of a site.
 
     Attributes:
         confidence: The confidence (0 to 1) in the platform.

@@ -33,7 +33,7 @@ class WebClient(Protocol):
 
 
 class RobotsRules(Protocol):
-    """The rules of a robots.txt that apply to this service (RFC 9309)."""
+    """Rules of a robots.txt that apply to this service (RFC 9309)."""
 
     @property
     def crawl_delay_seconds(self) -> float | None:

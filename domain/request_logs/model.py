@@ -11,7 +11,7 @@ _MIN_FAILED_STATUS = 400
 
 
 class RequestLog(NamedTuple):
-    """A logged request.
+    """Logged request.
 
     Attributes:
         id: The Request-Id.

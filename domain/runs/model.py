@@ -105,7 +105,7 @@ MAX_LISTED_COLUMNS = 500
 
 @dataclass(frozen=True, slots=True)
 class RunColumn:
-    """A column of the feed.
+    """Column of the feed.
 
     Attributes:
         header: Text in the header row.
@@ -124,7 +124,7 @@ class RunColumn:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """The error of a run: a machine-readable code and a message for users."""
+    """Error of a run: a machine-readable code and a message for users."""
 
     code: RunErrorCode
     message: str
@@ -149,7 +149,7 @@ class RunWait:
 
 @dataclass(frozen=True, slots=True)
 class UploadInput:
-    """The uploaded file that a run reads: ID of the upload, and key of the file in the object store."""
+    """Uploaded file that a run reads: ID of the upload, and key of the file in the object store."""
 
     upload: str
     key: str
@@ -189,7 +189,7 @@ class PushInput:
 
 @dataclass(frozen=True, slots=True)
 class CheckInput:
-    """The input of a run for a stock check: IDs of the stock check and of the variant to check."""
+    """Input of a run for a stock check: IDs of the stock check and of the variant to check."""
 
     check: str
     variant: str
@@ -197,7 +197,7 @@ class CheckInput:
 
 @dataclass(frozen=True, slots=True)
 class FetchRecord:
-    """The circumstances in which a run's snapshot was fetched or submitted.
+    """Circumstances in which a run's snapshot was fetched or submitted.
 
     Attributes:
         settings: Digest of the source's settings with which the snapshot is read.
@@ -216,7 +216,7 @@ class FetchRecord:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The progress of a run, from which another attempt can resume.
+    """Progress of a run, from which another attempt can resume.
 
     Attributes:
         chunks: Number of chunks that are stored completely.
@@ -365,7 +365,7 @@ class NewestRun:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """A request to pull or replay a stream of a source; `accept_shrink` disables the removal limit."""
+    """Request to pull or replay a stream of a source; `accept_shrink` disables the removal limit."""
 
     stream: Stream = Stream.CATALOGUE
     accept_shrink: bool = False

@@ -98,7 +98,7 @@ class PushStore(Protocol):
 
 
 class SpoolFile(Protocol):
-    """A temporary file of lines, grouped into numbered buckets. Lines contain no line breaks."""
+    """Temporary file of lines, grouped into numbered buckets. Lines contain no line breaks."""
 
     def add_line(self, bucket: int, line: bytes) -> None:
         """Add a line to a bucket."""

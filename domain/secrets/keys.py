@@ -27,7 +27,7 @@ def derive_hash_key(secret: str) -> bytes:
 
 
 class SigningKeys:
-    """The key that signs, and former keys whose signatures are still valid."""
+    """Key that signs, and former keys whose signatures are still valid."""
 
     __slots__ = ("current", "former")
 
@@ -36,7 +36,7 @@ class SigningKeys:
 
 
 class ActiveKeys:
-    """The keys that this process uses.
+    """Keys that this process uses.
 
     Attributes:
         secrets: The available secrets, the newest first.

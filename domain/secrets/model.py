@@ -19,7 +19,7 @@ MAX_SWITCH_TIME = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class FormerKey:
-    """A key of a replaced secret, whose signatures are valid until `valid_until`."""
+    """Key of a replaced secret, whose signatures are valid until `valid_until`."""
 
     key: bytes
     valid_until: datetime
@@ -27,7 +27,7 @@ class FormerKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """The deployment's keys, which are stored encrypted with the active secret.
+    """Keys of the deployment, which are stored encrypted with the active secret.
 
     Attributes:
         api_key_hash_key: The key with which API keys are hashed; it never changes.
@@ -102,7 +102,7 @@ USER_KINDS = frozenset({EncryptedValueKind.OUTGOING_MAIL, EncryptedValueKind.AUT
 
 @dataclass(frozen=True, slots=True)
 class EncryptedValue:
-    """A stored encrypted value, with the data that is needed to decrypt it.
+    """Stored encrypted value, with the data that is needed to decrypt it.
 
     Attributes:
         owner: Owner with which the value was encrypted (`Vault.encrypt`), such as a source ID or an idempotency key.
@@ -121,7 +121,7 @@ class EncryptedValue:
 
 @dataclass(frozen=True, slots=True)
 class SecretState:
-    """The state of one secret.
+    """State of one secret.
 
     Attributes:
         id: ID of the secret, derived from the secret.

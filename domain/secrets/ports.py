@@ -69,7 +69,7 @@ class Vault(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredKeyRing:
-    """The encrypted key ring, and the time of its last change."""
+    """Encrypted key ring, and the time of its last change."""
 
     ciphertext: bytes
     changed_at: datetime

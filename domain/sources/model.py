@@ -73,7 +73,7 @@ RUNNABLE_STATUSES = frozenset({SourceStatus.ACTIVE, SourceStatus.DEGRADED})
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The intervals between pulls of a source's streams; a stream without an interval is pulled on request only.
+    """Intervals between pulls of a source's streams; a stream without an interval is pulled on request only.
 
     Attributes:
         interval_minutes: Interval of the catalogue in minutes.
@@ -180,7 +180,7 @@ def _describe_refusal(status: "SourceStatus") -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A connection to a vendor's data.
+    """Connection to a vendor's data.
 
     Attributes:
         config: The settings as a user entered them; credentials are encrypted and stored separately.

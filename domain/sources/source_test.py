@@ -28,7 +28,7 @@ class TestFailure:
 
 @dataclass(frozen=True, slots=True)
 class SourceTest:
-    """The result of testing a source.
+    """Result of testing a source.
 
     Attributes:
         ok: Whether the source could be read.

@@ -55,7 +55,7 @@ def is_barred(role: str, methods: Collection[AuthMethod]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SsoConnection:
-    """An organisation's connection to its identity provider.
+    """Connection of an organisation to its identity provider.
 
     Attributes:
         sealed: The client secret, encrypted by the vault.
@@ -84,7 +84,7 @@ class SsoConnection:
 
 @dataclass(frozen=True, slots=True)
 class MailDomain:
-    """A mail domain that an organisation claims; a TXT record with `token` verifies the ownership.
+    """Mail domain that an organisation claims; a TXT record with `token` verifies the ownership.
 
     Attributes:
         domain: The domain name.
@@ -120,7 +120,7 @@ class MailDomain:
 
 @dataclass(frozen=True, slots=True)
 class LinkedIdentity:
-    """A person's identity at an identity provider, linked to a user at the first sign-in.
+    """Identity of a person at an identity provider, linked to a user at the first sign-in.
 
     `subject` is the provider's ID of the person, which remains the same if the email address changes.
     """
@@ -136,7 +136,7 @@ class LinkedIdentity:
 
 @dataclass(frozen=True, slots=True)
 class OidcClient:
-    """The OAuth client that an organisation has registered at its identity provider."""
+    """OAuth client that an organisation has registered at its identity provider."""
 
     issuer: str
     client_id: str
@@ -164,7 +164,7 @@ class SsoAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A person's identity in a verified response of an identity provider.
+    """Identity of a person in a verified response of an identity provider.
 
     `subject` is the provider's ID of the person.
     """

@@ -60,7 +60,7 @@ class DnsUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DnsRecord:
-    """A DNS record.
+    """DNS record.
 
     `value` is a text, an address, or a name without the final dot; `preference` is for MX records only.
     """

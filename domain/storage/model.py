@@ -28,7 +28,7 @@ class StoredKind(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An entry of the storage ledger: a stored object, or the records of a push, which count against the quota.
+    """Entry of the storage ledger: a stored object, or the records of a push, which count against the quota.
 
     Attributes:
         key: Key of the object; it is never used again, so that a deletion cannot affect a new object.

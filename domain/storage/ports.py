@@ -9,7 +9,7 @@ from domain.storage.model import StorageTotal, StoredKind, StoredObject
 
 
 class StorageLedger(Protocol):
-    """The storage ledger in a tenant's transaction. Methods that count bytes lock it until the transaction ends."""
+    """Storage ledger in a tenant's transaction. Methods that count bytes lock it until the transaction ends."""
 
     async def get(self, key: str) -> StoredObject | None:
         """Return the entry with this key, or None if there is none or it was freed."""
@@ -70,7 +70,7 @@ class StorageLedger(Protocol):
 
 
 class StorageUpkeep(Protocol):
-    """The storage ledger of all tenants, for the scheduler and operators."""
+    """Storage ledger of all tenants, for the scheduler and operators."""
 
     async def list_due(self, kinds: Collection[StoredKind], now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
         """Return entries of these kinds whose `free_after` has passed, as (tenant, key), earliest first."""

@@ -29,7 +29,7 @@ class UploadStatus(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An upload of a file for a source.
+    """Upload of a file for a source.
 
     Attributes:
         bytes: Size of the file.

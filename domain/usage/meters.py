@@ -37,7 +37,7 @@ class DayUsage:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A percentage of a meter's quota that was reached in a month.
+    """Percentage of a meter's quota that was reached in a month.
 
     Attributes:
         month: First day of the month.

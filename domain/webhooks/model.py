@@ -116,7 +116,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """A secret rotation: until `expires_at`, the previous secret, which ends in `last4`, signs requests as well."""
+    """Secret rotation: until `expires_at`, the previous secret, which ends in `last4`, signs requests as well."""
 
     expires_at: datetime
     last4: str
@@ -188,7 +188,7 @@ LAST4 = text("KYo=", max_length=4, min_length=4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A webhook endpoint.
+    """Webhook endpoint.
 
     Attributes:
         coalesce_seconds: Seconds for which each delivery waits, to combine changes of the same subject; 0 for no wait.
@@ -248,7 +248,7 @@ AUDITED = AuditedFields.from_resource(Endpoint, "webhook_endpoint", "status_reas
 
 @dataclass(frozen=True, slots=True)
 class EncryptedSecrets:
-    """An endpoint's encrypted secret and, during a rotation, the previous one (domain/secrets/ports.py)."""
+    """Encrypted secret of an endpoint and, during a rotation, the previous one (domain/secrets/ports.py)."""
 
     current: bytes
     previous: bytes | None = None
@@ -275,7 +275,7 @@ class DeliveryAttempt:
 
 @dataclass(frozen=True, slots=True)
 class AttemptVerdict:
-    """The consequences of an attempt for its delivery.
+    """Consequences of an attempt for its delivery.
 
     Attributes:
         status: Status of the delivery after the attempt.
@@ -292,7 +292,7 @@ class AttemptVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The delivery of one event to one endpoint.
+    """Delivery of one event to one endpoint.
 
     Attributes:
         endpoint: ID of the endpoint.

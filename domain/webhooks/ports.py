@@ -108,7 +108,7 @@ class WebhookStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """An enabled endpoint with the data that a worker needs to serve it.
+    """Enabled endpoint with the data that a worker needs to serve it.
 
     Attributes:
         checkpoint: Position in the organisation's log and the network log (events of published catalogues), up to which
@@ -231,7 +231,7 @@ class Shards(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryDatabase:
-    """A database that has endpoints, with the assignment of their shards and the storage of their deliveries."""
+    """Database that has endpoints, with the assignment of their shards and the storage of their deliveries."""
 
     name: str
     shards: Shards
@@ -239,7 +239,7 @@ class DeliveryDatabase:
 
 
 class DeliveryDatabases(Protocol):
-    """The databases that have endpoints; workers serve them independently of each other."""
+    """Databases that have endpoints; workers serve them independently of each other."""
 
     async def list_current(self) -> Sequence[DeliveryDatabase]:
         """Return the current databases; repeated calls return the same objects.

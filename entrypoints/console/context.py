@@ -64,7 +64,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ConsolePage:
-    """A page with its path, view and required permission.
+    """Page with its path, view and required permission.
 
     Attributes:
         path_pattern: The path, with `<name>` for parameters.

@@ -27,7 +27,7 @@ _COMPARED_FIELDS = (
 
 
 class Picture(NamedTuple):
-    """A picture: the URLs of its small and large version, its alternative text, and its role, such as `hero`."""
+    """Picture: the URLs of its small and large version, its alternative text, and its role, such as `hero`."""
 
     small: str
     large: str

@@ -80,7 +80,7 @@ class FormData:
 
 @dataclass(frozen=True, slots=True)
 class FormFile:
-    """An uploaded file: the name that the browser sent, the size in bytes, and the contents."""
+    """Uploaded file: the name that the browser sent, the size in bytes, and the contents."""
 
     name: str
     size: int
@@ -93,7 +93,7 @@ Form: TypeAlias = tuple[FormData, Mapping[str, FormFile]]
 
 @dataclass(slots=True)
 class ConsoleRequest:
-    """A request of a browser.
+    """Request of a browser.
 
     Attributes:
         method: The HTTP method.

@@ -16,7 +16,7 @@ _UNMASKED_CREDENTIALS = frozenset({"username", "shop", "store", "header", "query
 
 
 class FormField(NamedTuple):
-    """A form field.
+    """Form field.
 
     Attributes:
         name: The name in the form, such as `config.currency`.
@@ -38,7 +38,7 @@ class FormField(NamedTuple):
 
 
 class SignInMethod(NamedTuple):
-    """A method by which a connector signs in to a vendor's system, with the form fields for the credentials.
+    """Method by which a connector signs in to a vendor's system, with the form fields for the credentials.
 
     `key` identifies the method in the form.
     """

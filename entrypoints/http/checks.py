@@ -207,7 +207,7 @@ _MAX_RATE_LIMITS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _NamedRateLimit:
-    """A rate limit with the name and the RateLimit-Policy header that responses contain."""
+    """Rate limit with the name and the RateLimit-Policy header that responses contain."""
 
     bucket: RateLimitBucket
     name: str

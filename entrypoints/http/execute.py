@@ -153,7 +153,7 @@ LOG = logging.getLogger("joinery.http")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OpenStream:
-    """An open event stream, with the data for repeated checks of the caller's permission.
+    """Open event stream, with the data for repeated checks of the caller's permission.
 
     Attributes:
         credential: The digest of the credential; empty if the application that authenticated the caller also makes the

@@ -138,7 +138,7 @@ def apply_compression(response: Response, body: bytes) -> None:
 
 
 class PublicFile:
-    """A file that is served without a credential, with its response headers.
+    """File that is served without a credential, with its response headers.
 
     Args:
         media_type: The Content-Type.

@@ -57,7 +57,7 @@ XFORWARD_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE
 
 @dataclass(frozen=True, slots=True)
 class OriginalClient:
-    """The client that sent a message to a mail relay: its IP address (`peer`) and HELO name, each None if unknown."""
+    """Client that sent a message to a mail relay: its IP address (`peer`) and HELO name, each None if unknown."""
 
     peer: str | None = None
     helo: str | None = None

@@ -54,7 +54,7 @@ class InvalidLineEnd(Exception):
 
 @dataclass(slots=True)
 class ReceivedMessage:
-    """A message that is being received. If it must be refused, `body` contains only its beginning.
+    """Message that is being received. If it must be refused, `body` contains only its beginning.
 
     Attributes:
         body: The text of the message received so far.

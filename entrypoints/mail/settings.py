@@ -97,7 +97,7 @@ def _read_resolver(env: Mapping[str, str], name: str) -> str | None:
 
 @dataclass(slots=True)
 class Certificate:
-    """A certificate chain and private key in files, and the TLS context that uses them."""
+    """Certificate chain and private key in files, and the TLS context that uses them."""
 
     chain: Path
     key: Path

@@ -1,6 +1,7 @@
 """Names of the code (docs/style.md): no forbidden words, unique classes, a glossary that defines each term once."""
 
 import ast
+import builtins
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -91,6 +92,27 @@ def test_terms_are_in_alphabetical_order() -> None:
     for section in sections:
         terms = [found[1].lower() for line in section.splitlines() if (found := _TERM.fullmatch(line))]
         assert terms == sorted(terms)
+
+
+def test_docstrings_of_classes_start_without_an_article() -> None:
+    definitions = [
+        (path, node) for path, tree in trees(*LAYERS) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ]
+    exceptions = {
+        name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
+    }
+    while derived := {
+        node.name
+        for _, node in definitions
+        if node.name not in exceptions
+        and any(ast.unparse(base).rpartition(".")[2] in exceptions for base in node.bases)
+    }:
+        exceptions |= derived
+    assert [
+        f"{path}:{node.lineno} {node.name}"
+        for path, node in definitions
+        if node.name not in exceptions and (ast.get_docstring(node) or "").startswith(("A ", "An ", "The "))
+    ] == []
 
 
 def test_names_in_the_style_guide_exist() -> None:

@@ -28,7 +28,7 @@ from ports.signals import Channel, SignalListener, Signals
 
 
 class LogSubscription:
-    """A subscription to one log: reads the log until it has caught up, then receives new events.
+    """Subscription to one log: reads the log until it has caught up, then receives new events.
 
     Attributes:
         channel: The channel from which the subscription receives new events.
@@ -119,7 +119,7 @@ class LogSubscription:
 
 @dataclass(slots=True)
 class LogChannel:
-    """The shared state of all subscriptions to one view of a log.
+    """Shared state of all subscriptions to one view of a log.
 
     Attributes:
         position: Position up to which the log was read.
@@ -278,7 +278,7 @@ LOG = logging.getLogger("joinery.changes")
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription to all events that a tenant can see: in the tenant's own log, and in the network log (events of published catalogues).
+    """Subscription to all events that a tenant can see: in the tenant's own log, and in the network log (events of published catalogues).
 
     `wakeup` is set whenever one of the two subscriptions may have events to return.
     """

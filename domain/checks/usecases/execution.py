@@ -55,7 +55,7 @@ _NO_STOCK = "The source's response does not contain the stock of this item. The 
 
 @dataclass(frozen=True, slots=True)
 class StockQuery:
-    """A query of one item's stock at a source, for the run of a stock check."""
+    """Query of one item's stock at a source, for the run of a stock check."""
 
     run: Run
     source: Source
@@ -81,7 +81,7 @@ class StockQuery:
 
 @dataclass(frozen=True, slots=True)
 class CheckExecution:
-    """The handler of `runs.check` jobs.
+    """Handler of `runs.check` jobs.
 
     A check does not affect the source's health, freshness or schedule, because it reads only one item. If the source
     throttles requests, the check fails immediately, because a later response would not be current.

@@ -41,7 +41,7 @@ _READ_PRODUCTS = "products:read"
 
 @dataclass(frozen=True, slots=True)
 class ExportRequester:
-    """The caller of a request for an export: the organisation's plan, and the credential's scopes."""
+    """Caller of a request for an export: the organisation's plan, and the credential's scopes."""
 
     plan: Plan
     scopes: frozenset[str]
@@ -49,7 +49,7 @@ class ExportRequester:
 
 @dataclass(frozen=True, slots=True)
 class LinkedExport:
-    """An export and the download URLs of its files, in the same order."""
+    """Export and the download URLs of its files, in the same order."""
 
     export: Export
     urls: tuple[str, ...] = ()

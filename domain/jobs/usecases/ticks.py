@@ -29,7 +29,7 @@ coroutine function that waits until the leadership is lost, and then raises.
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A periodic task of the leading process.
+    """Periodic task of the leading process.
 
     Attributes:
         interval_seconds: Seconds from the end of one execution to the start of the next.

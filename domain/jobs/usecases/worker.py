@@ -98,7 +98,7 @@ class LaneRunner:
 
 
 class FailoverLaneSource:
-    """A LaneSource that uses the queue or, while the queue is unavailable, the database.
+    """LaneSource that uses the queue or, while the queue is unavailable, the database.
 
     Every `retry_seconds` seconds, it tries to use the queue again.
     """

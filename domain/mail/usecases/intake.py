@@ -182,7 +182,7 @@ class MessageIntake:
 
 
 class _IncomingMessage:
-    """A message that is being processed, with the values that were read from it so far."""
+    """Message that is being processed, with the values that were read from it so far."""
 
     def __init__(self, recipient: Recipient, envelope: Envelope, digest: str) -> None:
         self.recipient, self.envelope, self.fingerprint = recipient, envelope, digest

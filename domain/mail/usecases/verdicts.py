@@ -16,7 +16,7 @@ class MailDisposition(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageVerdict:
-    """The decision about a message, with the reply to the sending server.
+    """Decision about a message, with the reply to the sending server.
 
     Attributes:
         disposition: Whether the message is accepted, refused, or to be sent again later.

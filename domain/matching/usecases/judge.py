@@ -181,14 +181,14 @@ class PairDecisions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _UseFilter(Filter):
-    """The condition of a list of model uses; None means any task."""
+    """Condition of a list of model uses; None means any task."""
 
     task: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _PreparedRequest:
-    """A request to the model about a pair.
+    """Request to the model about a pair.
 
     Attributes:
         items: The data of the pair's variants by ID.
@@ -203,7 +203,7 @@ class _PreparedRequest:
 
 @dataclass(slots=True)
 class _Attempt:
-    """The state of one attempt of the job.
+    """State of one attempt of the job.
 
     Attributes:
         failures: The number of consecutive failed requests before, including those of preceding jobs.

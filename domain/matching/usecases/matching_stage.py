@@ -60,7 +60,7 @@ class _VariantsQueued(Exception):
 
 
 class NumberSet:
-    """A set of item numbers, at least 0, stored in one byte for each number up to the largest."""
+    """Set of item numbers, at least 0, stored in one byte for each number up to the largest."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -108,7 +108,7 @@ class MatchingJob:
 
 @dataclass(frozen=True, slots=True)
 class _IndexBatch:
-    """A batch of queued variants to index.
+    """Batch of queued variants to index.
 
     Attributes:
         items: The variants as index entries.
@@ -125,7 +125,7 @@ class _IndexBatch:
 
 @dataclass(frozen=True, slots=True)
 class _MatchedBatch:
-    """A batch of matched variants with the result and the cache that was used for matching."""
+    """Batch of matched variants with the result and the cache that was used for matching."""
 
     batch: Sequence[QueuedVariant]
     result: BatchResult

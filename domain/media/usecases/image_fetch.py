@@ -98,7 +98,7 @@ async def _run_all(fetches: Sequence["_Fetch"]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """The fetch of one image.
+    """Fetch of one image.
 
     Attributes:
         handler: The handler that executes the job.

@@ -13,7 +13,7 @@ from ports.unit_of_work import Tx
 
 @dataclass(frozen=True, slots=True)
 class ImageWithLinks:
-    """A stored image with download links.
+    """Stored image with download links.
 
     Attributes:
         image: The image.

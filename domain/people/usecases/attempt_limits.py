@@ -33,7 +33,7 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class _AttemptRate:
-    """A rate limit: `burst` attempts at once, and `per_hour` attempts each hour in the long run."""
+    """Rate limit: `burst` attempts at once, and `per_hour` attempts each hour in the long run."""
 
     burst: int
     per_hour: int

@@ -11,7 +11,7 @@ from domain.people.usecases.sign_in import SignInService
 
 @dataclass(frozen=True, slots=True)
 class AuthServices:
-    """The services of sign-in, passwords, one-time codes, passkeys and security notices."""
+    """Services of sign-in, passwords, one-time codes, passkeys and security notices."""
 
     sign_in: SignInService
     passwords: PasswordService

@@ -37,7 +37,7 @@ _NOT_OPEN = "This invitation was used or revoked, or has expired. Ask for anothe
 
 @dataclass(frozen=True, slots=True)
 class OpenInvitation:
-    """An open invitation, as shown to a person who opens its link.
+    """Open invitation, as shown to a person who opens its link.
 
     Attributes:
         details: The invitation and its organisation.

@@ -48,7 +48,7 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True)
 class ListedKeys:
-    """A page of API keys; `last_used_at` is the time of each key's last use by key ID, without unused keys."""
+    """Page of API keys; `last_used_at` is the time of each key's last use by key ID, without unused keys."""
 
     page: Page[ApiKey]
     last_used_at: Mapping[str, datetime]

@@ -46,7 +46,7 @@ class SecondStepExpired(PermissionDenied):
 
 @dataclass(frozen=True, slots=True)
 class CompletedSignIn:
-    """A completed sign-in: the session, the session cookie, and the device cookie that identifies the browser later."""
+    """Completed sign-in: the session, the session cookie, and the device cookie that identifies the browser later."""
 
     session: Session
     session_cookie: str
@@ -55,7 +55,7 @@ class CompletedSignIn:
 
 @dataclass(frozen=True, slots=True)
 class SecondStep:
-    """A required second step of a sign-in; `token` proves that the password was correct."""
+    """Required second step of a sign-in; `token` proves that the password was correct."""
 
     token: str
 

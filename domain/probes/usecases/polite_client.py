@@ -53,7 +53,7 @@ class LimitReached(Exception):
 
 @dataclass(slots=True)
 class _SiteRobots:
-    """The robots.txt of a site: the parsed rules, and their summary for the report."""
+    """File robots.txt of a site: the parsed rules, and their summary for the report."""
 
     rules: RobotsRules
     summary: Robots

@@ -59,7 +59,7 @@ class ProbeFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProbeOutcome:
-    """The result of a probe.
+    """Result of a probe.
 
     Attributes:
         proposal: The request body that creates a source for the website, or None.

@@ -207,7 +207,7 @@ WRITE_BATCH = 250
 
 @dataclass(frozen=True, slots=True)
 class CategoryReassignment:
-    """The handler of `runs.refile` jobs, which apply a source's category rules to its stored products without fetching.
+    """Handler of `runs.refile` jobs, which apply a source's category rules to its stored products without fetching.
 
     Such a run does not affect the source's health, freshness or schedule. Another worker can repeat it from the
     beginning.

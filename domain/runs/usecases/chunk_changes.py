@@ -26,7 +26,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class ChunkDiff:
-    """The keys of one chunk, and the result of comparing their fingerprints with the stored ones.
+    """Keys of one chunk, and the result of comparing their fingerprints with the stored ones.
 
     Attributes:
         buckets: The chunk's buckets.
@@ -47,7 +47,7 @@ class ChunkDiff:
 
 @dataclass(slots=True)
 class FeedComparison:
-    """A run's spooled snapshot, which is compared with the stored fingerprints chunk by chunk."""
+    """Spooled snapshot of a run, which is compared with the stored fingerprints chunk by chunk."""
 
     uow: UnitOfWork
     tenant: Tenant
@@ -102,7 +102,7 @@ def contains_product_key(slots: Sequence[int], key: str) -> bool:
 
 @dataclass(slots=True)
 class ChunkPortion:
-    """A part of a chunk that is written in one transaction.
+    """Part of a chunk that is written in one transaction.
 
     Attributes:
         chunk: The chunk.

@@ -42,7 +42,7 @@ class _Rollback(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _OpenTransaction:
-    """A UnitOfWork that returns one open transaction instead of beginning others."""
+    """UnitOfWork that returns one open transaction instead of beginning others."""
 
     tx: Tx
 

@@ -99,7 +99,7 @@ async def ignore_progress(_rows: int) -> None:
 
 
 class RunExecution:
-    """The handler of `runs.execute` jobs; another worker can resume a run at any point.
+    """Handler of `runs.execute` jobs; another worker can resume a run at any point.
 
     Args:
         processing_limit: Limits how many snapshots of an organisation are processed concurrently.

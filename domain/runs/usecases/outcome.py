@@ -101,7 +101,7 @@ def has_changed_catalogue(stats: Mapping[str, int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RunMetricsHandler:
-    """A wrapper around a handler of runs, which counts finished runs in the metrics."""
+    """Wrapper around a handler of runs, which counts finished runs in the metrics."""
 
     handler: Handler
     uow: UnitOfWork

@@ -82,7 +82,7 @@ class Replayer:
 
 @dataclass(frozen=True, slots=True)
 class PushRequest:
-    """The pushed records of one call.
+    """Pushed records of one call.
 
     Attributes:
         records: The records as a JSON array in UTF-8.

@@ -196,7 +196,7 @@ def _restrict_to_lines(
 
 @dataclass(frozen=True, slots=True)
 class ItemRows:
-    """The rows of an item that were found in a snapshot, and the run that read the snapshot."""
+    """Rows of an item that were found in a snapshot, and the run that read the snapshot."""
 
     run: Run
     search_result: RowSearchResult
@@ -256,7 +256,7 @@ class ItemRowFinder:
 
 @dataclass(frozen=True, slots=True)
 class FeedPreview:
-    """The first rows of a feed.
+    """First rows of a feed.
 
     Attributes:
         bytes_read: Number of bytes read.

@@ -35,7 +35,7 @@ _CONTEXT = AuditContext(Actor("service", "worker"), "runs.fetch")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The data of a run as it was fetched or submitted.
+    """Data of a run as it was fetched or submitted.
 
     Attributes:
         path: The local file; None if the source reported no change.

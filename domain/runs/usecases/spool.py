@@ -67,7 +67,7 @@ def _to_texts(rows: Sequence[Row]) -> list[list[str]]:
 
 @dataclass(slots=True)
 class ProblemLog:
-    """The problems of a run: the first MAX_STORED_PROBLEMS are stored, further ones are only counted."""
+    """Problems of a run: the first MAX_STORED_PROBLEMS are stored, further ones are only counted."""
 
     stored: list[Problem] = field(default_factory=list)
     total: int = 0

@@ -34,7 +34,7 @@ from ports.workspaces import Workspaces
 
 @dataclass(frozen=True, slots=True)
 class SourceTestExecution:
-    """A source test that runs without a database connection.
+    """Source test that runs without a database connection.
 
     Attributes:
         task: The task for the connector.

@@ -47,7 +47,7 @@ class SignInRefused(PermissionDenied):
 
 @dataclass(frozen=True, slots=True)
 class StartedSignIn:
-    """A started sign-in.
+    """Started sign-in.
 
     Attributes:
         url: The provider's URL to redirect to.
@@ -62,7 +62,7 @@ class StartedSignIn:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedSignIn:
-    """A sign-in after the provider's response was verified; `next_page` is the path of the page to open afterwards."""
+    """Sign-in after the provider's response was verified; `next_page` is the path of the page to open afterwards."""
 
     connection: SsoConnection
     identity: Identity

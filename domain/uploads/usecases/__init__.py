@@ -25,7 +25,7 @@ from ports.unit_of_work import Tx
 
 @dataclass(frozen=True, slots=True)
 class UploadWithTarget:
-    """An upload and, while it is pending, the signed link to which the file must be sent."""
+    """Upload and, while it is pending, the signed link to which the file must be sent."""
 
     upload: Upload
     target: SignedPut | None

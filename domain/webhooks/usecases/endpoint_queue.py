@@ -27,7 +27,7 @@ from domain.webhooks.ports import Subscriber
 
 
 class PositionHeap:
-    """A set of log positions with fast access to the lowest position."""
+    """Set of log positions with fast access to the lowest position."""
 
     def __init__(self) -> None:
         self._heap: list[int] = []
@@ -98,7 +98,7 @@ PROBE_SECONDS = 60.0
 
 @dataclass(slots=True, eq=False)
 class QueuedDelivery:
-    """An open delivery in memory, which only its queue changes.
+    """Open delivery in memory, which only its queue changes.
 
     Attributes:
         delivery: The current state of the delivery.
@@ -128,7 +128,7 @@ DeliveryState = tuple[QueuedDelivery, Delivery]
 
 
 class EndpointQueue:
-    """The open deliveries of one endpoint, with their order, unrecorded changes and the progress in the logs.
+    """Open deliveries of one endpoint, with their order, unrecorded changes and the progress in the logs.
 
     Callers report the results of attempts. Only `wait_for_room` and `wait_until_drained` wait.
     """

@@ -35,7 +35,7 @@ pages = Pages("/console/developers/reference", section="Developers")
 
 
 class RequestInput(NamedTuple):
-    """A field of the form for a request.
+    """Field of the form for a request.
 
     Attributes:
         name: The name in the form, such as `query.limit`.

@@ -64,7 +64,7 @@ show_address = pages.register_template("/sources/new/address", "sources/new_addr
 
 
 class DraftFile(NamedTuple):
-    """An uploaded file that is stored temporarily, until its source is created. `id` identifies it in the object store."""
+    """Uploaded file that is stored temporarily, until its source is created. `id` identifies it in the object store."""
 
     id: str
     name: str
