@@ -47,7 +47,7 @@ def _encode_value(value: Any) -> Jsonb:
     return Jsonb(value, dumps=_ENCODE)
 
 
-def _entry_params(entry: AuditEntry) -> dict[str, Any]:
+def _build_entry_params(entry: AuditEntry) -> dict[str, Any]:
     context, change = entry.context, entry.change
     return {
         "id": entry.id,
@@ -141,7 +141,7 @@ class PostgresAuditLog(TenantStore, AuditLog):
         self._stored_count += len(entries)
 
     async def _append(self, entry: AuditEntry) -> None:
-        values = {**_entry_params(entry), "digest": compute_entry_digest(self._session.tenant, entry)}
+        values = {**_build_entry_params(entry), "digest": compute_entry_digest(self._session.tenant, entry)}
         if not await self._run("append", **values):
             await self._run("begin", genesis=GENESIS)
             await self._run("append", **values)
@@ -154,7 +154,7 @@ class PostgresAuditLog(TenantStore, AuditLog):
         assert head is not None, "the audit chain has no head"
         links = list(compute_hashes(self._session.tenant, head, entries))
         rows = [
-            {**_entry_params(entry), "sequence": sequence, "hash": hash}
+            {**_build_entry_params(entry), "sequence": sequence, "hash": hash}
             for entry, (sequence, hash) in zip(entries, links, strict=True)
         ]
         await self._session.insert_all("audit_entries", rows)

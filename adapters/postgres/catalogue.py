@@ -10,9 +10,9 @@ from psycopg import pq
 from psycopg.errors import error_from_result
 
 from adapters.postgres import catalogue_rows as rows
-from adapters.postgres.catalogue_batch import SQL as BATCH
+from adapters.postgres.catalogue_batch import SQL as BATCH_SQL
 from adapters.postgres.catalogue_batch import BatchWriter, fill_fingerprint_table, load_products
-from adapters.postgres.catalogue_merged_view import SQL as OVERLAY
+from adapters.postgres.catalogue_merged_view import SQL as MERGED_VIEW_SQL
 from adapters.postgres.catalogue_merged_view import MergedViewWriter
 from adapters.postgres.catalogue_query import (
     IDS_ONLY_MAX_BYTES,
@@ -51,7 +51,7 @@ from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.lines import Lines
 from domain.kernel.paging import Page, PageRequest
 
-_STATEMENTS = {**SQL, **BATCH, **OVERLAY}
+_STATEMENTS = {**SQL, **BATCH_SQL, **MERGED_VIEW_SQL}
 CATEGORY_RULES = Table(CategoryRules, "category_rules")
 
 
@@ -71,7 +71,7 @@ _CANCEL_CHECK_MILLISECONDS = 200
 """Milliseconds between checks for cancellation while waiting for the server."""
 
 
-def _build_filing(id: str, key: str, path: Sequence[str] | None, *rest: str | None) -> ProductCategory:
+def _build_product_category(id: str, key: str, path: Sequence[str] | None, *rest: str | None) -> ProductCategory:
     return ProductCategory(id, key, tuple(path or ()), *rest)
 
 
@@ -80,7 +80,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
 
     _sql = _STATEMENTS
     list_merged_products = fetch_all(str)
-    list_product_categories = fetch_all(_build_filing)
+    list_product_categories = fetch_all(_build_product_category)
 
     def __init__(self, session: TenantSession, rendering: CatalogueRenderer) -> None:
         super().__init__(session)
@@ -214,7 +214,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         return bool(await self._fetch_scalar("own_catalogue") == catalogue)
 
     async def compare_fingerprints(self, slots: SlotRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
-        await self._session.create_temporary_tables(BATCH["staging"])
+        await self._session.create_temporary_tables(BATCH_SQL["staging"])
         await fill_fingerprint_table(self, fingerprints)
         found = await self._fetch_rows("compared", **build_field_params(slots), missed_runs=MIN_MISSED_RUNS)
         changed_rows = [
@@ -273,7 +273,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         return [item for item in found if item is not None]
 
     async def save_batch(self, slots: SlotRange, batch: Batch, now: datetime) -> None:
-        await self._session.create_temporary_tables(BATCH["staging"])
+        await self._session.create_temporary_tables(BATCH_SQL["staging"])
         await BatchWriter(self._session, self._rendering).write(slots, batch, now)
         if batch.merged_view is not None:
             await MergedViewWriter(self._session, self._rendering).write(batch.merged_view, now)

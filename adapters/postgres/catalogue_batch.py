@@ -21,9 +21,9 @@ from domain.catalogue.model import Offer, Product, Variant
 from domain.catalogue.ports import CatalogueRenderer
 
 SQL = load_statements("catalogue_batch")
-_FINGERPRINTS = ("int4", "text", "bytea", "text", "int4")
-_DOCUMENTS = ("text", "bytea", "text")
-_TERMS = ("text", "text")
+_FINGERPRINT_COLUMN_TYPES = ("int4", "text", "bytea", "text", "int4")
+_DOCUMENT_COLUMN_TYPES = ("text", "bytea", "text")
+_TERM_COLUMN_TYPES = ("text", "text")
 _THREAD_THRESHOLD = 200
 """Number of rows above which objects are built in a thread."""
 _MATCHED_FIELDS = ("title", "brand", "collection")
@@ -45,7 +45,7 @@ def _exclude_new(changed: Iterable[CatalogueObject], new: Iterable[CatalogueObje
 async def fill_fingerprint_table(store: TenantStore, fingerprints: Iterable[RowFingerprint]) -> None:
     """Replace the rows of the temporary table `new_fingerprints` by these fingerprints."""
     rows = ((row.slot, row.key, row.fingerprint, row.product_id, row.problem_count) for row in fingerprints)
-    await store.fill_temporary_table("fingerprints", rows, _FINGERPRINTS)
+    await store.fill_temporary_table("fingerprints", rows, _FINGERPRINT_COLUMN_TYPES)
 
 
 async def load_products(session: TenantSession, statement: str, decode: Any, **values: Any) -> dict[str, Product]:
@@ -109,7 +109,7 @@ class DocumentWriter(TenantStore):
         images, render = await load_images(self._session, existing_ids), self._rendering.set_images
         rendered = ((id, render(body, images[id]) if id in images else body) for id, body in documents)
         await self.fill_temporary_table(
-            "documents", ((id, body, compute_etag(body)) for id, body in rendered), _DOCUMENTS
+            "documents", ((id, body, compute_etag(body)) for id, body in rendered), _DOCUMENT_COLUMN_TYPES
         )
         await self._run("save_documents")
 
@@ -170,7 +170,7 @@ class BatchWriter(DocumentWriter):
         pairs += [
             (id_, search_terms.availability_term(value)) for id_, values in availabilities.items() for value in values
         ]
-        await self.fill_temporary_table("terms", pairs, _TERMS)
+        await self.fill_temporary_table("terms", pairs, _TERM_COLUMN_TYPES)
         if changed:
             await self._run("drop_terms", ids=encode_texts(changed))
         if availabilities:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres.catalogue_batch import SQL as BATCH
+from adapters.postgres.catalogue_batch import SQL as BATCH_SQL
 from adapters.postgres.catalogue_batch import DocumentWriter
 from adapters.postgres.session import encode_rows, encode_texts
 from adapters.postgres.stores import load_statements
@@ -22,12 +22,12 @@ _LOCATION_COLUMNS = ("id", "variant", "product", "home_product")
 class MergedViewWriter(DocumentWriter):
     """Writer of the merged view of merge groups, which are products that are connected by merges."""
 
-    _sql = SQL | BATCH
+    _sql = SQL | BATCH_SQL
 
     async def write(self, merged_view: MergedView, now: datetime) -> None:
         """Write rows, documents and search terms of all products that are in the merge groups or were in them before."""
         ids = encode_texts(merged_view.product_by_id)
-        await self._session.create_temporary_tables(BATCH["staging"])
+        await self._session.create_temporary_tables(BATCH_SQL["staging"])
         variants = list(self._build_variant_rows(merged_view))
         locations = ({name: row[name] for name in _LOCATION_COLUMNS} for row in variants)
         await self._run("lay_products", ids=ids, rows=encode_rows(self._build_product_rows(merged_view)))

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from adapters.postgres.errors import translating_errors
+from adapters.postgres.errors import translate_errors
 from adapters.postgres.nodes.connections import Connection, DatabaseRow, connect, fetch_rows, fetch_value
 from adapters.postgres.nodes.node_pool import APPLICATION
 from adapters.postgres.privileges import APP, SYSTEM
@@ -121,7 +121,7 @@ async def list_servers(connection: CoordinatorConnection) -> Sequence[ClusterSer
 @asynccontextmanager
 async def connect_to_coordinator(conninfo: str) -> AsyncIterator[CoordinatorConnection]:
     """Connect to the coordinator. Raises Unavailable, or ClusterError if the database is not that of a coordinator."""
-    with translating_errors():
+    with translate_errors():
         async with await connect(conninfo, "joinery cluster") as connection:
             await connection.execute(_SESSION)
             cluster = CoordinatorConnection(connection, conninfo)

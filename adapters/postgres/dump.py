@@ -11,7 +11,7 @@ from datetime import date
 
 from psycopg import sql
 
-from adapters.postgres.errors import translating_errors
+from adapters.postgres.errors import translate_errors
 from adapters.postgres.nodes.connections import (
     BEGIN_EPOCHS,
     Connection,
@@ -145,7 +145,7 @@ class DatabaseSnapshot:
 @asynccontextmanager
 async def open_snapshot(conninfo: str) -> AsyncIterator[DatabaseSnapshot]:
     """Open a consistent snapshot of the database, which ends with the context. Raises Unavailable."""
-    with translating_errors():
+    with translate_errors():
         async with await connect(conninfo, "joinery backup") as connection:
             await connection.execute(_NO_LIMITS)
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -157,7 +157,7 @@ async def open_snapshot(conninfo: str) -> AsyncIterator[DatabaseSnapshot]:
 
 async def record_backup(conninfo: str) -> None:
     """Record the current time as the time of the last completed backup."""
-    with translating_errors():
+    with translate_errors():
         async with await connect(conninfo, "joinery backup") as connection:
             await connection.execute(
                 "INSERT INTO platform_backups (finished_at) VALUES (clock_timestamp()) "
@@ -232,7 +232,7 @@ async def open_loader(conninfo: str) -> AsyncIterator[DumpLoader]:
 
     Raises DumpError if the database is not empty.
     """
-    with translating_errors():
+    with translate_errors():
         async with await connect(conninfo, "joinery restore") as connection:
             await connection.execute(_NO_LIMITS)
             async with connection.transaction():

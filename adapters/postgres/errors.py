@@ -86,7 +86,7 @@ def _translate_violation(error: errors.UniqueViolation) -> DomainError | errors.
 
 
 @contextmanager
-def translating_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translate database errors that are raised while the context is open, as `translate_error` does."""
     try:
         yield

@@ -37,8 +37,9 @@ POSITIONS_PER_BLOCK = 512
 The table event_log_terms lists the event types and catalogues that occur in each block.
 """
 SQL = load_statements("event_log", block=str(POSITIONS_PER_BLOCK))
-_TYPES = ("int8", "text", "text", "text", "text", "text", "text", "int4", "bool", "text", "bytea")
-_SMALL = 40
+_COLUMN_TYPES = ("int8", "text", "text", "text", "text", "text", "text", "int4", "bool", "text", "bytea")
+_MAX_INSERTED_EVENTS = 40
+"""Maximum number of events that are inserted without a temporary table."""
 CHANNEL = "joinery_events"
 _MAX_CACHED_TERMS = 2_000
 
@@ -70,7 +71,7 @@ class PostgresEventLog(TenantStore):
         if not events:
             return
         # slow work precedes the lock of the log's row
-        if staged := len(events) > _SMALL:
+        if staged := len(events) > _MAX_INSERTED_EVENTS:
             await self._stage_events(events)
         rows = {} if staged else self._build_insert_params(events)
         publishes = any(event.is_published for event in events)
@@ -138,7 +139,7 @@ class PostgresEventLog(TenantStore):
             )
             for n, e in enumerate(events, start=1)
         )  # fmt: skip
-        await self.fill_temporary_table("events", rows, _TYPES)
+        await self.fill_temporary_table("events", rows, _COLUMN_TYPES)
 
     def _build_insert_params(self, events: Sequence[Event]) -> dict[str, list[Any]]:
         session, render = self._session, self._rendering.encode_event
@@ -183,10 +184,10 @@ async def read_bounds(
     Raises:
         Unavailable: All nodes are unreachable.
     """
-    homes = await pool.group_by_node(logs)
+    logs_by_node = await pool.group_by_node(logs)
 
     async def read(connection: PooledConnection) -> tuple[Node, list[DatabaseRow]]:
-        node_logs = homes[connection.node]
+        node_logs = logs_by_node[connection.node]
         orgs, livemodes = [log.org for log in node_logs], [log.livemode for log in node_logs]
         return connection.node, await create_row_reader(statement, orgs=orgs, livemodes=livemodes)(connection)
 
@@ -194,10 +195,10 @@ async def read_bounds(
     is_single = (
         len(await pool.list_tenant_nodes()) == 1
     )  # in a cluster, a node that finds nothing may no longer hold the log
-    for node, rows in await pool.scatter_best_effort(read, homes):
+    for node, rows in await pool.scatter_best_effort(read, logs_by_node):
         found |= _group_bounds_by_log(rows)
         with contextlib.suppress(Unavailable):
-            for log in homes[node]:
+            for log in logs_by_node[node]:
                 if default_bounds is not None and log not in found:
                     found[log] = default_bounds if is_single else await read_current_bounds(pool, log)
     return found

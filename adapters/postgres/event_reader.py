@@ -174,7 +174,7 @@ class _FilteredReader:
         self._limit, self._max_page_bytes = limit, max_page_bytes
         self._found: list[LoggedEvent] = []
 
-    async def page(self, after: LogPosition, end: LogPosition) -> EventBatch:
+    async def read_page(self, after: LogPosition, end: LogPosition) -> EventBatch:
         names, values = _build_conditions(self._wanted, after)
         last_read, blocks_read, last_position = after.position, 0, end.position
         if last_position >= OPEN_END:
@@ -196,7 +196,7 @@ class _FilteredReader:
             return EventBatch(self._found, _find_page_end(position, end, reaches_end=True), caught_up=True)
         return EventBatch(self._found, await self._read_position(after, last_read), caught_up=False)
 
-    async def recent(self, before: int) -> RecentEvents:
+    async def read_recent(self, before: int) -> RecentEvents:
         names, values = _build_conditions(self._wanted, LogPosition())
         for max_blocks in _BLOCKS_PER_STEP:
             blocks = await self._select_blocks((before - 2) // POSITIONS_PER_BLOCK, max_blocks, "backwards")
@@ -257,7 +257,7 @@ class _NetworkReader:
         self._limit, self._max_page_bytes = limit, max_page_bytes
         self._window = max(NETWORK_SCAN_LIMIT, limit)
 
-    async def page(self, after: LogPosition, end: LogPosition, wanted: EventFilter) -> EventBatch:
+    async def read_page(self, after: LogPosition, end: LogPosition, wanted: EventFilter) -> EventBatch:
         names, values = _build_conditions(wanted, after)
         rows, events = await self._read_window(names | _FORWARDS, values)
         has_same_event, last_position, last_time, scanned_count, *_ = rows[0]
@@ -273,7 +273,7 @@ class _NetworkReader:
         position = LogPosition(after.epoch, last_position, last_time) if last_position else after
         return EventBatch(events, _find_page_end(position, end, reaches_end=reaches_end), caught_up=reaches_end)
 
-    async def recent(self, before: int, wanted: EventFilter) -> RecentEvents:
+    async def read_recent(self, before: int, wanted: EventFilter) -> RecentEvents:
         names, values = _build_conditions(wanted, LogPosition())
         rows, events = await self._read_window(names | _BACKWARDS, values | {"up_to": before - 1})
         if _is_full(events, self._limit, self._max_page_bytes):
@@ -281,7 +281,7 @@ class _NetworkReader:
         _, last_position, _, scanned_count, *_ = rows[0]
         return RecentEvents(events, 1 if scanned_count < self._window else last_position)
 
-    async def at(self, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+    async def read_at(self, positions: Sequence[int]) -> Sequence[LoggedEvent]:
         values = {"after": min(positions) - 1, "up_to": max(positions), "positions": list(positions), "at": None}
         return (await self._read_window(_FORWARDS | {"positions", "up_to"}, values))[1]
 
@@ -362,11 +362,11 @@ class PostgresEventReader(ReferenceTableReader):
     ) -> EventBatch:
         if view.is_network:
             async with self._connect_to_network_log(view.log) as log:
-                return await _NetworkReader(log, view, limit, max_bytes).page(after, end, wanted)
+                return await _NetworkReader(log, view, limit, max_bytes).read_page(after, end, wanted)
         if wanted.is_selective:
             async with self._connect_to_own_log(view.log) as log:
                 has_same_event = await log.has_same_event(after)
-                batch = await _FilteredReader(log, wanted, limit, max_bytes).page(after, end)
+                batch = await _FilteredReader(log, wanted, limit, max_bytes).read_page(after, end)
         else:
             has_same_event, batch = await self._read_unfiltered_page(view.log, after, end, limit, wanted, max_bytes)
         if not has_same_event:
@@ -407,10 +407,10 @@ class PostgresEventReader(ReferenceTableReader):
     async def read_recent(self, view: LogView, before: int, limit: int, wanted: EventFilter) -> RecentEvents:
         if view.is_network:
             async with self._connect_to_network_log(view.log) as log:
-                return await _NetworkReader(log, view, limit, CHANGES_BYTES).recent(before, wanted)
+                return await _NetworkReader(log, view, limit, CHANGES_BYTES).read_recent(before, wanted)
         async with self._connect_to_own_log(view.log) as log:
             if wanted.is_selective:
-                return await _FilteredReader(log, wanted, limit, CHANGES_BYTES).recent(before)
+                return await _FilteredReader(log, wanted, limit, CHANGES_BYTES).read_recent(before)
             names, values = _build_conditions(wanted, LogPosition())
             selection = render_statement(SQL["own"], names | _BACKWARDS, limit)
             events = await log.read_page(selection, values | {"up_to": before - 1}, limit, CHANGES_BYTES, direction=-1)
@@ -441,7 +441,7 @@ class PostgresEventReader(ReferenceTableReader):
             if not positions:
                 return []
             async with self._connect_to_network_log(view.log) as log:
-                return await _NetworkReader(log, view, len(positions), PROCESS_BYTES).at(positions)
+                return await _NetworkReader(log, view, len(positions), PROCESS_BYTES).read_at(positions)
         values = {"positions": list(positions), "max_body_bytes": _NO_BODY_LIMIT}
         return await self._fetch_events(view.log, {"positions", "forwards"}, values, len(positions), 1)
 

@@ -50,12 +50,12 @@ JUDGE_SETTINGS = Table(
 SQL = load_statements(
     "matching", pair=PAIRS.build_column_list(), merge=MERGES.build_column_list(), most=str(MAX_LISTED_ITEMS)
 )
-_TYPES = (
+_PAIR_COLUMN_TYPES = (
     "text", "text", "text", "text", "text", "text", "float8", "float8", "jsonb", "text[]", "timestamptz",
     "timestamptz", "jsonb", "text", "bool",
 )  # fmt: skip
-_ITEMS = ("text", "int4", "text", "text", "int8", "bytea")
-_KEYS = ("text", "text", "int4", "bytea", "int4", "int4")
+_ITEM_COLUMN_TYPES = ("text", "int4", "text", "text", "int8", "bytea")
+_KEY_COLUMN_TYPES = ("text", "text", "int4", "bytea", "int4", "int4")
 _VALUES_PER_QUERY = 1_000
 """Maximum number of match keys or item numbers per query.
 
@@ -66,7 +66,7 @@ _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(MatchFeatures).decode
 
 
-def _ids_param(variants: Iterable[str]) -> dict[str, Any]:
+def _build_ids_param(variants: Iterable[str]) -> dict[str, Any]:
     return {"ids": encode_texts(variants)}
 
 
@@ -86,7 +86,7 @@ class PostgresPairStore(_FilteredStore[MatchPair], PairStore):
     """Match pairs of the tenant."""
 
     _sql, _table = SQL, PAIRS
-    lock_open_pairs = fetch_all(PAIRS.build_from_row, values=_ids_param)
+    lock_open_pairs = fetch_all(PAIRS.build_from_row, values=_build_ids_param)
     list_unjudged = fetch_all(PAIRS.build_from_row)
 
     async def list_pairs(self, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
@@ -98,7 +98,7 @@ class PostgresPairStore(_FilteredStore[MatchPair], PairStore):
             return
         await self._session.create_temporary_tables(SQL["staging_pairs"])
         await self.fill_temporary_table(
-            "match_pairs", ([*self._table.build_params(row).values()] for row in rows), _TYPES
+            "match_pairs", ([*self._table.build_params(row).values()] for row in rows), _PAIR_COLUMN_TYPES
         )
         await self._run("add_pairs")
 
@@ -112,7 +112,7 @@ class PostgresMergeStore(_FilteredStore[Merge], MergeStore):
     """Merges of the tenant."""
 
     _sql, _table = SQL, MERGES
-    find_applied_merges = fetch_all(MERGES.build_from_row, values=_ids_param)
+    find_applied_merges = fetch_all(MERGES.build_from_row, values=_build_ids_param)
 
     async def list_merges(self, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
         return await self._fetch_filtered_page("merges", filter, page_request)
@@ -124,7 +124,7 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
     _sql = SQL
     list_unindexed = fetch_all(QueuedVariant)
     list_matchable = fetch_all(QueuedVariant)
-    requeue = execute_count(values=_ids_param)
+    requeue = execute_count(values=_build_ids_param)
 
     async def is_queue_empty(self) -> bool:
         return not await self._fetch_rows("any")
@@ -161,12 +161,12 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
         item_rows, keys = await asyncio.to_thread(
             lambda: ([_build_row(item) for item in items], _build_key_rows(changes))
         )
-        await self.fill_temporary_table("match_items", item_rows, _ITEMS)
+        await self.fill_temporary_table("match_items", item_rows, _ITEM_COLUMN_TYPES)
         await self._run("save_items")
         await self._remove_from_listings(
             {key_and_source: change for key_and_source, change in changes.items() if change.removed_numbers}
         )
-        await self.fill_temporary_table("match_keys", keys, _KEYS)
+        await self.fill_temporary_table("match_keys", keys, _KEY_COLUMN_TYPES)
         await self._run("save_keys")
 
     async def _remove_from_listings(self, changes: Mapping[tuple[str, str], KeyChange]) -> None:

@@ -70,7 +70,7 @@ def _build_key_and_principal(*row: Any) -> tuple[ApiKey, Principal]:
     return key, principal
 
 
-def _address_params(email: str) -> dict[str, str]:
+def _build_address_params(email: str) -> dict[str, str]:
     return {"email_key": normalise_mail_address(email)}
 
 
@@ -89,7 +89,7 @@ class PostgresOrgStore(ReferenceTableStore, OrgStore):
     remove_member = execute_count()
     close_invitation = execute_count()
     list_plans = fetch_all(build_plan)
-    find_member = fetch_first(Member, "find_member_by_email", values=_address_params)
+    find_member = fetch_first(Member, "find_member_by_email", values=_build_address_params)
 
     async def get_organisation(self) -> Organisation:
         own = await self._fetch_first(build_organisation, "own", id=self._session.tenant.org)

@@ -44,17 +44,17 @@ _SET_STATEMENT_TIMEOUT = b"SET LOCAL statement_timeout = '600ms'"
 _LOCK_ERRORS = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)
 
 
-def _midnight(day: date) -> datetime:
+def _compute_midnight(day: date) -> datetime:
     """Return the start of the day in UTC."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 def compute_first_id(prefix: str, day: date) -> str:
     """Return the lowest ID that can be created on the day (UTC), since IDs begin with the time of their creation."""
-    return f"{prefix}_{encode_base62(build_uuid7(int(_midnight(day).timestamp()) * 1000, 0))}"
+    return f"{prefix}_{encode_base62(build_uuid7(int(_compute_midnight(day).timestamp()) * 1000, 0))}"
 
 
-def _first_delivery_id(day: date) -> str:
+def _compute_first_delivery_id(day: date) -> str:
     return compute_first_id("dlv", day)
 
 
@@ -70,7 +70,7 @@ class DailyPartitioning:
 
     days_kept: int
     column: LiteralString
-    compute_lower_bound: Callable[[date], datetime | str] = _midnight
+    compute_lower_bound: Callable[[date], datetime | str] = _compute_midnight
 
     def build_day_condition(self, day: date) -> sql.Composed:
         """Return the SQL condition that a row belongs to the day."""
@@ -85,7 +85,7 @@ class DailyPartitioning:
 PARTITIONED_TABLES: Final[Mapping[str, DailyPartitioning]] = {
     "events": DailyPartitioning(retention.EVENTS.days + 1, "time"),
     "request_logs": DailyPartitioning(retention.REQUEST_LOGS.days + 1, "created_at"),
-    "webhook_deliveries": DailyPartitioning(retention.DELIVERIES.days, "id", _first_delivery_id),
+    "webhook_deliveries": DailyPartitioning(retention.DELIVERIES.days, "id", _compute_first_delivery_id),
 }
 
 

@@ -41,7 +41,7 @@ from domain.sso.model import is_barred
 SQL = load_statements("people")
 
 
-def _address_params(email: str) -> dict[str, str]:
+def _build_address_params(email: str) -> dict[str, str]:
     return {"email_key": normalise_email(email)}
 
 
@@ -49,7 +49,7 @@ def _build_link(digest: bytes, purpose: str, *rest: Any) -> OneTimeLink:
     return OneTimeLink(digest, LinkPurpose(purpose), *rest)
 
 
-def _session_params(session: Session) -> dict[str, object]:
+def _build_session_params(session: Session) -> dict[str, object]:
     return build_field_params(session) | {"methods": list(session.methods)}
 
 
@@ -73,7 +73,7 @@ class PostgresPeople(CoordinatorStore, People):
 
     _sql = SQL
     get = fetch_first(User, "user")
-    find_by_email = fetch_first(User, values=_address_params)
+    find_by_email = fetch_first(User, values=_build_address_params)
     save = execute_count("change_user")
     get_password_hash = fetch_scalar()
     set_password_hash = execute_count()
@@ -98,9 +98,9 @@ class PostgresSessions(CoordinatorStore, Sessions):
     """Sessions of users."""
 
     _sql = SQL
-    add = execute_count("add_session", values=_session_params)
+    add = execute_count("add_session", values=_build_session_params)
     list_by_user = fetch_all(_build_session, "list_sessions_by_user")
-    save = execute_count("save_session", values=_session_params)
+    save = execute_count("save_session", values=_build_session_params)
     record_use = execute_count("seen_session")
     revoke = execute_count("revoke_sessions")
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from psycopg import errors
 
-from adapters.postgres.errors import translating_errors
+from adapters.postgres.errors import translate_errors
 from adapters.postgres.nodes.connections import Connection, connect, fetch_rows, fetch_value, retry_while_busy
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.partitions import create_partitions, read_server_day
@@ -147,7 +147,7 @@ def load_migrations() -> list[tuple[str, str]]:
 
 async def read_compatibility(conninfo: str) -> SchemaCompatibility:
     """Return the applied migrations of a database and the compatibility of the schema."""
-    with translating_errors():
+    with translate_errors():
         async with await connect(conninfo, "joinery migrate") as connection:
             if await fetch_value(connection, "SELECT to_regclass('schema_migrations')") is None:
                 return SchemaCompatibility([], 0)
@@ -172,7 +172,7 @@ async def migrate(conninfo: str) -> list[str]:
         MigrationError: The role does not own the tables, a privilege is missing, a table stayed locked, or the schema
             requires a newer release.
     """
-    with translating_errors():
+    with translate_errors():
         async with await connect(conninfo, "joinery migrate") as connection:
             if owner := await find_other_owner(connection):
                 raise MigrationError(

@@ -9,7 +9,7 @@ import psycopg
 
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import CATEGORY_RULES, PostgresCatalogueStore
-from adapters.postgres.errors import StaleRoute, translating_errors
+from adapters.postgres.errors import StaleRoute, translate_errors
 from adapters.postgres.event_log import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
@@ -80,7 +80,7 @@ class PostgresTx:
         before = self.recorded.get_lengths()
         connection = self.session.connection
         try:
-            with translating_errors():
+            with translate_errors():
                 async with connection.driver_connection.transaction():
                     yield
         except BaseException:
@@ -247,7 +247,7 @@ class PostgresUnitOfWork:
 
     @asynccontextmanager
     async def begin_snapshot(self, tenant: Tenant) -> AsyncIterator[Tx]:
-        with translating_errors():
+        with translate_errors():
             node = await self._pool.router.find_node(tenant.org)
             connection = await self._pool.get_node_pool(node).open_dedicated(tenant)
             try:

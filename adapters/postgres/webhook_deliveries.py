@@ -30,7 +30,7 @@ from ports.signals import Signal
 SQL = load_statements(
     "webhook_deliveries", endpoint=ENDPOINTS.build_column_list("e"), reported=", ".join(DELIVERY_TABLE.stored_columns)
 )
-_TYPES = (
+_COLUMN_TYPES = (
     "text", "bool", "text", "text", "text", "text", "text", "int8[]", "text", "timestamptz", "bytea", "jsonb", "int4",
     "timestamptz", "timestamptz", "bool", "int4",
 )  # fmt: skip
@@ -139,8 +139,8 @@ class PostgresDeliveryStore(CoordinatorStore):
         except psycopg.Error as error:
             if not was_forwarded(error):
                 raise
-            homes = await self._pool.group_by_node(outcomes, refresh=True)
-            if moved := set(outcomes).difference(homes.get(await self._shards.find_node(), ())):
+            tenants_by_node = await self._pool.group_by_node(outcomes, refresh=True)
+            if moved := set(outcomes).difference(tenants_by_node.get(await self._shards.find_node(), ())):
                 return moved
             raise StaleRoute from error
         return set()
@@ -185,7 +185,7 @@ async def _stage_outcomes(connection: PooledConnection, outcomes: Mapping[Tenant
         await connection.driver_connection.execute(SQL["staging"], prepare=False)
         connection.temporary_tables.add(SQL["staging"])
     async with connection.cursor.copy(SQL["copy"]) as copy:
-        copy.set_types(_TYPES)
+        copy.set_types(_COLUMN_TYPES)
         for tenant, outcome in outcomes.items():
             for delivery in outcome.deliveries:
                 await copy.write_row(

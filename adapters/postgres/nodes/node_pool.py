@@ -14,7 +14,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg.abc import Params
 
-from adapters.postgres.errors import translate_error, translating_errors
+from adapters.postgres.errors import translate_error, translate_errors
 from adapters.postgres.nodes.connections import (
     Connection,
     DatabaseRow,
@@ -224,7 +224,7 @@ class NodePool:
 
     async def open_dedicated(self, scope: Tenant | None) -> PooledConnection:
         """Open a connection that is not part of the pool, for session locks and long transactions. Raises Unavailable."""
-        with translating_errors():
+        with translate_errors():
             connection = await self._connect()
             await connection.set_scope(scope)
             return connection

@@ -15,7 +15,7 @@ from adapters.postgres.errors import (
     StaleRoute,
     may_have_been_forwarded,
     translate_error,
-    translating_errors,
+    translate_errors,
     was_forwarded,
 )
 from adapters.postgres.nodes.connections import DatabaseRow, connect, fetch_rows, fetch_value, synchronise_clock
@@ -204,7 +204,7 @@ class Pool:
         """Connect to the first of the nodes that responds. Raises Unavailable if none does."""
         pool, connection = await self._take_from_first(nodes)
         try:
-            with translating_errors():
+            with translate_errors():
                 yield connection
         finally:
             await pool.return_connection(connection)
@@ -235,7 +235,7 @@ class Pool:
 
         `node` is the coordinator by default.
         """
-        with translating_errors():
+        with translate_errors():
             at = node or self._coordinator
             login = {name: self._owner[name] for name in ("user", "password") if name in self._owner}
             async with await connect(make_conninfo(at.conninfo, **login), "joinery maintenance") as connection:
