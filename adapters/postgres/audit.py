@@ -33,7 +33,9 @@ _COLUMNS = (
     "id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, act, undoes, undone, "
     "kept, sequence, hash"
 )
-SQL = load_statements("audit", entry=_COLUMNS, walked=load_statements("audit")["walk_one"], looked=str(SCAN_LIMIT))
+SQL = load_statements(
+    "audit", entry=_COLUMNS, index_scan=load_statements("audit")["index_scan"], looked=str(SCAN_LIMIT)
+)
 CONFLICT_MESSAGES["audit_entries_undoes"] = "Another request undid the change at the same time."
 _ENTRIES_PER_QUERY = 1_000
 """Number of entries per query when all entries are read."""
@@ -102,7 +104,7 @@ class PostgresAuditLog(TenantStore, AuditLog):
 
     async def store_sealed(self, entry: str, sealed: bytes) -> None:
         expires = self._session.now + retention.KEPT_FOR_UNDOING
-        await self._run("keep", entry=entry, sealed=sealed, expires_at=expires)
+        await self._run("store_sealed", entry=entry, sealed=sealed, expires_at=expires)
         self._sealed_entries.add(entry)
 
     async def link_undone_act(self, undone_entries: Sequence[AuditEntry]) -> None:
@@ -142,14 +144,14 @@ class PostgresAuditLog(TenantStore, AuditLog):
 
     async def _append(self, entry: AuditEntry) -> None:
         values = {**_build_entry_params(entry), "digest": compute_entry_digest(self._session.tenant, entry)}
-        if not await self._run("append", **values):
-            await self._run("begin", genesis=GENESIS)
-            await self._run("append", **values)
+        if not await self._run("append_entry", **values):
+            await self._run("create_chain", genesis=GENESIS)
+            await self._run("append_entry", **values)
 
     async def _append_all(self, entries: Sequence[AuditEntry]) -> None:
         head = await self._fetch_first(ChainHead, "lock_head")
         if head is None:
-            await self._run("begin", genesis=GENESIS)
+            await self._run("create_chain", genesis=GENESIS)
             head = await self._fetch_first(ChainHead, "lock_head")
         assert head is not None, "the audit chain has no head"
         links = list(compute_hashes(self._session.tenant, head, entries))
@@ -158,13 +160,16 @@ class PostgresAuditLog(TenantStore, AuditLog):
             for entry, (sequence, hash) in zip(entries, links, strict=True)
         ]
         await self._session.insert_all("audit_entries", rows)
-        await self._run("raise", last=links[-1][0], hash=links[-1][1])
+        await self._run("advance_head", last=links[-1][0], hash=links[-1][1])
 
     async def list_entries_of_acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
-        return sorted(await self._fetch_all(_build_entry, "acts", acts=list(acts)), key=lambda entry: entry.sequence)
+        return sorted(
+            await self._fetch_all(_build_entry, "list_entries_of_acts", acts=list(acts)),
+            key=lambda entry: entry.sequence,
+        )
 
     async def find_undoing_acts(self, acts: Sequence[str]) -> Mapping[str, str]:
-        return dict(await self._fetch_rows("undone_by", acts=list(acts)))
+        return dict(await self._fetch_rows("find_undoing_acts", acts=list(acts)))
 
     async def find_dependents(self, entries: Sequence[AuditEntry]) -> Mapping[str, str]:
         criteria = [
@@ -179,7 +184,7 @@ class PostgresAuditLog(TenantStore, AuditLog):
             }
             for entry in entries
         ]
-        dependents = await self._fetch_rows("standing_on", entries=encode_jsonb(criteria))
+        dependents = await self._fetch_rows("find_dependents", entries=encode_jsonb(criteria))
         return {act: max(id for base, id in dependents if base == act) for act, _ in dependents}
 
     async def page(self, request: PageRequest, filter: AuditFilter) -> Page[AuditEntry]:
@@ -191,22 +196,22 @@ class PostgresAuditLog(TenantStore, AuditLog):
             values["until_id"] = compute_lowest_id(min(filter.until, TIME_BOUNDS[1]) + _MAX_ID_DELAY)
         walked = next((name for name in _INDEXED_FILTERS if name in given), None)
         if walked is None or len(given.keys() - {"since", "until"}) == 1:
-            return await self._fetch_page(_build_entry, "list", request, names=given, **values)
+            return await self._fetch_page(_build_entry, "list_entries", request, names=given, **values)
         names = (given.keys() | {f"walk_{walked}"}) - {walked}
-        rows = await self._fetch_page_rows("walked", request, names, **values)
+        rows = await self._fetch_page_rows("scan_by_index", request, names, **values)
         end = None
         if len(rows) <= request.limit:
-            last = await self._fetch_page_rows("walked_end", request, names, **values)
+            last = await self._fetch_page_rows("find_scan_end", request, names, **values)
             end = last[0][0] if last else None
         return build_page([_build_entry(*row) for row in rows], request, scan_end=end)
 
     @asynccontextmanager
     async def open_chain(self) -> AsyncIterator[Chain]:
         async with self._session.snapshot():
-            yield await self._fetch_first(ChainHead, "head"), self._iterate_chain()
+            yield await self._fetch_first(ChainHead, "get_head"), self._iterate_chain()
 
     async def _iterate_chain(self) -> AsyncIterator[Sequence[AuditEntry]]:
         after = -1
-        while entries := await self._fetch_all(_build_entry, "walk", after=after, limit=_ENTRIES_PER_QUERY):
+        while entries := await self._fetch_all(_build_entry, "read_chain", after=after, limit=_ENTRIES_PER_QUERY):
             yield entries
             after = entries[-1].sequence

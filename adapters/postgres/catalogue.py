@@ -131,7 +131,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
             The rows, one more if further rows follow, and the page request with the reduced number of rows as limit.
         """
         ids = encode_texts([id for id, *_ in page_rows[: page_request.limit]])
-        rows = await self._fetch_rows("documents", ids=ids, most_bytes=LIST_BYTES)
+        rows = await self._fetch_rows("read_documents_within_bytes", ids=ids, most_bytes=LIST_BYTES)
         documents = {row[0]: row for row in rows}
         page = [documents[id] for id, *_ in page_rows if id in documents]
         next_row = page_rows[len(page) : len(page) + 1]
@@ -146,7 +146,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
             updated_since: Earliest time of a product's last change; None for all documents.
         """
         names = frozenset({"updated_since"} if updated_since is not None else ())
-        statement = f"COPY ({render_statement(SQL['products_copied'], names)}) TO STDOUT (FORMAT binary)"
+        statement = f"COPY ({render_statement(SQL['stream_documents'], names)}) TO STDOUT (FORMAT binary)"
         connection = self._session.connection
         async with connection.cursor.copy(statement, self._session.add_tenant_params(updated_since=updated_since)):
             reader = _CopyReader(connection.driver_connection.pgconn)
@@ -156,8 +156,8 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
                     yield portion
 
     async def get_product(self, id: str) -> Document | None:
-        return await self._fetch_first(Document, "product", id=id) or await self._fetch_first(
-            Document, "survivor", id=id
+        return await self._fetch_first(Document, "get_product", id=id) or await self._fetch_first(
+            Document, "get_survivor", id=id
         )
 
     async def count_filter_values(self, filter: ProductFilter) -> FilterCounts:
@@ -169,11 +169,13 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         )
         ids = encode_texts([id for id, *_ in found[:MAX_COUNTED_PRODUCTS]])
         counts: dict[str, dict[str, int]] = {"brand": {}, "status": {}, "term": {}}
-        for kind, value, count in await self._fetch_rows("filter_counts", ids=ids):
+        for kind, value, count in await self._fetch_rows("count_filter_values", ids=ids):
             counts[kind][value] = count
         brands = list_most_frequent(counts["brand"])
         keys = encode_texts([key for key, _ in brands])
-        spellings: dict[str, str] = dict(await self._fetch_rows("brands_written", ids=ids, keys=keys)) if brands else {}
+        spellings: dict[str, str] = (
+            dict(await self._fetch_rows("list_brand_spellings", ids=ids, keys=keys)) if brands else {}
+        )
         terms = counts["term"].items()
         return FilterCounts(
             counted_products=min(len(found), MAX_COUNTED_PRODUCTS),
@@ -190,7 +192,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         low = search_terms.word_term(word)
         while word and len(words) < MAX_WORD_COMPLETIONS:
             term: str | None = await self._fetch_scalar(
-                "next_word", low=low, high=search_terms.word_term(word) + PREFIX_END
+                "find_next_word", low=low, high=search_terms.word_term(word) + PREFIX_END
             )
             if term is None:
                 break
@@ -199,7 +201,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         by_code: list[DatabaseRow] = []
         if code:
             by_code = await self._fetch_rows(
-                "codes_beginning", low=code, high=code + PREFIX_END, most=MAX_CODE_COMPLETIONS
+                "find_codes_by_prefix", low=code, high=code + PREFIX_END, most=MAX_CODE_COMPLETIONS
             )
         return Completions(words, list(dict.fromkeys(id for id, _ in by_code))[:MAX_CODE_COMPLETIONS])
 
@@ -207,16 +209,16 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         found, end = await self._run_query(build_offers_query(filter, page_request))
         page = build_page(found, page_request, lambda row: str(row[0]), end)
         large = sorted({row[2] for row in page.items if row[21] is None})
-        titles: dict[str, str] = dict(await self._fetch_rows("titles", ids=large)) if large else {}
+        titles: dict[str, str] = dict(await self._fetch_rows("list_titles", ids=large)) if large else {}
         return Page(tuple(_build_offer_line(row, titles) for row in page.items), page.has_more, page.next_key)
 
     async def _can_read(self, catalogue: str) -> bool:
-        return bool(await self._fetch_scalar("own_catalogue") == catalogue)
+        return bool(await self._fetch_scalar("get_own_catalogue") == catalogue)
 
     async def compare_fingerprints(self, slots: SlotRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
-        await self._session.create_temporary_tables(BATCH_SQL["staging"])
+        await self._session.create_temporary_tables(BATCH_SQL["create_staging_tables"])
         await fill_fingerprint_table(self, fingerprints)
-        found = await self._fetch_rows("compared", **build_field_params(slots), missed_runs=MIN_MISSED_RUNS)
+        found = await self._fetch_rows("compare_fingerprints", **build_field_params(slots), missed_runs=MIN_MISSED_RUNS)
         changed_rows = [
             (key, same, present) for key, _, same, present, _ in found if key is not None and not (same and present)
         ]
@@ -237,49 +239,51 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()
     ) -> Mapping[str, Product]:
         products = await load_products(
-            self._session, "products_by_key", rows.decode_data, source=source, keys=encode_texts(keys)
+            self._session, "lock_products_by_key", rows.decode_data, source=source, keys=encode_texts(keys)
         )
         if variant_keys:
-            owners = await self._fetch_rows("owners_by_variant_key", source=source, keys=encode_texts(variant_keys))
+            owners = await self._fetch_rows(
+                "find_products_by_variant_key", source=source, keys=encode_texts(variant_keys)
+            )
             if others := {owner for _, owner in owners if owner not in products}:
                 products |= await load_products(
-                    self._session, "products_by_id", rows.decode_data, ids=encode_texts(others)
+                    self._session, "lock_products_by_id", rows.decode_data, ids=encode_texts(others)
                 )
         return {product.key: product for product in products.values()}
 
     async def load_variants(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
         by_key: dict[str, str] = dict(
-            await self._fetch_rows("owners_by_variant_key", source=source, keys=encode_texts(keys))
+            await self._fetch_rows("find_products_by_variant_key", source=source, keys=encode_texts(keys))
         )
         owners = set(by_key.values())
         codes = {key: code for key in keys if key not in by_key and (code := search_terms.normalise_code(key))}
         if codes:
-            found = await self._fetch_rows("owners_by_code", source=source, codes=encode_texts(codes.values()))
+            found = await self._fetch_rows("find_products_by_code", source=source, codes=encode_texts(codes.values()))
             owners.update(owner for (owner,) in found)
-        products = await load_products(self._session, "products_by_id", rows.RawData, ids=encode_texts(owners))
+        products = await load_products(self._session, "lock_products_by_id", rows.RawData, ids=encode_texts(owners))
         return _match_variants(products.values(), source, keys, codes)
 
     async def get_source_item(self, variant: str) -> SourceItem | None:
-        found = await self._fetch_rows("item", id=variant)
+        found = await self._fetch_rows("get_source_item", id=variant)
         if not found:
             return None
         source, product_key, variant_key, data = found[0]
-        offers = await self._fetch_all(rows.build_offer, "offers_of_variant", id=variant)
+        offers = await self._fetch_all(rows.build_offer, "list_offers_of_variant", id=variant)
         return SourceItem(variant, source, product_key, variant_key, rows.decode_data(data).get("sku"), offers)
 
     async def list_source_items(self, variant: str) -> Sequence[SourceItem]:
-        merged = await self._fetch_rows("variants_merged_into", id=variant)
+        merged = await self._fetch_rows("list_merged_variants", id=variant)
         found = [await self.get_source_item(id) for id in (variant, *(id for (id,) in merged))]
         return [item for item in found if item is not None]
 
     async def save_batch(self, slots: SlotRange, batch: Batch, now: datetime) -> None:
-        await self._session.create_temporary_tables(BATCH_SQL["staging"])
+        await self._session.create_temporary_tables(BATCH_SQL["create_staging_tables"])
         await BatchWriter(self._session, self._rendering).write(slots, batch, now)
         if batch.merged_view is not None:
             await MergedViewWriter(self._session, self._rendering).write(batch.merged_view, now)
 
     async def get_merge_revision(self) -> int:
-        return int(await self._fetch_scalar("merge_count", 0))
+        return int(await self._fetch_scalar("get_merge_revision", 0))
 
     async def lock_for_writing(self, *, merging: bool = False) -> int:
         """Acquire the locks that serialise merges until the transaction ends; return the merge revision.
@@ -294,21 +298,25 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         return revision
 
     async def load_cluster(self, products: Sequence[str], unmerged_products: Sequence[str] = ()) -> ProductCluster:
-        found = await self._fetch_rows("families", ids=encode_texts([*products, *unmerged_products]))
+        found = await self._fetch_rows("find_merge_groups", ids=encode_texts([*products, *unmerged_products]))
         members = (
-            await self._fetch_rows("members", families=encode_texts(family for (family,) in found)) if found else []
+            await self._fetch_rows("list_merge_group_members", families=encode_texts(family for (family,) in found))
+            if found
+            else []
         )
         ids = {id for (id,) in members} | set(unmerged_products)
         if not ids:
             return ProductCluster()
-        products_by_id = await load_products(self._session, "products_by_id", rows.decode_data, ids=encode_texts(ids))
+        products_by_id = await load_products(
+            self._session, "lock_products_by_id", rows.decode_data, ids=encode_texts(ids)
+        )
         member_ids = [
             *products_by_id,
             *(variant.id for product in products_by_id.values() for variant in product.variants),
         ]
-        applied: dict[str, str] = dict(await self._fetch_rows("applied", ids=encode_texts(member_ids)))
+        applied: dict[str, str] = dict(await self._fetch_rows("list_applied_merges", ids=encode_texts(member_ids)))
         source_rows = await self._fetch_rows(
-            "standing", ids=encode_texts({product.source for product in products_by_id.values()})
+            "list_source_precedence", ids=encode_texts({product.source for product in products_by_id.values()})
         )
         precedences = {
             id: SourcePrecedence.from_settings(is_first_party=first, licence_basis=basis)
@@ -318,33 +326,37 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
 
     async def save_merged_view(self, merged_view: MergedView, now: datetime) -> None:
         await MergedViewWriter(self._session, self._rendering).write(merged_view, now)
-        await self._run("count_merge")
+        await self._run("increment_merge_revision")
 
     async def find_source_products(self, variants: Sequence[str]) -> Mapping[str, tuple[str, str]]:
-        found = await self._fetch_rows("homes", ids=encode_texts(variants))
+        found = await self._fetch_rows("find_source_products", ids=encode_texts(variants))
         return {id: (product, source) for id, product, source in found}
 
     async def count_stated_offers(self, source: str, stream: Stream) -> int:
-        return int(await self._fetch_scalar("stated_offers", source=source, bit=STREAM_BITS[stream]))
+        return int(await self._fetch_scalar("count_stated_offers", source=source, bit=STREAM_BITS[stream]))
 
     async def find_stated_offers(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
         bit = STREAM_BITS[stream]
         if stream == Stream.CATALOGUE:
-            found = await self._fetch_rows("stated_by_product", source=source, keys=encode_texts(keys), bit=bit)
+            found = await self._fetch_rows(
+                "find_stated_offers_by_product", source=source, keys=encode_texts(keys), bit=bit
+            )
             return frozenset((key, location) for key, location in found)
-        by_key = await self._fetch_rows("variants_by_key", source=source, keys=encode_texts(keys))
+        by_key = await self._fetch_rows("find_variants_by_key", source=source, keys=encode_texts(keys))
         keys_by_id = {id_: key for key, id_ in by_key}
         resolved = set(keys_by_id.values())
         codes = {code: key for key in keys if key not in resolved and (code := search_terms.normalise_code(key))}
         if codes:
-            by_code = await self._fetch_rows("variants_by_code", source=source, codes=encode_texts(codes))
+            by_code = await self._fetch_rows("find_variants_by_code", source=source, codes=encode_texts(codes))
             keys_by_id |= {id_: codes[code] for code, id_ in by_code if id_ not in keys_by_id}
-        found = await self._fetch_rows("stated_by_variant", source=source, ids=encode_texts(keys_by_id), bit=bit)
+        found = await self._fetch_rows(
+            "find_stated_offers_by_variant", source=source, ids=encode_texts(keys_by_id), bit=bit
+        )
         return frozenset((keys_by_id[variant], location) for variant, location in found)
 
     async def list_category_paths(self, source: str, limit: int, max_chars: int) -> CategoryPaths:
         low, high = search_terms.path_term_range(source)
-        found = await self._fetch_rows("category_paths", low=low, high=high, most=limit, chars=max_chars)
+        found = await self._fetch_rows("list_category_paths", low=low, high=high, most=limit, chars=max_chars)
         return CategoryPaths({tuple(path): n for path, n, _ in found}, found[0][2] - len(found) if found else 0)
 
     async def find_absent_products(self, source: str, since: datetime) -> Sequence[AbsentProduct]:
@@ -353,7 +365,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
             "discontinued": ProductStatus.DISCONTINUED,
             "missed_runs": MIN_MISSED_RUNS,
         }
-        found = await self._fetch_rows("absences", source=source, since=since, **values)
+        found = await self._fetch_rows("find_absent_products", source=source, since=since, **values)
         return [AbsentProduct(key, ProductStatus(status), absent_since) for key, status, absent_since in found]
 
 

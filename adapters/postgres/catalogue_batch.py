@@ -61,8 +61,8 @@ async def load_products(session: TenantSession, statement: str, decode: Any, **v
     if not products:
         return products
     ids = encode_texts(products)
-    variants = await session.fetch_rows(SQL["variants_of"], ids=ids)
-    offers = await session.fetch_rows(SQL["offers_of"], ids=ids)
+    variants = await session.fetch_rows(SQL["list_variants_of_products"], ids=ids)
+    offers = await session.fetch_rows(SQL["list_offers_of_products"], ids=ids)
     if len(variants) + len(offers) > _THREAD_THRESHOLD:
         await asyncio.to_thread(_add_children, products, variants, offers, decode)
     else:
@@ -85,7 +85,7 @@ def _add_children(
 async def load_images(session: TenantSession, products: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return the IDs of stored images by product and URL; products without stored images are omitted."""
     images: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for product, url, image in await session.fetch_rows(SQL["images_of"], ids=encode_texts(products)):
+    for product, url, image in await session.fetch_rows(SQL["list_images_of_products"], ids=encode_texts(products)):
         images[product][url] = image
     return images
 
@@ -157,9 +157,11 @@ class BatchWriter(DocumentWriter):
         names = encode_rows(
             {"id": product.id, **{name: product.data.get(name) for name in _MATCHED_FIELDS}} for product in products
         )
-        renamed = await self._fetch_rows("renamed", ids=encode_texts(product.id for product in products), names=names)
+        renamed = await self._fetch_rows(
+            "find_renamed_products", ids=encode_texts(product.id for product in products), names=names
+        )
         if renamed:
-            await self._run("queue_renamed", ids=encode_texts(id for (id,) in renamed))
+            await self._run("queue_variants_of_products", ids=encode_texts(id for (id,) in renamed))
 
     async def _write_terms(
         self, terms_by_product: Mapping[str, set[str]], changed: set[str], availabilities: Mapping[str, frozenset[str]]
@@ -172,10 +174,10 @@ class BatchWriter(DocumentWriter):
         ]
         await self.fill_temporary_table("terms", pairs, _TERM_COLUMN_TYPES)
         if changed:
-            await self._run("drop_terms", ids=encode_texts(changed))
+            await self._run("delete_outdated_terms", ids=encode_texts(changed))
         if availabilities:
             low, high = search_terms.AVAILABILITY_TERMS
-            await self._run("drop_availabilities", ids=encode_texts(availabilities), low=low, high=high)
+            await self._run("delete_outdated_availabilities", ids=encode_texts(availabilities), low=low, high=high)
         await self._run("add_terms")
 
     async def _write_variants(self, key_range: SlotRange, batch: Batch, now: datetime) -> None:
@@ -211,10 +213,10 @@ class BatchWriter(DocumentWriter):
                 encode_texts(row.key for row in batch.invalidated_fingerprints),
                 encode_texts(str(row.slot) for row in batch.invalidated_fingerprints),
             )
-            await self._run("outdate_fingerprints", **stream_params, keys=keys, slots=slots)
+            await self._run("invalidate_fingerprints", **stream_params, keys=keys, slots=slots)
         if batch.absent_keys:
             bounds = {"low": key_range.low, "high": key_range.high, "keys": encode_texts(batch.absent_keys)}
-            await self._run("save_absent", **stream_params, **bounds, now=now, missed_runs=MIN_MISSED_RUNS)
+            await self._run("record_absences", **stream_params, **bounds, now=now, missed_runs=MIN_MISSED_RUNS)
 
     def _build_product_row(self, product: Product) -> DatabaseRow:
         encoded = self._encoded_data[product.id] = self._rendering.encode_data(product.data)

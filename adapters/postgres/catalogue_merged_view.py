@@ -27,14 +27,16 @@ class MergedViewWriter(DocumentWriter):
     async def write(self, merged_view: MergedView, now: datetime) -> None:
         """Write rows, documents and search terms of all products that are in the merge groups or were in them before."""
         ids = encode_texts(merged_view.product_by_id)
-        await self._session.create_temporary_tables(BATCH_SQL["staging"])
+        await self._session.create_temporary_tables(BATCH_SQL["create_staging_tables"])
         variants = list(self._build_variant_rows(merged_view))
         locations = ({name: row[name] for name in _LOCATION_COLUMNS} for row in variants)
-        await self._run("lay_products", ids=ids, rows=encode_rows(self._build_product_rows(merged_view)))
+        await self._run("update_merged_products", ids=ids, rows=encode_rows(self._build_product_rows(merged_view)))
         await self._run(
-            "lay_variants", ids=encode_texts(merged_view.view.representatives_by_variant), rows=encode_rows(variants)
+            "update_merged_variants",
+            ids=encode_texts(merged_view.view.representatives_by_variant),
+            rows=encode_rows(variants),
         )
-        await self._run("lay_offers", ids=ids, rows=encode_rows(locations), now=now)
+        await self._run("update_merged_offers", ids=ids, rows=encode_rows(locations), now=now)
         await self._write_documents(merged_view)
         await self._write_terms(merged_view)
 
@@ -88,11 +90,11 @@ class MergedViewWriter(DocumentWriter):
         bodies = ((id, self._rendering.render_merged_product(product, merged_view)) for id, product in products.items())
         await self.save_documents(bodies, products)
         if hidden := merged_view.product_by_id.keys() - merged_view.view.products.keys():
-            await self._run("drop_documents", ids=encode_texts(hidden))
+            await self._run("delete_documents", ids=encode_texts(hidden))
 
     async def _write_terms(self, merged_view: MergedView) -> None:
         await self.fill_temporary_table("terms", _build_term_rows(merged_view), ("text", "text"))
-        await self._run("drop_terms", ids=encode_texts(merged_view.product_by_id))
+        await self._run("delete_outdated_terms", ids=encode_texts(merged_view.product_by_id))
         await self._run("add_terms")
 
 

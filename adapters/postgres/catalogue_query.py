@@ -72,8 +72,8 @@ The data is compared as well, since earlier releases do not update the key.
 def _load_statements_with_limits(scan_limit: int, lookup_scan_limit: int) -> Mapping[str, LiteralString]:
     return load_statements(
         "catalogue",
-        products_walked=_TEMPLATES["products_walked"],
-        offers_walked=_TEMPLATES["offers_walked"],
+        scan_products=_TEMPLATES["scan_products"],
+        scan_offers=_TEMPLATES["scan_offers"],
         **{name: text for name, text in _TEMPLATES.items() if "_with_" in name},
         **{f"is_{name}": _IS_CODE.format(name) for name in ("sku", "mpn")},
         is_gtin=_IS_GTIN,
@@ -136,7 +136,9 @@ class ListQuery(NamedTuple):
         indexed = self.line_names & {*_INDEXES[self.name], _UPDATED_SINCE}
         if indexed & _SELECTIVE_FILTERS or (len(indexed) < 2 and not indexed & _UNORDERED_FILTERS):
             return None
-        return render_statement(SQL["product_sizes" if self.name == "products" else "offer_sizes"], self.line_names)
+        return render_statement(
+            SQL["count_products_by_filter" if self.name == "products" else "count_offers_by_filter"], self.line_names
+        )
 
     @property
     def limited_statement(self) -> LiteralString | None:
@@ -180,7 +182,7 @@ class ListQuery(NamedTuple):
         if row_counts[scanned_filter] < _COUNT_LIMIT or "no_word" in self.line_names:
             return None
         return build_list_statement(
-            self.name, self.line_names, self.page_request, scanned_filter, statement_name=f"{self.name}_end"
+            self.name, self.line_names, self.page_request, scanned_filter, statement_name=f"find_{self.name}_scan_end"
         )
 
 
@@ -213,7 +215,7 @@ def build_list_statement(
         )
         if other_filters & _COLUMN_FILTERS:
             names |= {"row" if _find_scan_line_name(scanned_filter) == "by_column" else "probe"}
-    return render_statement((templates or SQL)[statement_name or name], names, page_request.limit + 1)
+    return render_statement((templates or SQL)[statement_name or f"list_{name}"], names, page_request.limit + 1)
 
 
 def choose_scanned_filter(name: str, filters: Collection[str], row_counts: Mapping[str, int]) -> str:
@@ -236,7 +238,7 @@ def choose_scanned_filter(name: str, filters: Collection[str], row_counts: Mappi
 
 
 def _find_scan_line_name(scanned_filter: str) -> str:
-    """Return the name of the lines in the template `products_walked` that scan the table with the filter's index.
+    """Return the name of the lines in the template `scan_products` that scan the table with the filter's index.
 
     The lines `by_term` scan the table of search terms. The lines `by_column` scan the table of products. For
     `updated_since` the name is empty, because this filter has its own lines `by_updated_since`.

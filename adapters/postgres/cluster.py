@@ -115,7 +115,7 @@ class CoordinatorConnection:
 
 async def list_servers(connection: CoordinatorConnection) -> Sequence[ClusterServer]:
     """Return all servers of the cluster, the coordinator first. Raises ClusterError."""
-    return [ClusterServer(*row) for row in await connection.fetch_rows("nodes")]
+    return [ClusterServer(*row) for row in await connection.fetch_rows("list_nodes")]
 
 
 @asynccontextmanager
@@ -125,7 +125,7 @@ async def connect_to_coordinator(conninfo: str) -> AsyncIterator[CoordinatorConn
         async with await connect(conninfo, "joinery cluster") as connection:
             await connection.execute(_SESSION)
             cluster = CoordinatorConnection(connection, conninfo)
-            [(has_citus, can_have_citus)] = await cluster.fetch_rows("found")
+            [(has_citus, can_have_citus)] = await cluster.fetch_rows("check_citus")
             database = f"the database {connection.info.dbname} at {connection.info.host}:{connection.info.port}"
             if not has_citus:
                 remedy = (
@@ -169,7 +169,7 @@ class TablePlacement:
 
 async def read_placement(connection: CoordinatorConnection) -> TablePlacement:
     """Return the placement of all tables of the schema. Raises ClusterError."""
-    rows = await connection.fetch_rows("places")
+    rows = await connection.fetch_rows("list_table_placements")
     all_tables = {name for name, _, _ in rows}
     placed_tables = {name for name, placed, _ in rows if placed}
     by_org = {name for name, _, org in rows if org} - set(REFERENCE_TABLES)
@@ -202,7 +202,7 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
     await _check_nodes(connection)
     placement_before = await read_placement(connection)
     # a running process treats the coordinator as the only node, and would write to tables that are no longer used
-    if placement_before.missing and (count := await connection.fetch_value("processes", name=APPLICATION)):
+    if placement_before.missing and (count := await connection.fetch_value("count_connections", name=APPLICATION)):
         raise ClusterError(
             f"Joinery's processes have {count} connections to the database. Stop all processes, run this command again, "
             "and then start the processes."
@@ -212,25 +212,25 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
     await connection.execute(f"ALTER ROLE {SYSTEM} LOGIN")
     await connection.execute(f"ALTER ROLE {APP} NOLOGIN")
     # Changes of a moving shard are applied as its owner, which forced policies prevent; the owner's policy permits all rows anyway.
-    for (name,) in await connection.fetch_rows("forced", reference=list(REFERENCE_TABLES)):
+    for (name,) in await connection.fetch_rows("list_tables_with_forced_rls", reference=list(REFERENCE_TABLES)):
         await connection.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(sql.Identifier(name)))
-    for name, fault in await connection.fetch_rows("make_ready"):
+    for name, fault in await connection.fetch_rows("create_log_server_tables"):
         raise ClusterError(f"The table log_server could not be created on {name}: {fault}")
     for name in placement_before.unplaced_reference_tables:
         report(f"{name}: copied to every node")
-        await connection.fetch_rows("to_every_node", name=name)
+        await connection.fetch_rows("replicate_table", name=name)
     for name in placement_before.unplaced_distributed_tables:
         report(f"{name}: distributed by organisation")
-        if unsuited := await connection.fetch_value("unsuited", table=name):
+        if unsuited := await connection.fetch_value("list_unsuitable_indexes", table=name):
             raise ClusterError(
                 f"{name} cannot be distributed: its unique index {unsuited} does not contain the column org."
             )
         await connection.fetch_rows(
-            "distribute_anchor" if name == ANCHOR_TABLE else "distribute", name=name, shards=shards
+            "distribute_anchor_table" if name == ANCHOR_TABLE else "distribute_table", name=name, shards=shards
         )
-    for (name,) in await connection.fetch_rows("kept_twice"):
+    for (name,) in await connection.fetch_rows("list_tables_with_local_rows"):
         report(f"{name}: copy on the coordinator dropped")
-        await connection.fetch_rows("drop_copy", name=name)
+        await connection.fetch_rows("truncate_local_copy", name=name)
     try:
         async with connection.connection.transaction():
             await connection.execute(f"SET LOCAL ROLE {SYSTEM}")
@@ -258,7 +258,7 @@ async def _check_nodes(connection: CoordinatorConnection) -> None:
         raise ClusterError(
             "No node accepts shards. Run SELECT citus_add_node('its host name', its port) for each node first."
         )
-    if unreachable_pairs := await connection.fetch_rows("unreached"):
+    if unreachable_pairs := await connection.fetch_rows("list_unreachable_nodes"):
         pairs = ", ".join(f"{node} to {other}" for node, other in unreachable_pairs)
         raise ClusterError(
             f"These nodes cannot connect to each other: {pairs}. Check pg_hba.conf and citus.node_conninfo on each node."
@@ -342,11 +342,13 @@ async def read_cluster_status(connection: CoordinatorConnection) -> ClusterStatu
     placement = await read_placement(connection)
     is_anchor_placed = ANCHOR_TABLE in placement.placed_tables
     organisation_counts: dict[int, int] = (
-        dict(await connection.fetch_rows("tenants"))
+        dict(await connection.fetch_rows("count_organisations_by_node"))
         if is_anchor_placed and "organisations" in placement.placed_tables
         else {}
     )
-    shards: dict[int, Sequence[int]] = dict(await connection.fetch_rows("shards")) if is_anchor_placed else {}
+    shards: dict[int, Sequence[int]] = (
+        dict(await connection.fetch_rows("list_anchor_shards")) if is_anchor_placed else {}
+    )
     nodes = await asyncio.gather(
         *(
             _read_node_status(
@@ -360,7 +362,7 @@ async def read_cluster_status(connection: CoordinatorConnection) -> ClusterStatu
 
 async def list_running_moves(connection: CoordinatorConnection) -> Sequence[ShardMove]:
     """Return the running moves of shards, the largest first. Raises ClusterError."""
-    return [ShardMove(*row) for row in await connection.fetch_rows("moving")]
+    return [ShardMove(*row) for row in await connection.fetch_rows("list_running_moves")]
 
 
 async def _read_node_status(conninfo: str, server: ClusterServer, tenants: int, shards: Sequence[int]) -> NodeStatus:
@@ -378,7 +380,7 @@ async def _read_node_status(conninfo: str, server: ClusterServer, tenants: int, 
             address, autocommit=True, connect_timeout=3, application_name="joinery cluster"
         ) as connection:
             await connection.execute(_MAKE_SHARDS_VISIBLE)
-            [(count, size)] = await fetch_rows(connection, _STATEMENTS["own_shards"])
+            [(count, size)] = await fetch_rows(connection, _STATEMENTS["measure_own_shards"])
             level = await fetch_value(connection, "SHOW wal_level")
             jobs = 0
             for shard in shards:
@@ -386,7 +388,7 @@ async def _read_node_status(conninfo: str, server: ClusterServer, tenants: int, 
                     sql.Identifier("public", f"{ANCHOR_TABLE}_{shard}")
                 )
                 jobs += await fetch_value(connection, statement)
-            largest = await fetch_rows(connection, _STATEMENTS["largest"])
+            largest = await fetch_rows(connection, _STATEMENTS["list_largest_organisations"])
     except psycopg.Error as error:
         return NodeStatus(server, tenants, error=str(error).strip().splitlines()[0])
     sizes = [OrganisationSize(*row) for row in largest]
@@ -429,12 +431,12 @@ async def move_organisation(
     before = await read_cluster_status(connection)
     if ANCHOR_TABLE not in before.placement.placed_tables:
         raise ClusterError("The tables are not distributed. Run `joinery cluster init` first.")
-    shard = await connection.fetch_value("shard_of", org=org)
-    group = await connection.fetch_value("placed", shard=shard)
+    shard = await connection.fetch_value("find_shard", org=org)
+    group = await connection.fetch_value("find_shard_group", shard=shard)
     source = next(node for node in before.nodes if node.server.group == group)
     target = _choose_target(before, source, target_name)
     _check_replication([source, target])
-    neighbours = int(await connection.fetch_value("neighbours", org=org, shard=shard))
+    neighbours = int(await connection.fetch_value("count_neighbours", org=org, shard=shard))
     others = f" and {neighbours} other organisations" if neighbours else ""
     report(f"moving shard {shard} with {org}{others} from {source.server.name} to {target.server.name}")
     ends = {"from_host": source.server.host, "from_port": source.server.port,
@@ -442,7 +444,7 @@ async def move_organisation(
     # The shard is not split first: an update that waits for a split reads the new shard with an older snapshot and finds no
     # row, without an error (Citus 13).
     async with _report_move_progress(connection, report):
-        await connection.fetch_value("move", shard=shard, **ends)
+        await connection.fetch_value("move_shard", shard=shard, **ends)
     return MoveResult(org, source.server.name, target.server.name, shard, neighbours)
 
 
@@ -453,12 +455,12 @@ async def rebalance_shards(connection: CoordinatorConnection, report: ProgressRe
     if this process ends. Raises ClusterError.
     """
     _check_replication([node for node in (await read_cluster_status(connection)).nodes if node.server.accepts_shards])
-    if (job := await connection.fetch_value("running")) is not None:
+    if (job := await connection.fetch_value("find_running_rebalance")) is not None:
         report(f"The rebalance {job} is already running.")
-    elif (job := await connection.fetch_value("start")) is None:
+    elif (job := await connection.fetch_value("start_rebalance")) is None:
         return 0
     while True:
-        state, tasks, done, message = (await connection.fetch_rows("job", job=job))[0]
+        state, tasks, done, message = (await connection.fetch_rows("get_rebalance_progress", job=job))[0]
         if state == "finished":
             return int(done)
         if state in ("failed", "cancelled"):

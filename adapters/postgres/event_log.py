@@ -76,8 +76,10 @@ class PostgresEventLog(TenantStore):
         rows = {} if staged else self._build_insert_params(events)
         publishes = any(event.is_published for event in events)
         values = {"epoch": generate_epoch(), "count": len(events), "publishes": publishes}
-        [(last, time)] = await self._fetch_rows("raise", **values)
-        await self._run("insert_staged" if staged else "insert", before=last - len(events), time=time, **rows)
+        [(last, time)] = await self._fetch_rows("reserve_positions", **values)
+        await self._run(
+            "insert_staged_events" if staged else "insert_events", before=last - len(events), time=time, **rows
+        )
         await self._index_terms(events, last)
         self._inserted_count += len(events)
 
@@ -117,21 +119,21 @@ class PostgresEventLog(TenantStore):
                 )
 
     async def get_high_watermark(self) -> int:
-        return int(await self._fetch_scalar("high_watermark", 0))
+        return int(await self._fetch_scalar("get_high_watermark", 0))
 
     async def get_end(self) -> LogPosition:
-        return (await self._fetch_first(LogBounds, "confirmed") or LogBounds()).end
+        return (await self._fetch_first(LogBounds, "get_bounds") or LogBounds()).end
 
     async def get_network_end(self) -> LogPosition:
         values = {"org": NETWORK, "livemode": self._session.tenant.livemode}
         async with self._session.as_owner():  # its row belongs to no tenant, and may be on another node
-            rows = await self._session.connection.fetch_rows(SQL["confirmed"], values)
+            rows = await self._session.connection.fetch_rows(SQL["get_bounds"], values)
         return (LogBounds(*rows[0]) if rows else LogBounds()).end
 
     async def _stage_events(self, events: Sequence[Event]) -> None:
         session, render = self._session, self._rendering.encode_event
         tenant, now = session.tenant, session.now
-        await session.create_temporary_tables(SQL["staging"])
+        await session.create_temporary_tables(SQL["create_staging_table"])
         rows = (
             (
                 n, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.is_published, None,
@@ -153,7 +155,7 @@ _COLUMNS = ("id", "type", "subject", "product", "source", "catalogue", "version"
 def _list_insert_params(
     events: Sequence[Event | LoggedEvent], bodies: list[bytes], network_flags: list[bool], owners: Sequence[str | None]
 ) -> dict[str, list[Any]]:
-    """Return the parameters of the SQL statement `insert`: one list per column, with one value per event.
+    """Return the parameters of the SQL statement `insert_events`: one list per column, with one value per event.
 
     Args:
         events: The events to insert.
@@ -213,7 +215,7 @@ async def read_current_bounds(pool: Pool, log: Tenant) -> LogBounds:
 
     The read uses the tenant's session, so a read on an outdated node fails and is retried on the current one.
     """
-    rows = await pool.fetch_rows(log, SQL["confirmed"], build_tenant_params(log))
+    rows = await pool.fetch_rows(log, SQL["get_bounds"], build_tenant_params(log))
     return LogBounds(*rows[0]) if rows else LogBounds()
 
 
@@ -228,12 +230,12 @@ class PostgresNetworkLog(CoordinatorStore):
 
     async def list_publishers(self, tenants: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
         if tenants is not None:
-            return await read_bounds(self._pool, tenants, SQL["publishers_among"], default_bounds=None)
-        return _group_bounds_by_log(await self._gather("publishers"))
+            return await read_bounds(self._pool, tenants, SQL["list_publishers_among"], default_bounds=None)
+        return _group_bounds_by_log(await self._gather("list_publishers"))
 
     async def load_checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
         log = get_network_tenant(livemode)
-        rows = await self._pool.fetch_rows(log, SQL["network_checkpoints"], build_tenant_params(log))
+        rows = await self._pool.fetch_rows(log, SQL["load_checkpoints"], build_tenant_params(log))
         return {Tenant(owner, livemode): LogPosition(epoch, position) for owner, epoch, position in rows}
 
     async def confirm_bounds(self, owner: Tenant) -> LogBounds:
@@ -243,7 +245,7 @@ class PostgresNetworkLog(CoordinatorStore):
         names = frozenset() if after.earliest_later_time is None else frozenset({"since"})
         values = {"after": after.position, "limit": limit, "since": after.earliest_later_time}
         rows = await self._pool.fetch_rows(
-            owner, render_statement(SQL["published"], names), build_tenant_params(owner) | values
+            owner, render_statement(SQL["read_published"], names), build_tenant_params(owner) | values
         )
         return [LoggedEvent(*row) for row in rows]
 
@@ -269,17 +271,17 @@ class PostgresNetworkLog(CoordinatorStore):
         owners = [part.owner.org for part in published for _ in part.events]
         values = {"epoch": generate_epoch(), "count": len(events), "now": self._clock.now(), "publishes": False}
         # this locks the log's row, so two relays never copy the same events
-        [(last, time)] = await connection.fetch_rows(SQL["raise"], build_tenant_params(log) | values)
+        [(last, time)] = await connection.fetch_rows(SQL["reserve_positions"], build_tenant_params(log) | values)
         await self._advance_checkpoints(
-            connection, log, [part for part in published if part.checkpoint_before is None], "first_checkpoints"
+            connection, log, [part for part in published if part.checkpoint_before is None], "add_checkpoints"
         )
         await self._advance_checkpoints(
-            connection, log, [part for part in published if part.checkpoint_before is not None], "move_checkpoints"
+            connection, log, [part for part in published if part.checkpoint_before is not None], "advance_checkpoints"
         )
         # events get a new time, because times rise with positions; the body keeps the original time
         before = {"before": last - len(events), "time": time}
         rows = _list_insert_params(events, [event.body for event in events], [False] * len(events), owners)
-        await connection.run(SQL["insert"], build_tenant_params(log) | before | rows)
+        await connection.run(SQL["insert_events"], build_tenant_params(log) | before | rows)
 
     @staticmethod
     async def _advance_checkpoints(

@@ -78,7 +78,7 @@ def _build_own_log_statement(
 ) -> tuple[LiteralString, dict[str, Any]]:
     """Return the statement for the events after a position in the log of a tenant, and the statement's parameters."""
     names, values = _build_conditions(event_filter, after)
-    return render_statement(SQL["own"], names | _FORWARDS, limit), values | {
+    return render_statement(SQL["select_events"], names | _FORWARDS, limit), values | {
         "max_body_bytes": _compute_max_body_bytes(limit, max_page_bytes)
     }
 
@@ -111,7 +111,7 @@ class _LogConnection:
     async def read_watermark(self, statement: str) -> int:
         """Return a watermark of the log, or 0 for a log without a row.
 
-        `statement` is `low_watermark` or `high_watermark`.
+        `statement` is `get_low_watermark` or `get_high_watermark`.
         """
         rows = await self.fetch_rows(SQL[statement])
         return int(rows[0][0]) if rows else 0
@@ -123,7 +123,7 @@ class _LogConnection:
         Returns True for a position without a time.
         """
         return after.time is None or bool(
-            (await self.fetch_rows(SQL["same"], after=after.position, at=after.time))[0][0]
+            (await self.fetch_rows(SQL["has_event_at"], after=after.position, at=after.time))[0][0]
         )
 
     async def read_page_by_bytes(
@@ -140,7 +140,7 @@ class _LogConnection:
         params = values | {"max_body_bytes": _NO_BODY_LIMIT, "max_page_bytes": max_page_bytes, "direction": direction}
         return [
             LoggedEvent(*row[1:])
-            for row in await self.fetch_rows(SQL["weighed"].replace("{chosen}", selection), **params)
+            for row in await self.fetch_rows(SQL["read_within_bytes"].replace("{chosen}", selection), **params)
         ]
 
     async def read_page(
@@ -156,7 +156,7 @@ class _LogConnection:
             direction: 1 for ascending positions, -1 for descending ones.
         """
         params = values | {"max_body_bytes": _compute_max_body_bytes(limit, max_page_bytes)}
-        rows = await self.fetch_rows(SQL["plain"].replace("{chosen}", selection), **params)
+        rows = await self.fetch_rows(SQL["read_envelopes"].replace("{chosen}", selection), **params)
         if any(row[-1] is None for row in rows):
             return await self.read_page_by_bytes(selection, params, max_page_bytes, direction)
         return [LoggedEvent(*row[1:]) for row in rows]
@@ -178,7 +178,7 @@ class _FilteredReader:
         names, values = _build_conditions(self._wanted, after)
         last_read, blocks_read, last_position = after.position, 0, end.position
         if last_position >= OPEN_END:
-            last_position = await self._log.read_watermark("high_watermark")
+            last_position = await self._log.read_watermark("get_high_watermark")
         for max_blocks in _BLOCKS_PER_STEP:
             block_limit = self._estimate_blocks(max_blocks, blocks_read)
             blocks = await self._select_blocks(last_read // POSITIONS_PER_BLOCK, block_limit, "forwards")
@@ -228,13 +228,13 @@ class _FilteredReader:
     async def _read_position(self, after: LogPosition, number: int) -> LogPosition:
         """Return the position of the event with this number, including its time; the event need not match the filter."""
         names, values = _build_conditions(EventFilter(includes_webhook_types=True), after)
-        selection = render_statement(SQL["own"], names | {"positions", "forwards"}, 1)
+        selection = render_statement(SQL["select_events"], names | {"positions", "forwards"}, 1)
         rows = await self._log.fetch_rows(selection, **values | {"positions": [number], "max_body_bytes": 0})
         return LogPosition(after.epoch, number, rows[0][_TIME] if rows else None)
 
     async def _select_blocks(self, block: int, limit: int, direction: str) -> Sequence[int]:
         terms = self._wanted.types if self._wanted.types is not None else self._wanted.catalogues
-        statement = render_statement(SQL["blocks"], frozenset({direction}), limit)
+        statement = render_statement(SQL["list_blocks"], frozenset({direction}), limit)
         return [block for (block,) in await self._log.fetch_rows(statement, terms=sorted(terms or ()), block=block)]
 
     async def _read_blocks(self, blocks: Sequence[int], names: frozenset[str], values: dict[str, Any]) -> None:
@@ -242,7 +242,7 @@ class _FilteredReader:
         if blocks:
             limit, max_page_bytes = self._limit - len(self._found), self._max_page_bytes - sum_body_bytes(self._found)
             selection, direction = (
-                render_statement(SQL["own_in_blocks"], names, limit),
+                render_statement(SQL["select_events_in_blocks"], names, limit),
                 1 if "forwards" in names else -1,
             )
             values |= {"blocks": list(blocks)}
@@ -264,7 +264,7 @@ class _NetworkReader:
         if (
             not has_same_event
             and after.time is not None
-            and await self._log.read_watermark("low_watermark") != after.position
+            and await self._log.read_watermark("get_low_watermark") != after.position
         ):
             raise CursorExpired
         if _is_full(events, self._limit, self._max_page_bytes):
@@ -292,7 +292,7 @@ class _NetworkReader:
 
         Large bodies are read one by one, up to the page's byte limit.
         """
-        sql = render_statement(SQL["network"], names, self._limit).replace("{window}", str(self._window))
+        sql = render_statement(SQL["read_network_window"], names, self._limit).replace("{window}", str(self._window))
         holder = self._view.tenant.org
         reader = {
             "holder": holder,
@@ -304,7 +304,7 @@ class _NetworkReader:
         for row in [row[4:] for row in rows if row[4] is not None]:
             body = row[_BODY]
             if body is None:
-                bodies = await self._log.fetch_rows(SQL["network_body"], position=row[0])
+                bodies = await self._log.fetch_rows(SQL["get_network_body"], position=row[0])
                 body = bodies[0][0] if bodies else b""
             events.append(LoggedEvent(*(*row[:_BODY], body, NETWORK_GROUPS.union(row[-1]))))
             weight += len(body)
@@ -319,7 +319,7 @@ class PostgresEventReader(ReferenceTableReader):
     _sql = SQL
 
     async def query_bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
-        return await read_bounds(self._pool, logs, SQL["bounds"], default_bounds=LogBounds())
+        return await read_bounds(self._pool, logs, SQL["list_bounds"], default_bounds=LogBounds())
 
     async def confirm_bounds(self, log: Tenant) -> LogBounds:
         return await read_current_bounds(self._pool, log)
@@ -330,14 +330,16 @@ class PostgresEventReader(ReferenceTableReader):
 
     async def filter_licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
         orgs, livemodes = [tenant.org for tenant in tenants], [tenant.livemode for tenant in tenants]
-        return frozenset(Tenant(*row) for row in await self._fetch_rows("licensed", orgs=orgs, livemodes=livemodes))
+        return frozenset(
+            Tenant(*row) for row in await self._fetch_rows("filter_licensed", orgs=orgs, livemodes=livemodes)
+        )
 
     async def list_permissions(
         self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]
     ) -> Sequence[EventPermission]:
         holders = [*sorted({tenant.org for tenant in tenants}), "*"]
         async with self._connect_to_network_log(log) as network:
-            rows = await network.fetch_rows(SQL["grants"], after=after, up_to=up_to, holders=holders)
+            rows = await network.fetch_rows(SQL["list_permissions"], after=after, up_to=up_to, holders=holders)
         return [EventPermission(position, owner, holder, frozenset(groups)) for position, owner, holder, groups in rows]
 
     @asynccontextmanager
@@ -383,7 +385,7 @@ class PostgresEventReader(ReferenceTableReader):
         """
         selection, values = _build_own_log_statement(wanted, after, limit, max_page_bytes)
         async with self._connect_to_own_log(log) as own:
-            rows = await own.fetch_rows(SQL["page"].replace("{chosen}", selection), **values)
+            rows = await own.fetch_rows(SQL["read_page"].replace("{chosen}", selection), **values)
             has_same_event = bool(rows[0][0]) if rows else await own.has_same_event(after)
             if any(row[-1] is None for row in rows):
                 events = await own.read_page_by_bytes(selection, values, max_page_bytes)
@@ -412,7 +414,7 @@ class PostgresEventReader(ReferenceTableReader):
             if wanted.is_selective:
                 return await _FilteredReader(log, wanted, limit, CHANGES_BYTES).read_recent(before)
             names, values = _build_conditions(wanted, LogPosition())
-            selection = render_statement(SQL["own"], names | _BACKWARDS, limit)
+            selection = render_statement(SQL["select_events"], names | _BACKWARDS, limit)
             events = await log.read_page(selection, values | {"up_to": before - 1}, limit, CHANGES_BYTES, direction=-1)
         return RecentEvents(events, events[-1].position if _is_full(events, limit, CHANGES_BYTES) else 1)
 
@@ -423,9 +425,9 @@ class PostgresEventReader(ReferenceTableReader):
             return _join_batch(await self.read_page(LogView.own(tenant), after, end, limit, wanted))
         selection, values = _build_own_log_statement(wanted, after, limit, CHANGES_BYTES)
         async with self._connect_to_own_log(tenant) as log:
-            rows = await log.fetch_rows(SQL["splice"].replace("{chosen}", selection), **values)
+            rows = await log.fetch_rows(SQL["read_bodies"].replace("{chosen}", selection), **values)
             values["last"] = rows[-1][0] if rows else None
-            [(has_same_event, time)] = await log.fetch_rows(SQL["spliced"], **values)
+            [(has_same_event, time)] = await log.fetch_rows(SQL["check_page_boundaries"], **values)
         bodies = [body for _, body in rows]
         if None in bodies:
             return _join_batch(await self.read_page(LogView.own(tenant), after, end, limit, wanted))
@@ -457,14 +459,14 @@ class PostgresEventReader(ReferenceTableReader):
 
     async def count_by_type(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
         async with self._connect_to_own_log(tenant) as log:
-            return dict(await log.fetch_rows(SQL["counts"], after=after, since=since))
+            return dict(await log.fetch_rows(SQL["count_by_type"], after=after, since=since))
 
     async def _fetch_events(
         self, log: Tenant, names: set[str], values: dict[str, Any], limit: int, direction: int
     ) -> list[LoggedEvent]:
         async with self._connect_to_own_log(log) as own:
             return await own.read_page_by_bytes(
-                render_statement(SQL["own"], frozenset(names), limit), values, PROCESS_BYTES, direction
+                render_statement(SQL["select_events"], frozenset(names), limit), values, PROCESS_BYTES, direction
             )
 
 

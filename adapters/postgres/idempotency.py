@@ -21,18 +21,18 @@ class PostgresIdempotencyStore(TenantStore, IdempotencyStore):
         Raises RequestInProgress if another request holds the lock.
         """
         tenant = self._session.tenant
-        if not await self._fetch_scalar("hold", lock=compute_lock_number(tenant.org, tenant.livemode, key)):
+        if not await self._fetch_scalar("lock_key", lock=compute_lock_number(tenant.org, tenant.livemode, key)):
             raise RequestInProgress(retry_after=1)
         # a separate statement from the lock, so that it reads what the previous holder of the lock has committed
         since = self._session.now - IDEMPOTENT_RESPONSES
-        stored = await self._fetch_first(_build_response, "stored", key=key, since=since)
+        stored = await self._fetch_first(_build_response, "find_response", key=key, since=since)
         if stored is None:
-            await self._run("forget", key=key, since=since)
+            await self._run("delete_expired_key", key=key, since=since)
         return stored
 
     async def store(self, key: str, response: StoredResponse) -> None:
         values = build_field_params(response) | {"headers": encode_jsonb([list(pair) for pair in response.headers])}
-        await self._run("keep", key=key, **values)
+        await self._run("save_response", key=key, **values)
 
 
 def _build_response(fingerprint: bytes, status: int, headers: list[list[str]], body: bytes) -> StoredResponse:

@@ -61,16 +61,16 @@ class PostgresJobStore(TenantStore, JobStore):
         if added:
             await session.run("NOTIFY " + CHANNEL)
             return id_
-        return str(await self._fetch_scalar("by_key", id_, kind=job.kind, key=job.key))
+        return str(await self._fetch_scalar("find_by_key", id_, kind=job.kind, key=job.key))
 
     async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> None:
-        await self._run_fenced("renew", job, lease=lease)
+        await self._run_fenced("renew_lease", job, lease=lease)
 
     async def finish(self, job: ClaimedJob) -> None:
         await self._run_fenced("finish", job)
 
     async def reschedule(self, job: ClaimedJob, run_at: datetime) -> None:
-        await self._run_fenced("put_off", job, run_at=limit_run_at(run_at, self._session.now))
+        await self._run_fenced("reschedule", job, run_at=limit_run_at(run_at, self._session.now))
         await self._session.run("NOTIFY " + CHANNEL)
 
     async def _run_fenced(self, statement: str, job: ClaimedJob, **values: Any) -> None:
@@ -113,7 +113,7 @@ class PostgresDispatch(CoordinatorStore):
             return [
                 _DueLane(connection.node, *row)
                 for row in await connection.fetch_rows(
-                    connection.expand_shards(SQL["lanes_due"]), {"limit": limit, "most": MAX_LANES_PER_ORG}
+                    connection.expand_shards(SQL["list_due_lanes"]), {"limit": limit, "most": MAX_LANES_PER_ORG}
                 )
             ]
 
@@ -136,7 +136,7 @@ class PostgresDispatch(CoordinatorStore):
             return {(org, lane) for org, lane in await connection.fetch_rows(SQL["mark_dispatched"], values)}
 
     async def find_next_due(self) -> datetime | None:
-        return await self._gather_earliest("next_due")
+        return await self._gather_earliest("find_next_due")
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
         org, name = split_lane_name(lane)
@@ -145,7 +145,7 @@ class PostgresDispatch(CoordinatorStore):
             if not claimed and await self._pool.router.has_moved(org):
                 claimed = await self._claim_on_node(org, name, limit, lease)
             return claimed
-        orgs = sorted({owner for (owner,) in await self._gather("orgs_of_lane", lane=name)})
+        orgs = sorted({owner for (owner,) in await self._gather("list_orgs_of_lane", lane=name)})
         return [job for org in orgs for job in await self._claim_on_node(org, name, limit, lease)]
 
     async def _claim_on_node(self, org: str, lane: str, limit: int, lease: timedelta) -> list[ClaimedJob]:
@@ -160,18 +160,18 @@ class PostgresDispatch(CoordinatorStore):
         return [_build_claimed_job(row) for row in rows]
 
     async def renew_lease(self, job: ClaimedJob, lease: timedelta) -> bool:
-        return await self._pool.run(job.tenant, SQL["renew"], _build_job_params(job) | {"lease": lease}) == 1
+        return await self._pool.run(job.tenant, SQL["renew_lease"], _build_job_params(job) | {"lease": lease}) == 1
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
         await self._pool.run(
-            job.tenant, SQL["put_off"], _build_job_params(job) | {"run_at": limit_run_at(run_at, now())}
+            job.tenant, SQL["reschedule"], _build_job_params(job) | {"run_at": limit_run_at(run_at, now())}
         )
         await self._pool.run(job.tenant, "NOTIFY " + CHANNEL, {})
 
     async def count_backlog(self, max_jobs: int | None = None) -> Sequence[Backlog]:
         found: dict[str, list[Backlog]] = {}
         remaining = max_jobs  # each node returns up to `most`
-        for lanes, waiting, held, oldest in await self._gather("backlog", most=max_jobs):
+        for lanes, waiting, held, oldest in await self._gather("count_backlog", most=max_jobs):
             if remaining is not None:
                 waiting = min(waiting, remaining)
                 held = min(held, remaining - waiting)
@@ -191,5 +191,7 @@ def _build_claimed_job(row: DatabaseRow) -> ClaimedJob:
 
 
 async def _reset_dispatched_on(connection: PooledConnection) -> None:
-    if orgs := [org for (org,) in await connection.fetch_rows(connection.expand_shards(SQL["dispatched"]))]:
+    if orgs := [
+        org for (org,) in await connection.fetch_rows(connection.expand_shards(SQL["list_orgs_with_dispatched"]))
+    ]:
         await connection.run(SQL["reset_dispatched"], {"orgs": orgs})

@@ -186,7 +186,7 @@ class PostgresMaintenance:
             orgs = [
                 org
                 for (org,) in await connection.fetch_rows(
-                    connection.expand_shards(RESPONSE_SQL["expired"]), {"since": since}
+                    connection.expand_shards(RESPONSE_SQL["list_orgs_with_expired"]), {"since": since}
                 )
             ]
             return await connection.run(RESPONSE_SQL["purge_expired"], {"orgs": orgs, "since": since})

@@ -90,13 +90,13 @@ class PostgresPairStore(_FilteredStore[MatchPair], PairStore):
     list_unjudged = fetch_all(PAIRS.build_from_row)
 
     async def list_pairs(self, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
-        return await self._fetch_filtered_page("pairs", filter, page_request)
+        return await self._fetch_filtered_page("list_pairs", filter, page_request)
 
     async def add_all(self, rows: Sequence[MatchPair]) -> None:
         """Insert pairs by COPY, because a batch has hundreds of pairs, each with several kilobytes of evidence."""
         if not rows:
             return
-        await self._session.create_temporary_tables(SQL["staging_pairs"])
+        await self._session.create_temporary_tables(SQL["create_pair_staging_table"])
         await self.fill_temporary_table(
             "match_pairs", ([*self._table.build_params(row).values()] for row in rows), _PAIR_COLUMN_TYPES
         )
@@ -104,7 +104,9 @@ class PostgresPairStore(_FilteredStore[MatchPair], PairStore):
 
     async def find_pairs_of_variants(self, variants: Sequence[str], *, lock: bool = False) -> Sequence[MatchPair]:
         return await self._fetch_all(
-            PAIRS.build_from_row, "pairs_of_locked" if lock else "pairs_of", ids=encode_texts(variants)
+            PAIRS.build_from_row,
+            "lock_pairs_of_variants" if lock else "find_pairs_of_variants",
+            ids=encode_texts(variants),
         )
 
 
@@ -115,7 +117,7 @@ class PostgresMergeStore(_FilteredStore[Merge], MergeStore):
     find_applied_merges = fetch_all(MERGES.build_from_row, values=_build_ids_param)
 
     async def list_merges(self, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
-        return await self._fetch_filtered_page("merges", filter, page_request)
+        return await self._fetch_filtered_page("list_merges", filter, page_request)
 
 
 class PostgresMatchIndex(TenantStore, MatchIndexStore):
@@ -127,28 +129,28 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
     requeue = execute_count(values=_build_ids_param)
 
     async def is_queue_empty(self) -> bool:
-        return not await self._fetch_rows("any")
+        return not await self._fetch_rows("has_queued_variants")
 
     async def load_variants(self, variants: Sequence[str]) -> Sequence[StoredVariant]:
         ids = encode_texts(variants)
-        rows = await self._fetch_rows("stored", ids=ids)
-        offers = await self._fetch_rows("offered", ids=ids)
+        rows = await self._fetch_rows("load_variants", ids=ids)
+        offers = await self._fetch_rows("list_offers_of_variants", ids=ids)
         return await asyncio.to_thread(_build_variants, rows, offers)
 
     async def find_items_of_variants(self, variants: Sequence[str]) -> Sequence[IndexedItem]:
-        rows = await self._fetch_rows("of_variants", ids=encode_texts(variants))
+        rows = await self._fetch_rows("find_items_of_variants", ids=encode_texts(variants))
         return await asyncio.to_thread(lambda: [_build_item(row) for row in rows])
 
     async def find_items_by_number(self, numbers: Sequence[int]) -> Sequence[IndexedItem]:
-        rows = await self._fetch_in_chunks("numbered", "numbers", list(map(str, numbers)))
+        rows = await self._fetch_in_chunks("find_items_by_number", "numbers", list(map(str, numbers)))
         return await asyncio.to_thread(lambda: [_build_item(row) for row in rows])
 
     async def find_free_numbers(self, count: int) -> range:
-        first = 1 + (await self._fetch_scalar("last_number") or 0)
+        first = 1 + (await self._fetch_scalar("find_last_number") or 0)
         return range(first, first + count)
 
     async def find_listings(self, keys: Sequence[str]) -> Mapping[str, Mapping[str, KeyListing]]:
-        return await asyncio.to_thread(_group_by_key, await self._fetch_in_chunks("listed", "keys", keys))
+        return await asyncio.to_thread(_group_by_key, await self._fetch_in_chunks("find_listings", "keys", keys))
 
     async def _fetch_in_chunks(self, statement: str, parameter: str, values: Sequence[str]) -> list[DatabaseRow]:
         chunks = (values[at : at + _VALUES_PER_QUERY] for at in range(0, len(values), _VALUES_PER_QUERY))
@@ -157,7 +159,7 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
         ]
 
     async def store_items(self, items: Sequence[IndexedItem], changes: Mapping[tuple[str, str], KeyChange]) -> None:
-        await self._session.create_temporary_tables(SQL["staging"])
+        await self._session.create_temporary_tables(SQL["create_index_staging_tables"])
         item_rows, keys = await asyncio.to_thread(
             lambda: ([_build_row(item) for item in items], _build_key_rows(changes))
         )
@@ -185,25 +187,25 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
                 removed = set(change.removed_numbers)
                 remaining = array("i", (number for number in listing.numbers if number not in removed))
                 rows.append({"key": key, "source": source, "numbers": remaining.tobytes().hex()})
-        await self._run("drop_numbers", rows=encode_jsonb(rows))
+        await self._run("replace_listed_numbers", rows=encode_jsonb(rows))
 
     async def dequeue(self, variants: Sequence[QueuedVariant]) -> None:
         rows = [{"variant": queued.variant, "stamp": queued.stamp} for queued in variants]
-        await self._run("matched", rows=encode_jsonb(rows))
+        await self._run("dequeue", rows=encode_jsonb(rows))
 
     async def delete_model_and_requeue(self) -> int:
-        await self._run("forget_model")
+        await self._run("delete_model")
         return await self._run("requeue_all")
 
     async def find_model(self) -> MatchModel | None:
         model = await self._fetch_first(
-            lambda items, weights, at: MatchModel(items, msgspec.convert(weights, Weights), at), "model"
+            lambda items, weights, at: MatchModel(items, msgspec.convert(weights, Weights), at), "find_model"
         )
         return model if model is not None and model.weights.has_all_levels else None
 
     async def store_model(self, model: MatchModel) -> None:
         weights = encode_jsonb(msgspec.to_builtins(model.weights))
-        await self._run("keep_model", items=model.item_count, weights=weights, learnt_at=model.learnt_at)
+        await self._run("store_model", items=model.item_count, weights=weights, learnt_at=model.learnt_at)
 
 
 class PostgresMatchBacklog(CoordinatorStore):
@@ -212,7 +214,7 @@ class PostgresMatchBacklog(CoordinatorStore):
     _sql = SQL
 
     async def measure_backlog(self) -> MatchingBacklog:
-        found = await self._gather_all("backlog")
+        found = await self._gather_all("measure_backlog")
         return MatchingBacklog(sum(count for count, _ in found), max((seconds for _, seconds in found), default=0.0))
 
 

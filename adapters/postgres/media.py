@@ -60,9 +60,9 @@ class PostgresMediaStore(TenantStore, MediaStore):
 
     async def list_media(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[ProductMedia]:
         values = {"source": source, "since": since, "before": before, "limit": limit}
-        page = await self._fetch_rows("changed_products", **values)
+        page = await self._fetch_rows("list_changed_products", **values)
         media = {product: _list_media(data) for product, data in page}
-        for product, data in await self._fetch_rows("data_of_variants", ids=encode_texts(media)):
+        for product, data in await self._fetch_rows("list_variant_data", ids=encode_texts(media)):
             media[product] += _list_media(data)
         return [ProductMedia(product, tuple(items)) for product, items in media.items()]
 
@@ -78,8 +78,12 @@ class PostgresMediaStore(TenantStore, MediaStore):
         if image_urls:
             rows = encode_jsonb([{"address": row.url_digest, "url": row.url, "host": row.host} for row in image_urls])
             await self._run("add_addresses", rows=rows, run=image_urls[0].run, stale=fetched_before)
-        with_image = await self._fetch_rows("found_of", addresses=encode_texts(row.url_digest for row in image_urls))
-        dropped = await self._fetch_rows("drop_uses", products=encode_texts(url_digests_by_product), uses=pairs)
+        with_image = await self._fetch_rows(
+            "list_addresses_with_image", addresses=encode_texts(row.url_digest for row in image_urls)
+        )
+        dropped = await self._fetch_rows(
+            "delete_outdated_uses", products=encode_texts(url_digests_by_product), uses=pairs
+        )
         await self._run("add_uses", uses=pairs, found=encode_texts(address for (address,) in with_image))
         return await self._delete_unused_urls({address for (address,) in dropped})
 
@@ -97,7 +101,7 @@ class PostgresMediaStore(TenantStore, MediaStore):
         sorted_digests = encode_texts(sorted(url_digests))
         # each lock is a separate statement, so that the next statement sees everything committed before the lock
         await self._fetch_rows("lock_addresses", addresses=sorted_digests)
-        dropped = await self._fetch_rows("drop_addresses", addresses=sorted_digests)
+        dropped = await self._fetch_rows("delete_unused_addresses", addresses=sorted_digests)
         return await self._delete_unused_images({image for (image,) in dropped if image is not None})
 
     async def _delete_unused_images(self, images: Collection[str]) -> Sequence[str]:
@@ -109,33 +113,33 @@ class PostgresMediaStore(TenantStore, MediaStore):
             return ()
         ids = encode_texts(sorted(images))
         await self._fetch_rows("lock_images", images=ids)
-        dropped = await self._fetch_rows("drop_images", images=ids)
+        dropped = await self._fetch_rows("delete_unused_images", images=ids)
         return [key for own, renditions in dropped for key in (own, *(rendition["key"] for rendition in renditions))]
 
     async def record_image(self, image_url: ImageUrl, image: str) -> Sequence[str]:
-        stored = await self._fetch_rows("knows", address=image_url.url_digest)
+        stored = await self._fetch_rows("lock_image_url", address=image_url.url_digest)
         if not stored:
             return await self._delete_unused_images({image})
         before = stored[0][0]
         values = {"etag": image_url.etag, "last_modified": image_url.last_modified}
-        await self._run("found", address=image_url.url_digest, image=image, **values)
+        await self._run("record_image", address=image_url.url_digest, image=image, **values)
         if before != image:
-            await self._run("outdate", address=image_url.url_digest)
+            await self._run("mark_uses_stale", address=image_url.url_digest)
         return await self._delete_unused_images({before} - {None, image})
 
     async def lock_image_url(self, url_digest: str) -> bool:
-        return bool(await self._fetch_rows("knows", address=url_digest))
+        return bool(await self._fetch_rows("lock_image_url", address=url_digest))
 
     async def record_origin_failure(
         self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
     ) -> Mapping[str, int]:
         now = self._session.now
         values = {"origin": origin, "failure": failure, "again": [now + delay for delay in delays]}
-        return dict(await self._fetch_rows("origin_failed", host=host, **values))
+        return dict(await self._fetch_rows("record_origin_failure", host=host, **values))
 
     async def rebuild_documents(self, limit: int) -> int:
         session = self._session
-        stale = [product for (product,) in await self._fetch_rows("stale", limit=limit)]
+        stale = [product for (product,) in await self._fetch_rows("list_stale_products", limit=limit)]
         if not stale:
             return 0
         survivors: dict[str, str] = dict(await self._fetch_rows("lock_products", ids=encode_texts(stale)))
@@ -145,15 +149,15 @@ class PostgresMediaStore(TenantStore, MediaStore):
         locked = {*survivors, *(product for product, _ in others)}
         survivors = {product: survivor for product, survivor in survivors.items() if survivor in locked}
         images = await load_images(session, survivors.values())
-        for product, body in await self._fetch_rows("bodies", ids=encode_texts(survivors.values())):
+        for product, body in await self._fetch_rows("list_documents", ids=encode_texts(survivors.values())):
             updated = self._rendering.set_images(body, images.get(product, {}))
             if updated != body:
-                await self._run("replace_body", product=product, body=updated, etag=compute_etag(updated))
-        await self._run("shown", ids=encode_texts(survivors))
+                await self._run("replace_document", product=product, body=updated, etag=compute_etag(updated))
+        await self._run("mark_uses_current", ids=encode_texts(survivors))
         return len(survivors)
 
     async def has_pending_documents(self) -> bool:
-        return bool(await self._fetch_rows("stale", limit=1))
+        return bool(await self._fetch_rows("list_stale_products", limit=1))
 
 
 def _list_media(data: bytes) -> list[tuple[str, str | None]]:

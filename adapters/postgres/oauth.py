@@ -56,8 +56,8 @@ class PostgresAppStore(ReferenceTableStore, AppStore):
 
     _sql = SQL
     add = execute_count("add_app", values=_APPS.build_params)
-    get = fetch_first(_APPS.build_from_row, "own_app")
-    list_apps = fetch_all(_APPS.build_from_row, "own_apps")
+    get = fetch_first(_APPS.build_from_row, "get_own_app")
+    list_apps = fetch_all(_APPS.build_from_row)
     save = execute_count("save_app", values=_APPS.build_params)
     remove = execute_one("remove_app")
     list_consents = fetch_all(_CONSENTS.build_from_row)
@@ -74,7 +74,7 @@ class PostgresTokenStore(CoordinatorStore, TokenStore):
     add_code = execute_count(values=_CODES.build_params)
     find_code = fetch_first(_CODES.build_from_row)
     find_token = fetch_first(_build_stored_token)
-    revoke_family = execute_one("end_family")
+    revoke_family = execute_one()
     revoke_token = execute_count()
     add_device = execute_one(values=_DEVICES.build_params)
     find_device = fetch_first(_DEVICES.build_from_row)
@@ -83,7 +83,7 @@ class PostgresTokenStore(CoordinatorStore, TokenStore):
     save_decision = execute_one(values=_DEVICES.build_params)
 
     async def save_app(self, app: App) -> App:
-        return await self._fetch_first(_APPS.build_from_row, "keep_client", **_APPS.build_params(app)) or app
+        return await self._fetch_first(_APPS.build_from_row, "save_client", **_APPS.build_params(app)) or app
 
     async def redeem_code(self, code: AuthorizationCode, family: TokenFamily, tokens: Collection[Token]) -> bool:
         return await self._issue_family(family, tokens, "use_code", digest=code.digest, now=family.created_at)
@@ -99,7 +99,7 @@ class PostgresTokenStore(CoordinatorStore, TokenStore):
             await connection.run(SQL["lock_family"], values)
             if await connection.run(SQL["use_token"], values) != 1:
                 return False
-            await connection.run(SQL["replace_heirs"], values)
+            await connection.run(SQL["end_child_tokens"], values)
             await _add_tokens(connection, tokens)
         return True
 
@@ -112,7 +112,7 @@ class PostgresTokenStore(CoordinatorStore, TokenStore):
         return await self._issue_family(family, tokens, "use_device", digest=device.digest, now=now)
 
     async def record_sign_in(self, app: App, now: datetime) -> None:
-        await self._run("used_client", client_id=app.client_id, now=now)
+        await self._run("record_client_use", client_id=app.client_id, now=now)
 
     async def delete_expired(self, now: datetime, unused_since: datetime) -> int:
         kinds = ("families", "tokens", "codes", "devices", "clients")
@@ -120,7 +120,8 @@ class PostgresTokenStore(CoordinatorStore, TokenStore):
 
     async def find_tokens(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
         return {
-            row[0]: _build_token_and_principal(*row) for row in await self._fetch_rows("proofs", digests=list(digests))
+            row[0]: _build_token_and_principal(*row)
+            for row in await self._fetch_rows("find_access_tokens", digests=list(digests))
         }
 
     async def _issue_family(

@@ -92,7 +92,7 @@ class PostgresOrgStore(ReferenceTableStore, OrgStore):
     find_member = fetch_first(Member, "find_member_by_email", values=_build_address_params)
 
     async def get_organisation(self) -> Organisation:
-        own = await self._fetch_first(build_organisation, "own", id=self._session.tenant.org)
+        own = await self._fetch_first(build_organisation, "get_organisation", id=self._session.tenant.org)
         assert own is not None, "the tenant's organisation does not exist"
         return own
 
@@ -101,14 +101,14 @@ class PostgresOrgStore(ReferenceTableStore, OrgStore):
 
     async def lock_members(self, users: Collection[str]) -> Mapping[str, Member]:
         async with self._session.as_owner():
-            return {row[0]: Member(*row) for row in await self._fetch_rows("hold_members", users=list(users))}
+            return {row[0]: Member(*row) for row in await self._fetch_rows("lock_members", users=list(users))}
 
     async def add_invitation(self, invitation: Invitation) -> None:
-        await self._run("invite", email_key=invitation.email_key, **build_field_params(invitation))
+        await self._run("add_invitation", email_key=invitation.email_key, **build_field_params(invitation))
 
     async def lock_invitation(self, id: str) -> Invitation | None:
         async with self._session.as_owner():
-            return await self._fetch_first(Invitation, "invitation", id=id)
+            return await self._fetch_first(Invitation, "lock_invitation", id=id)
 
 
 class PostgresKeyStore(ReferenceTableStore, KeyStore):
@@ -117,7 +117,7 @@ class PostgresKeyStore(ReferenceTableStore, KeyStore):
     _sql = SQL
     add = execute_count("add_key", values=_KEYS.build_params)
     revoke = execute_one("revoke_key")
-    get = fetch_first(_KEYS.build_from_row, "key")
+    get = fetch_first(_KEYS.build_from_row, "get_key")
 
     async def page(self, page_request: PageRequest, *, revoked: bool = False) -> Page[ApiKey]:
         return await self._fetch_page(
@@ -125,11 +125,11 @@ class PostgresKeyStore(ReferenceTableStore, KeyStore):
         )
 
     async def get_last_uses(self, ids: Collection[str]) -> Mapping[str, datetime]:
-        return dict(await self._fetch_rows("key_uses", ids=list(ids)))
+        return dict(await self._fetch_rows("get_last_uses", ids=list(ids)))
 
     async def revoke_by_member(self, member: str) -> Sequence[str]:
         async with self._session.as_owner():
-            rows = await self._fetch_rows("revoke_keys_of", member=member)
+            rows = await self._fetch_rows("revoke_keys_by_member", member=member)
         return sorted(id_ for (id_,) in rows)
 
 
@@ -165,7 +165,7 @@ class PostgresMemberships(ReferenceTableReader, Memberships):
 
     async def delete_invitations(self, before: datetime) -> int:
         async with self._begin_as_owner() as connection:
-            return await connection.run(SQL["forget_invitations"], {"before": before})
+            return await connection.run(SQL["delete_invitations"], {"before": before})
 
 
 class PostgresCredentials(ReferenceTableReader):
@@ -176,7 +176,7 @@ class PostgresCredentials(ReferenceTableReader):
     async def find_keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
         proofs = [
             _build_key_and_principal(*row)
-            for row in await self._fetch_rows("keys", digests=list(digests))
+            for row in await self._fetch_rows("find_keys", digests=list(digests))
             if not row[14]
         ]
         return {proof[0].digest: proof for proof in proofs}
@@ -188,7 +188,7 @@ class PostgresCredentials(ReferenceTableReader):
         """
         try:
             async with self._begin_as_owner() as connection:
-                rows = await connection.fetch_rows(SQL["pin"], {"org": org, "version": version})
+                rows = await connection.fetch_rows(SQL["pin_version"], {"org": org, "version": version})
         except Unavailable:
             return version
         return str(rows[0][0]) if rows else version
@@ -199,7 +199,7 @@ class PostgresSsoDirectory(ReferenceTableReader, SsoDirectory):
 
     _sql = SQL
     find_by_domain = fetch_first(SsoConnection)
-    list_domains_to_check = fetch_all(MailDomain, "due_domains")
+    list_domains_to_check = fetch_all(MailDomain)
 
 
 class PostgresOrgRegistry(ReferenceTableReader, OrgRegistry):
@@ -212,10 +212,10 @@ class PostgresOrgRegistry(ReferenceTableReader, OrgRegistry):
     async def create(self, organisation: Organisation) -> None:
         live, test = organisation.catalogues
         values = build_field_params(organisation) | {"plan": organisation.plan.code, "live": live, "test": test}
-        await self._run_as_owner("add", values)
+        await self._run_as_owner("add_organisation", values)
 
     async def find(self, id_or_name: str) -> Organisation | None:
-        if (own := await self._fetch_first(build_organisation, "own", id=id_or_name)) is not None:
+        if (own := await self._fetch_first(build_organisation, "get_organisation", id=id_or_name)) is not None:
             return own
         named: Sequence[Organisation] = await self.list_by_name(id_or_name) if id_or_name else ()
         return named[0] if len(named) == 1 else None

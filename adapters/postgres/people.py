@@ -72,9 +72,9 @@ class PostgresPeople(CoordinatorStore, People):
     """Users and their security events."""
 
     _sql = SQL
-    get = fetch_first(User, "user")
+    get = fetch_first(User, "get_user")
     find_by_email = fetch_first(User, values=_build_address_params)
-    save = execute_count("change_user")
+    save = execute_count("save_user")
     get_password_hash = fetch_scalar()
     set_password_hash = execute_count()
     record_event = execute_count()
@@ -82,7 +82,7 @@ class PostgresPeople(CoordinatorStore, People):
     delete_events = execute_count()
 
     async def get_many(self, ids: Collection[str]) -> Mapping[str, User]:
-        return {row[0]: User(*row) for row in await self._fetch_rows("several", ids=list(ids))}
+        return {row[0]: User(*row) for row in await self._fetch_rows("get_users", ids=list(ids))}
 
     async def add(self, user: User) -> User:
         if await self._run("add_user", **build_field_params(user), email_key=user.email_key):
@@ -91,7 +91,7 @@ class PostgresPeople(CoordinatorStore, People):
 
     async def add_with_password(self, user: User, password_hash: str, now: datetime) -> bool:
         values = {"email_key": user.email_key, "password": password_hash, "now": now}
-        return await self._run("set_up_user", **build_field_params(user), **values) == 1
+        return await self._run("add_user_with_password", **build_field_params(user), **values) == 1
 
 
 class PostgresSessions(CoordinatorStore, Sessions):
@@ -101,7 +101,7 @@ class PostgresSessions(CoordinatorStore, Sessions):
     add = execute_count("add_session", values=_build_session_params)
     list_by_user = fetch_all(_build_session, "list_sessions_by_user")
     save = execute_count("save_session", values=_build_session_params)
-    record_use = execute_count("seen_session")
+    record_use = execute_count("record_session_use")
     revoke = execute_count("revoke_sessions")
 
     async def find(self, digest: bytes) -> SignedIn | None:
@@ -116,24 +116,26 @@ class PostgresSessions(CoordinatorStore, Sessions):
         }
 
     async def delete_ended(self, before: datetime) -> int:
-        return await self._run("forget_sessions", before=before) + await self._run("forget_links", before=before)
+        return await self._run("delete_ended_sessions", before=before) + await self._run(
+            "delete_expired_links", before=before
+        )
 
     async def _find_all(self, digests: Collection[bytes]) -> list[SignedIn]:
-        return await self._fetch_all(_build_signed_in, "found", digests=list(digests), token=SessionKind.TOKEN)
+        return await self._fetch_all(_build_signed_in, "find_sessions", digests=list(digests), token=SessionKind.TOKEN)
 
 
 class PostgresOneTimeLinks(CoordinatorStore, OneTimeLinks):
     """One-time links of users."""
 
     _sql = SQL
-    invalidate_unused = execute_count("withdraw_links")
-    find = fetch_first(_build_link, "link")
+    invalidate_unused = execute_count("delete_unused_links")
+    find = fetch_first(_build_link, "find_link")
     use = fetch_first(_build_link, "use_link")
 
     async def add(self, link: OneTimeLink) -> None:
         values = build_field_params(link)
         async with self._begin() as system:
-            await system.cursor.execute(SQL["supersede_links"], values)
+            await system.cursor.execute(SQL["delete_superseded_links"], values)
             await system.cursor.execute(SQL["add_link"], values)
 
 
@@ -147,33 +149,33 @@ class PostgresFactors(CoordinatorStore, Factors):
     count_unused_codes = fetch_first(int)
 
     async def enrol(self, authenticator: Authenticator) -> Authenticator:
-        await self._run("enrol", **build_field_params(authenticator))
+        await self._run("add_authenticator", **build_field_params(authenticator))
         return await self.find_authenticator(authenticator.user) or authenticator
 
     async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
         async with self._begin() as connection:
             values = build_field_params(authenticator) | {"step": step, "now": now}
-            if await connection.run(SQL["confirm"], values) != 1:
+            if await connection.run(SQL["confirm_authenticator"], values) != 1:
                 return False
             await _replace_codes(connection, authenticator.user, digests)
         return True
 
     async def disenrol(self, user: str) -> bool:
         async with self._begin() as connection:
-            existed = await connection.run(SQL["disenrol"], {"user": user}) == 1
-            await connection.run(SQL["drop_codes"], {"user": user})
+            existed = await connection.run(SQL["delete_authenticator"], {"user": user}) == 1
+            await connection.run(SQL["delete_codes"], {"user": user})
         return existed
 
     async def replace_codes(self, user: str, digests: Sequence[bytes]) -> bool:
         async with self._begin() as connection:
-            if await connection.run(SQL["hold"], {"user": user}) != 1:
+            if await connection.run(SQL["lock_authenticator"], {"user": user}) != 1:
                 return False
             await _replace_codes(connection, user, digests)
         return True
 
 
 async def _replace_codes(connection: PooledConnection, user: str, digests: Sequence[bytes]) -> None:
-    await connection.run(SQL["drop_codes"], {"user": user})
+    await connection.run(SQL["delete_codes"], {"user": user})
     await connection.run(SQL["add_codes"], {"user": user, "digests": list(digests)})
 
 
@@ -183,11 +185,11 @@ class PostgresPasskeys(CoordinatorStore, Passkeys):
     _sql = SQL
     add = execute_one("add_passkey")
     list_by_user = fetch_all(Passkey, "list_passkeys_by_user")
-    find = fetch_first(Passkey, "passkey")
-    record_signature = execute_one("passkey_used")
+    find = fetch_first(Passkey, "find_passkey")
+    record_signature = execute_one()
     rename = execute_one("rename_passkey")
     remove = execute_one("remove_passkey")
-    add_challenge = execute_count("add_challenge")
+    add_challenge = execute_count()
     use_challenge = execute_one()
     delete_challenges = execute_count()
 
@@ -197,8 +199,8 @@ class PostgresOutbox(CoordinatorStore, Outbox):
 
     _sql = SQL
     add = execute_count("add_mail")
-    list_latest = fetch_all(OutgoingMessage, "latest_mail")
-    claim_due = fetch_all(OutgoingMessage, "claim_mail")
-    record_sent = execute_count("mail_sent")
-    record_failure = execute_count("mail_failed")
-    delete_created_before = execute_count("forget_mail")
+    list_latest = fetch_all(OutgoingMessage, "list_latest_mail")
+    claim_due = fetch_all(OutgoingMessage, "claim_due_mail")
+    record_sent = execute_count("record_mail_sent")
+    record_failure = execute_count("record_mail_failure")
+    delete_created_before = execute_count("delete_mail")

@@ -53,10 +53,10 @@ class PostgresPlatformChecks(CoordinatorStore, PlatformChecks):
             for check in checks:
                 passed = {"passed": int(check.has_passed), "failed": int(not check.has_passed)}
                 values = {**_CHECKS.build_params(check), "day": check.at.date(), **passed}
-                await connection.run(SQL["record"], values)
+                await connection.run(SQL["record_check"], values)
 
     async def delete_before(self, before: datetime) -> int:
-        return await self._run("forget", day=before.date())
+        return await self._run("delete_checks", day=before.date())
 
 
 class PostgresInstances(CoordinatorStore, Instances):
@@ -65,7 +65,7 @@ class PostgresInstances(CoordinatorStore, Instances):
     _sql = SQL
     record_heartbeat = execute_count(values=to_json_value)
     remove = execute_count()
-    list_alive = fetch_all(Instance, "alive", alive=HEARTBEAT_TIMEOUT)
+    list_alive = fetch_all(Instance, alive=HEARTBEAT_TIMEOUT)
 
 
 class PostgresWorkloadMetrics(CoordinatorStore):
@@ -74,7 +74,7 @@ class PostgresWorkloadMetrics(CoordinatorStore):
     _sql = SQL
 
     async def read(self) -> WorkloadMetrics:
-        [(mails, oldest_mail, backup_age)] = await self._fetch_rows("figures")
+        [(mails, oldest_mail, backup_age)] = await self._fetch_rows("read_coordinator_metrics")
         rows = await self._pool.scatter_best_effort(_read_workload)
         scheduled, stale, succeeded, disabled, waiting, oldest, cost = zip(*rows, strict=True)
         return WorkloadMetrics(
@@ -100,7 +100,7 @@ async def _fetch_rows_with_timeout(connection: PooledConnection, statement: str,
 
 async def _read_workload(connection: PooledConnection) -> DatabaseRow:
     values = {"runnable": sorted(RUNNABLE_STATUSES), "stale": STALE_INTERVALS, "counted": MAX_COUNTED_DELIVERIES}
-    [row] = await _fetch_rows_with_timeout(connection, "figures_of_tenants", **values)
+    [row] = await _fetch_rows_with_timeout(connection, "read_tenant_metrics", **values)
     return row
 
 
@@ -108,9 +108,9 @@ class PostgresIncidents(CoordinatorStore, Incidents):
     """Incidents of the service."""
 
     _sql = SQL
-    page = fetch_page(_INCIDENTS.build_from_row, "incidents")
-    list_open = fetch_all(_INCIDENTS.build_from_row, "open_incidents")
-    get = fetch_first(_INCIDENTS.build_from_row, "incident")
+    page = fetch_page(_INCIDENTS.build_from_row, "list_incidents")
+    list_open = fetch_all(_INCIDENTS.build_from_row, "list_open_incidents")
+    get = fetch_first(_INCIDENTS.build_from_row, "get_incident")
 
     async def save(self, incident: Incident, before: Incident | None = None) -> bool:
         known = len(before.updates) if before else 0
@@ -126,7 +126,7 @@ class PostgresWorkload(CoordinatorStore):
         since = now - workload.COUNTED_PERIOD
         milliseconds = int(since.timestamp() * 1000)
         rows = await self._fetch_with_timeout(
-            "tenants", day=now.date(), since=since, position=f"{milliseconds:013d}", counted=workload.MAX_COUNTED,
+            "list_busiest_tenants", day=now.date(), since=since, position=f"{milliseconds:013d}", counted=workload.MAX_COUNTED,
             looked=workload.MAX_EXAMINED_TENANTS, id=f"dlv_{encode_base62(build_uuid7(milliseconds, 0))}",
         )  # fmt: skip
         busiest = sorted(rows, key=lambda row: (row[4] + row[5], row[2], row[3]), reverse=True)[: workload.MAX_TENANTS]
@@ -134,7 +134,7 @@ class PostgresWorkload(CoordinatorStore):
             names = {
                 id_: (name, plan)
                 for id_, name, plan in await connection.fetch_rows(
-                    SQL["names"], {"orgs": sorted({row[0] for row in busiest})}
+                    SQL["list_organisation_names"], {"orgs": sorted({row[0] for row in busiest})}
                 )
             }
         return [
@@ -144,15 +144,15 @@ class PostgresWorkload(CoordinatorStore):
         ]
 
     async def list_slowest_sources(self) -> Sequence[SourceLoad]:
-        loads = await self._fetch_source_loads("slowest", looked=workload.MAX_EXAMINED_SOURCES)
+        loads = await self._fetch_source_loads("list_slowest_sources", looked=workload.MAX_EXAMINED_SOURCES)
         return sorted(loads, key=lambda load: load.seconds or 0.0, reverse=True)[: workload.MAX_SOURCES]
 
     async def list_failing_sources(self) -> Sequence[SourceLoad]:
-        loads = await self._fetch_source_loads("troubled", statuses=list(TROUBLED_STATUSES))
+        loads = await self._fetch_source_loads("list_failing_sources", statuses=list(TROUBLED_STATUSES))
         return sorted(loads, key=lambda load: load.failures, reverse=True)[: workload.MAX_SOURCES]
 
     async def find_tenant_of_source(self, id: str) -> Tenant | None:
-        rows = await self._fetch_with_timeout("tenant_of_source", id=id)
+        rows = await self._fetch_with_timeout("find_tenant_of_source", id=id)
         return Tenant(*rows[0]) if rows else None
 
     async def _fetch_source_loads(self, statement: str, **values: Any) -> list[SourceLoad]:

@@ -42,14 +42,14 @@ class PostgresRequestLogStore(TenantStore, RequestLogStore):
     _sql = SQL
 
     async def get(self, id: str) -> RequestLog | None:
-        return await self._fetch_first(self._build_log, "by_id", id=id)
+        return await self._fetch_first(self._build_log, "get_log", id=id)
 
     async def page(self, page_request: PageRequest, log_filter: RequestLogFilter) -> Page[RequestLog]:
         names, values = _build_conditions(log_filter)
         rows: list[DatabaseRow] = []
         end, scanned = None, 0
         for low, high in _iterate_spans(page_request, log_filter):
-            result = await self._fetch_page_rows("list", page_request, names, **values, low=low, high=high)
+            result = await self._fetch_page_rows("list_logs", page_request, names, **values, low=low, high=high)
             number, first, last = result[0][:3]
             matches = [row[3:] for row in result if row[3] is not None]
             rows += sorted(matches, key=_get_position, reverse=not page_request.backwards)
@@ -168,10 +168,10 @@ class PostgresRequestLogSink:
             if uses := self._list_new_uses(
                 node_logs
             ):  # before the rows, because a retry after them would write the rows twice
-                await connection.run(SQL["note_uses"], {"uses": _ENCODE(uses).decode()})
+                await connection.run(SQL["record_key_uses"], {"uses": _ENCODE(uses).decode()})
                 self._last_use_by_key |= {use["key"]: use["used_at"] for use in uses}
             await connection.run(
-                SQL["write"], {"logs": _ENCODE([_build_row(log, self._process) for log in node_logs]).decode()}
+                SQL["insert_logs"], {"logs": _ENCODE([_build_row(log, self._process) for log in node_logs]).decode()}
             )
             return tenants_by_node[connection.node]
 

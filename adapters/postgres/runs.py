@@ -67,7 +67,7 @@ class PostgresRunStore(TableStore[Run], RunStore):
     """Runs of the tenant, with the trace context to which later work such as deliveries is linked."""
 
     _sql, _table = SQL, RUNS
-    list_newest = fetch_all(_build_newest_run, "newest_of")
+    list_newest = fetch_all(_build_newest_run)
     list_open_checks = fetch_all(RUNS.build_from_row)
     count_by_day = fetch_all(RunDay, most=MAX_COUNTED_RUNS)
 
@@ -109,7 +109,9 @@ class PostgresRunStore(TableStore[Run], RunStore):
                 stored file, `not_stock_check` to all except stock checks, and `is_import` to all except stock checks
                 and applications of category rules.
         """
-        statement = render_statement(SQL["newest"], frozenset({"stream", restriction} if stream else {restriction}))
+        statement = render_statement(
+            SQL["find_newest_run"], frozenset({"stream", restriction} if stream else {restriction})
+        )
         row = await self._session.fetch_row(statement, source=source, stream=stream, statuses=sorted(statuses))
         return self._table.build_from_row(*row) if row else None
 
@@ -119,7 +121,7 @@ class PostgresPushStore(TenantStore, PushStore):
 
     _sql = SQL
     find_collecting = fetch_first(RUNS.build_from_row, status=RunStatus.QUEUED, trigger=RunTrigger.PUSH)
-    find_newest = fetch_first(RUNS.build_from_row, "newest_batch")
+    find_newest = fetch_first(RUNS.build_from_row, "find_newest_batch")
     get_part = fetch_scalar()
 
     async def add_part(self, run: str, part_number: int, records: bytes, free_after: datetime | None = None) -> bool:
@@ -129,19 +131,19 @@ class PostgresPushStore(TenantStore, PushStore):
         if free_after is not None:
             key = build_push_key(self._session.tenant, run)
             entry = {"key": key, "kind": StoredKind.PUSH, "free_after": free_after}
-            await self._run("keep_batch", run=run, **entry)
+            await self._run("save_batch_entry", run=run, **entry)
         return True
 
     async def delete_parts(self, run: str) -> None:
-        await self._run("forget_parts", run=run, key=build_push_key(self._session.tenant, run))
+        await self._run("delete_parts", run=run, key=build_push_key(self._session.tenant, run))
 
 
 class PostgresExportStore(TableStore[Export], ExportStore):
     """Exports of the tenant."""
 
     _sql, _table = SQL, EXPORTS
-    count_open = fetch_first(int, "open_exports", open=sorted(OPEN_EXPORTS))
-    list_with_files = fetch_all(EXPORTS.build_from_row, "kept_exports", status=ExportStatus.SUCCEEDED)
+    count_open = fetch_first(int, "count_open_exports", open=sorted(OPEN_EXPORTS))
+    list_with_files = fetch_all(EXPORTS.build_from_row, "list_exports_with_files", status=ExportStatus.SUCCEEDED)
 
     async def lock_creation(self) -> None:
         await self._session.acquire_lock("exports")
@@ -151,5 +153,5 @@ class PostgresExportMaintenance(CoordinatorStore, ExportUpkeep):
     """Exports of all tenants that are waiting or must expire, for the scheduler."""
 
     _sql = SQL
-    list_due = gather_due("due_exports")
+    list_due = gather_due("list_due_exports")
     find_oldest_waiting = gather_earliest()

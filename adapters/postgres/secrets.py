@@ -27,11 +27,11 @@ class PostgresKeyRingStore(CoordinatorStore, KeyRingStore):
     """
 
     _sql = SQL
-    read = fetch_first(StoredKeyRing, "ring")
+    read = fetch_first(StoredKeyRing, "get_key_ring")
     has_api_keys = fetch_first(bool)
 
     async def write(self, sealed: bytes, expected: bytes | None) -> bool:
-        statement = "found" if expected is None else "supersede"
+        statement = "add_key_ring" if expected is None else "replace_key_ring"
         return await self._run(statement, sealed=sealed, expected=expected) == 1
 
     async def count_outdated_connections(self, secret_id: str) -> int:
@@ -55,7 +55,7 @@ class PostgresEncryptedValues(CoordinatorStore):
             "limit": limit,
             "owner": after.owner if after else "",
         }
-        statement = f"stale_{kind}"
+        statement = f"list_outdated_{kind}"
         if kind in USER_KINDS:
             return [EncryptedValue(kind, NO_TENANT, *row) for row in await self._fetch_rows(statement, **values)]
         values |= build_tenant_params(after.tenant if after else Tenant("", False)) | {
@@ -80,7 +80,9 @@ class PostgresEncryptedValues(CoordinatorStore):
 
     async def count_by_secret(self) -> Mapping[str, Mapping[str, int]]:
         totals: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
-        shared = await self._fetch_rows("counts_of_people") + await self._fetch_rows("counts_everywhere")
-        for key, kind, count in await self._gather_all("counts", heads=ENCRYPTED_RESPONSE_PREFIXES) + shared:
+        shared = await self._fetch_rows("count_user_values") + await self._fetch_rows("count_reference_table_values")
+        for key, kind, count in (
+            await self._gather_all("count_tenant_values", heads=ENCRYPTED_RESPONSE_PREFIXES) + shared
+        ):
             totals[key][kind] += count
         return totals

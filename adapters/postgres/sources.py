@@ -67,7 +67,7 @@ class PostgresMappingStore(TableStore[SourceMapping], MappingStore):
         ]
 
     async def _fetch_confirmed(self, scope: str, source: str, max_mappings: int) -> Sequence[ConfirmedMapping]:
-        statement = render_statement(SQL["confirmed"], frozenset({scope}))
+        statement = render_statement(SQL["list_confirmed"], frozenset({scope}))
         rows = await self._session.fetch_rows(
             statement, source=source, most=max_mappings, confirmed=MappingStatus.CONFIRMED
         )
@@ -95,7 +95,7 @@ class PostgresInboundAddresses(CoordinatorStore):
 
     async def find_recipient(self, address: str) -> Recipient | None:
         """Find the source with this inbound address. Raises Unavailable if it was not found and a node is unreachable."""
-        found = await self._gather("address", address=address)
+        found = await self._gather("find_recipient", address=address)
         if not found and len(await self._pool.list_tenant_nodes()) > 1:
-            found = await self._gather_all("address", address=address)
+            found = await self._gather_all("find_recipient", address=address)
         return Recipient(Tenant(found[0][0], found[0][1]), found[0][2], address) if found else None

@@ -52,12 +52,12 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
 
     _sql = SQL
     get = fetch_first(_ENTRIES.build_from_row)
-    count_unassigned = fetch_first(int, "unread")
+    count_unassigned = fetch_first(int)
     assign_to_run = execute_count()
     remove_age_limit = execute_one(free_after=retention.UNTIL_FREED)
 
     async def count_used_bytes(self) -> int:
-        return int(await self._fetch_scalar("used", 0))
+        return int(await self._fetch_scalar("get_used_bytes", 0))
 
     async def make_space(self, bytes: int) -> bool:
         used, quota = await self._lock_usage()
@@ -76,22 +76,22 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
         await self._lock_usage()
         values = _ENTRIES.build_params(new_entry)
         if new_entry.content is not None and (
-            same := await self._fetch_first(_ENTRIES.build_from_row, "same_content", **values)
+            same := await self._fetch_first(_ENTRIES.build_from_row, "reuse_content", **values)
         ):
             return same
         replaced = {"key": replaced_key, "run": (replaced_key or "").rpartition("/")[2]}
-        replaced_bytes = int(await self._fetch_scalar("handed_in", **replaced)) if replaced_key else 0
+        replaced_bytes = int(await self._fetch_scalar("sum_replaced_bytes", **replaced)) if replaced_key else 0
         bytes = new_entry.bytes - replaced_bytes
         if bytes > 0 and not await self.make_space(bytes):
             return None
         if replaced_bytes:
-            await self._run("replaced", **replaced)
-        await self._run("add", **values)
-        await self._run("counted", bytes=bytes)
+            await self._run("clear_replaced_bytes", **replaced)
+        await self._run("add_entry", **values)
+        await self._run("add_used_bytes", bytes=bytes)
         return new_entry
 
     async def is_stored(self, key: str) -> bool:
-        return bool(await self._fetch_rows("holds", key=key))
+        return bool(await self._fetch_rows("is_stored", key=key))
 
     async def free(self, key: str) -> None:
         await self._lock_usage()
@@ -105,10 +105,10 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
 
     async def _lock_usage(self) -> tuple[int, int | None]:
         """Lock the tenant's row in storage_usage; return the stored bytes and the quota in bytes (None for unlimited)."""
-        rows = await self._fetch_rows("account", meter=METER)
+        rows = await self._fetch_rows("lock_usage", meter=METER)
         if not rows:
-            await self._run("open_account")
-            rows = await self._fetch_rows("account", meter=METER)
+            await self._run("create_usage")
+            rows = await self._fetch_rows("lock_usage", meter=METER)
         assert rows, "the tenant's organisation does not exist"
         used, quota = rows[0]
         return int(used), quota
@@ -116,7 +116,7 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
     async def _free_entries(self, statement: str, /, **values: Any) -> int:
         freed: int = sum(bytes for (bytes,) in await self._fetch_rows(statement, **values))
         if freed:
-            await self._run("counted", bytes=-freed)
+            await self._run("add_used_bytes", bytes=-freed)
         return freed
 
 
@@ -128,25 +128,25 @@ class PostgresStorageMaintenance(CoordinatorStore, StorageUpkeep):
     list_freed = gather_due()
 
     async def delete_entries(self, tenant: Tenant, keys: Collection[str]) -> None:
-        await self._pool.run(tenant, SQL["forget"], build_tenant_params(tenant) | {"keys": list(keys)})
+        await self._pool.run(tenant, SQL["delete_entries"], build_tenant_params(tenant) | {"keys": list(keys)})
 
     async def select_orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
         orphans: set[str] = set()
         for tenant, tenant_keys in keys.items():
             values = build_tenant_params(tenant) | {"keys": list(tenant_keys), "open": sorted(OPEN_STATUSES)}
-            orphans |= {key for (key,) in await self._pool.fetch_rows(tenant, SQL["orphans"], values)}
+            orphans |= {key for (key,) in await self._pool.fetch_rows(tenant, SQL["select_orphans"], values)}
         return orphans
 
     async def sum_by_kind(self, now: datetime) -> Sequence[StorageTotal]:
         sums: dict[str, list[int]] = {}
-        for kind, *numbers in await self._gather_all("holdings", now=now, push=StoredKind.PUSH):
+        for kind, *numbers in await self._gather_all("sum_by_kind", now=now, push=StoredKind.PUSH):
             sums[kind] = [a + int(b) for a, b in zip(sums.get(kind, [0] * len(numbers)), numbers, strict=True)]
         return [StorageTotal(StoredKind(kind), *numbers) for kind, numbers in sorted(sums.items())]
 
     async def sum_freed(self) -> tuple[int, int]:
-        found = await self._gather_all("waiting")
+        found = await self._gather_all("sum_freed")
         return sum(count for count, _ in found), sum(int(bytes) for _, bytes in found)
 
     async def list_open_batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
-        oldest = sorted(await self._gather_all("batches", kind=StoredKind.PUSH))[:MAX_LISTED_BATCHES]
+        oldest = sorted(await self._gather_all("list_open_batches", kind=StoredKind.PUSH))[:MAX_LISTED_BATCHES]
         return [(Tenant(org, livemode), run, int(bytes), created) for created, org, livemode, run, bytes in oldest]

@@ -45,13 +45,17 @@ class PostgresUsageMeters(TenantStore, UsageMeters):
         month = find_month_start(self._today)
         await self._session.acquire_lock("usage", meter)
         entry: dict[str, Any] = {"meter": meter, "subject": cause}
-        if await self._fetch_scalar("taken", month=month, next=find_next_month(month), **entry) + amount > included:
+        if (
+            await self._fetch_scalar("sum_used_and_reserved", month=month, next=find_next_month(month), **entry)
+            + amount
+            > included
+        ):
             return False
         await self._run("reserve", day=self._today, amount=amount, **entry)
         return True
 
     async def get_month_usage(self, month: date) -> Mapping[str, int]:
-        rows = await self._fetch_rows("used", month=month, next=find_next_month(month), meters=list(MONTHLY))
+        rows = await self._fetch_rows("get_month_usage", month=month, next=find_next_month(month), meters=list(MONTHLY))
         return {meter: int(amount) for meter, amount in rows}
 
     async def aggregate(self) -> None:
@@ -60,9 +64,14 @@ class PostgresUsageMeters(TenantStore, UsageMeters):
     async def record_threshold(self, threshold: Threshold, *, suspends_deliveries: bool) -> bool:
         values: dict[str, Any] = {"meter": threshold.meter, "month": threshold.month, "percent": threshold.percent}
         values["included"] = threshold.included
-        is_new = await self._run("reach", reached_at=threshold.reached_at, held_back=suspends_deliveries, **values) == 1
+        is_new = (
+            await self._run(
+                "record_threshold", reached_at=threshold.reached_at, held_back=suspends_deliveries, **values
+            )
+            == 1
+        )
         if suspends_deliveries and not is_new:
-            await self._run("hold_back", **values)
+            await self._run("suspend_deliveries", **values)
         return is_new
 
 
@@ -81,4 +90,4 @@ class PostgresUsageMaintenance(CoordinatorStore):
         return sample(tenants, min(limit, len(tenants)))
 
     async def list_resumable(self, month: date) -> Sequence[Tenant]:
-        return [Tenant(*row) for row in await self._gather("to_resume", month=month)]
+        return [Tenant(*row) for row in await self._gather("list_resumable", month=month)]

@@ -35,7 +35,7 @@ _COLUMN_TYPES = (
     "timestamptz", "timestamptz", "bool", "int4",
 )  # fmt: skip
 _PROGRESS_PARAMS = ("ids", "checkpoint", "network_epoch", "network_checkpoint", "succeeded", "health", "failing")
-"""Names of the parameters of the SQL statement `progress`. Each parameter is a list with one value per endpoint."""
+"""Names of the parameters of the SQL statement `update_endpoints`. Each parameter is a list with one value per endpoint."""
 
 
 def _build_subscriber(row: DatabaseRow) -> Subscriber:
@@ -63,18 +63,20 @@ class PostgresDeliveryStore(CoordinatorStore):
         if not shards:
             return []
         rows = await self._pool.run_on(
-            await self._shards.find_node(), create_row_reader(SQL["subscribers"], shards=list(shards))
+            await self._shards.find_node(), create_row_reader(SQL["list_subscribers"], shards=list(shards))
         )
         return [_build_subscriber(row) for row in rows]
 
     async def get_subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
         if await self._shards.find_node() not in await self._pool.group_by_node([tenant], refresh=True):
             return None
-        rows = await self._fetch_tenant_rows("subscriber", tenant, endpoint=endpoint, enabled=EndpointStatus.ENABLED)
+        rows = await self._fetch_tenant_rows(
+            "get_subscriber", tenant, endpoint=endpoint, enabled=EndpointStatus.ENABLED
+        )
         return _build_subscriber(rows[0]) if rows else None
 
     async def list_open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
-        rows = await self._fetch_tenant_rows("open", tenant, endpoint=endpoint)
+        rows = await self._fetch_tenant_rows("list_open", tenant, endpoint=endpoint)
         return [
             Delivery(
                 id_, endpoint_id, event, type_, subject, tuple(positions), DeliveryStatus(status), created,
@@ -87,26 +89,26 @@ class PostgresDeliveryStore(CoordinatorStore):
         self, tenant: Tenant, endpoint: str, after: FeedPosition
     ) -> frozenset[tuple[bool, int]]:
         positions = {"own": after.own.position, "others": after.network.position}
-        rows = await self._fetch_tenant_rows("known", tenant, endpoint=endpoint, **positions)
+        rows = await self._fetch_tenant_rows("list_known_positions", tenant, endpoint=endpoint, **positions)
         return frozenset((network, position) for network, position in rows)
 
     async def get_body(self, tenant: Tenant, delivery: str) -> bytes | None:
-        rows = await self._fetch_tenant_rows("body", tenant, id=delivery)
+        rows = await self._fetch_tenant_rows("get_body", tenant, id=delivery)
         return rows[0][0] if rows else None
 
     async def get_trace_context(self, tenant: Tenant, run: str) -> str | None:
-        rows = await self._fetch_tenant_rows("trace", tenant, id=run)
+        rows = await self._fetch_tenant_rows("get_trace_context", tenant, id=run)
         return rows[0][0] if rows else None
 
     async def filter_by_categories(
         self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]
     ) -> frozenset[str]:
         terms = [category_term(category) for category in categories]
-        rows = await self._fetch_tenant_rows("filed_under", tenant, products=list(products), terms=terms)
+        rows = await self._fetch_tenant_rows("filter_by_categories", tenant, products=list(products), terms=terms)
         return frozenset(row[0] for row in rows)
 
     async def list_ended_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        return await self._gather_due("lapsed_rotations", now=now, limit=limit)
+        return await self._gather_due("list_ended_rotations", now=now, limit=limit)
 
     async def _fetch_tenant_rows(self, statement: str, tenant: Tenant, **values: Any) -> list[DatabaseRow]:
         return await self._pool.fetch_rows(tenant, SQL[statement], build_tenant_params(tenant) | values)
@@ -169,22 +171,22 @@ class PostgresDeliveryStore(CoordinatorStore):
                     if succeeded := outcome.list_succeeded(statuses):
                         usage = {"meter": METER, "subject": self._usage_subject, "day": now.date(), "ids": succeeded}
                         bounds = {"first": min(succeeded), "last": max(succeeded)}
-                        await connection.run(SQL["succeeded"], tenant_params | usage | bounds)
-                    await connection.run(SQL["record"], tenant_params | values)
+                        await connection.run(SQL["add_usage"], tenant_params | usage | bounds)
+                    await connection.run(SQL["record_deliveries"], tenant_params | values)
                 if outcome.endpoint_rows:
                     endpoint_params = zip(
                         _PROGRESS_PARAMS, map(list, zip(*outcome.endpoint_rows, strict=True)), strict=True
                     )
-                    await connection.run(SQL["progress"], tenant_params | dict(endpoint_params))
+                    await connection.run(SQL["update_endpoints"], tenant_params | dict(endpoint_params))
 
 
 async def _stage_outcomes(connection: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"]) -> None:
     if not any(outcome.deliveries for outcome in outcomes.values()):
         return
-    if SQL["staging"] not in connection.temporary_tables:
-        await connection.driver_connection.execute(SQL["staging"], prepare=False)
-        connection.temporary_tables.add(SQL["staging"])
-    async with connection.cursor.copy(SQL["copy"]) as copy:
+    if SQL["create_staging_table"] not in connection.temporary_tables:
+        await connection.driver_connection.execute(SQL["create_staging_table"], prepare=False)
+        connection.temporary_tables.add(SQL["create_staging_table"])
+    async with connection.cursor.copy(SQL["copy_deliveries"]) as copy:
         copy.set_types(_COLUMN_TYPES)
         for tenant, outcome in outcomes.items():
             for delivery in outcome.deliveries:
@@ -209,7 +211,9 @@ async def _lock_endpoints(
             values = build_tenant_params(tenant) | {
                 "ids": sorted({delivery.endpoint for delivery in outcome.deliveries})
             }
-            cursors[tenant] = await connection.driver_connection.cursor(binary=True).execute(SQL["hold"], values)
+            cursors[tenant] = await connection.driver_connection.cursor(binary=True).execute(
+                SQL["lock_endpoints"], values
+            )
     return {tenant: dict(await cursor.fetchall()) for tenant, cursor in cursors.items()}
 
 

@@ -54,7 +54,7 @@ DELIVERY_TABLE = Table(
 SQL = load_statements(
     "webhooks",
     delivery=DELIVERY_TABLE.build_column_list(),
-    deliveries_walked=load_statements("webhooks")["deliveries_walked"],
+    scan_deliveries=load_statements("webhooks")["scan_deliveries"],
     looked=str(SCAN_LIMIT),
 )
 _MAX_ID = "~"
@@ -115,7 +115,7 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
         return await self._endpoints.page(page_request)
 
     async def replace_secrets(self, id: str, secrets: EncryptedSecrets) -> None:
-        await self._run("seal", id=id, **asdict(secrets))
+        await self._run("replace_secrets", id=id, **asdict(secrets))
         await self.notify_worker(id)
 
     async def get_delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
@@ -127,15 +127,17 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
             return await self._deliveries.page(page_request, wanted)
         key = page_request.key or ("" if page_request.backwards else _MAX_ID)
         values = {**wanted.get_conditions(), "page_key": key}
-        rows = await self._session.fetch_rows(build_deliveries_statement("deliveries", wanted, page_request), **values)
+        rows = await self._session.fetch_rows(
+            build_deliveries_statement("list_deliveries", wanted, page_request), **values
+        )
         end = None
         if len(rows) <= page_request.limit and _needs_further_filtering(wanted):
             async with self._session.snapshot():
                 rows = await self._session.fetch_rows(
-                    build_deliveries_statement("deliveries", wanted, page_request), **values
+                    build_deliveries_statement("list_deliveries", wanted, page_request), **values
                 )
                 row = await self._session.fetch_row(
-                    build_deliveries_statement("deliveries_end", wanted, page_request), **values
+                    build_deliveries_statement("find_deliveries_scan_end", wanted, page_request), **values
                 )
             end = row[0] if row else None
         return build_page([DELIVERY_TABLE.build_from_row(*row) for row in rows], page_request, scan_end=end)
@@ -145,7 +147,7 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
         await self.notify_worker(delivery.endpoint)
 
     async def requeue(self, delivery: Delivery, at: datetime) -> None:
-        await self._run("resend", id=delivery.id, pending=DeliveryStatus.PENDING, at=at)
+        await self._run("requeue", id=delivery.id, pending=DeliveryStatus.PENDING, at=at)
         await self.notify_worker(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, max_open: int) -> Recovery:
@@ -153,13 +155,13 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
         requeued = await self._run("recover", pending=DeliveryStatus.PENDING, at=at, most=max_open, **values)
         if requeued:
             await self.notify_worker(endpoint)
-        return Recovery(requeued, bool(await self._fetch_rows("failed_in", **values)))
+        return Recovery(requeued, bool(await self._fetch_rows("has_failed_deliveries", **values)))
 
     async def notify_worker(self, id: str) -> None:
         await self._run("notify", payload=Signal(self._session.tenant, id).payload)
 
     async def fail_open_deliveries(self, endpoint: str, at: datetime) -> int:
-        failed = await self._run("fail_open", endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
+        failed = await self._run("fail_open_deliveries", endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
         await self.notify_worker(endpoint)
         return failed
 
@@ -183,7 +185,7 @@ def build_deliveries_statement(name: str, wanted: DeliveryFilter, page_request: 
     status `succeeded` has no index, because most deliveries have this status.
 
     Args:
-        name: Name of the statement, `deliveries` or `deliveries_end`.
+        name: Name of the statement, `list_deliveries` or `find_deliveries_scan_end`.
         wanted: Filter of the deliveries.
         page_request: Requested page.
     """
@@ -223,12 +225,12 @@ def build_forecast_statements(
     values |= {"since": since, "window": timedelta(seconds=endpoint.coalesce_seconds)}
     wanted: LiteralString = (
         "WITH wanted AS ("
-        + SQL["wanted"]
+        + SQL["select_matching_events"]
         + conditions
         + ")"
         + (_WITH_COMBINATION if endpoint.coalesce_seconds else _WITHOUT_COMBINATION)
     )
-    return wanted + SQL["totals"], wanted + SQL["bursts"], values
+    return wanted + SQL["compute_totals"], wanted + SQL["list_close_events"], values
 
 
 def _build_event_conditions(endpoint: Endpoint) -> tuple[LiteralString, dict[str, Any]]:

@@ -133,8 +133,8 @@ async def test_filters_over_many_days(
     """Whatever is asked for, walking either way shows what passes, each once, also where a page ends before it is full."""
     if few:
         monkeypatch.setattr(request_logs, "SCAN_LIMIT", 4)
-        statement = request_logs.SQL["list"].replace(f"LIMIT {SCAN_LIMIT}", "LIMIT 4")
-        monkeypatch.setitem(request_logs.SQL, "list", statement)
+        statement = request_logs.SQL["list_logs"].replace(f"LIMIT {SCAN_LIMIT}", "LIMIT 4")
+        monkeypatch.setitem(request_logs.SQL, "list_logs", statement)
     dice, logs = Random(7), []
     for number in range(120):
         status = dice.choice((200, 200, 200, 201, 404, 409, 500))

@@ -29,44 +29,44 @@ _NAMED = re.compile(r"%\((\w+)\)s")
 _INSERT = re.compile(r"INSERT INTO ([a-z_]+)(?: AS \w+)? \(([^)]*)\)\s*(?:VALUES \(|SELECT )(.*)", re.DOTALL)
 _TO_END = r"(?:(?!INSERT INTO).)*"
 SCATTERS: Final[Mapping[str, str]] = {
-    "event_log.bounds": "one listener asks how far all logs go that are followed; each is named",
-    "event_log.publishers": "the relay reads every publisher's log",
-    "event_log.publishers_among": "the relay asks of those that wrote; each is named",
-    "runs.due_exports": "the scheduler serves every organisation; each export expires in its name",
+    "event_log.list_bounds": "one listener asks how far all logs go that are followed; each is named",
+    "event_log.list_publishers": "the relay reads every publisher's log",
+    "event_log.list_publishers_among": "the relay asks of those that wrote; each is named",
+    "runs.list_due_exports": "the scheduler serves every organisation; each export expires in its name",
     "runs.find_oldest_waiting": "the operator's look at how long exports wait",
-    "idempotency.expired": "upkeep by age alone: whose answers are old",
+    "idempotency.list_orgs_with_expired": "upkeep by age alone: whose answers are old",
     "idempotency.purge_expired": "upkeep by age alone; each organisation is named",
-    "jobs.backlog": "operators look at what waits of all",
-    "jobs.dispatched": "the relay serves every organisation's jobs",
-    "jobs.lanes_due": "the relay serves every organisation's jobs",
+    "jobs.count_backlog": "operators look at what waits of all",
+    "jobs.list_orgs_with_dispatched": "the relay serves every organisation's jobs",
+    "jobs.list_due_lanes": "the relay serves every organisation's jobs",
     "jobs.mark_dispatched": "the relay serves every organisation's jobs; each is named",
-    "jobs.next_due": "the relay serves every organisation's jobs",
-    "jobs.orgs_of_lane": "whose a lane is that an earlier release named",
+    "jobs.find_next_due": "the relay serves every organisation's jobs",
+    "jobs.list_orgs_of_lane": "whose a lane is that an earlier release named",
     "jobs.reset_dispatched": "the relay serves every organisation's jobs; each is named",
-    "sources.address": "mail comes before it is known whose it is",
-    "matching.backlog": "operators ask how far matching is behind, all organisations together",
-    "secrets.counts": "operators ask how much is sealed under which secret",
-    "secrets.stale_answers": "what is sealed under a former secret is sealed anew, whosever it is",
-    "secrets.stale_former_webhook_secrets": "the same",
-    "secrets.stale_kept_for_undoing": "the same",
-    "secrets.stale_source_credentials": "the same",
-    "secrets.stale_webhook_secrets": "the same",
+    "sources.find_recipient": "mail comes before it is known whose it is",
+    "matching.measure_backlog": "operators ask how far matching is behind, all organisations together",
+    "secrets.count_tenant_values": "operators ask how much is sealed under which secret",
+    "secrets.list_outdated_answers": "what is sealed under a former secret is sealed anew, whosever it is",
+    "secrets.list_outdated_former_webhook_secrets": "the same",
+    "secrets.list_outdated_kept_for_undoing": "the same",
+    "secrets.list_outdated_source_credentials": "the same",
+    "secrets.list_outdated_webhook_secrets": "the same",
     "sources.list_due": "the scheduler serves every organisation's sources",
     "sources.find_next_due": "the scheduler serves every organisation's sources",
-    "storage.batches": "operators look at every organisation's; each is named",
+    "storage.list_open_batches": "operators look at every organisation's; each is named",
     "storage.list_due": "the scheduler serves every organisation; each entry is freed in its name",
     "storage.list_freed": "the scheduler serves every organisation; each entry is named with its tenant",
-    "storage.holdings": "the operator's sums",
-    "storage.waiting": "the operator's sums",
-    "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints",
-    "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
-    "platform.tenants": "the operator's look at who has most to do",
-    "platform.slowest": "the operator's look at slow sources",
-    "platform.troubled": "the operator's look at sources that fail",
-    "platform.tenant_of_source": "the operator asks whose a source is",
-    "platform.figures_of_tenants": "what the operator is alerted about",
+    "storage.sum_by_kind": "the operator's sums",
+    "storage.sum_freed": "the operator's sums",
+    "webhook_deliveries.list_ended_rotations": "the scheduler serves every organisation's endpoints",
+    "webhook_deliveries.list_subscribers": "a worker serves every organisation's endpoints",
+    "platform.list_busiest_tenants": "the operator's look at who has most to do",
+    "platform.list_slowest_sources": "the operator's look at slow sources",
+    "platform.list_failing_sources": "the operator's look at sources that fail",
+    "platform.find_tenant_of_source": "the operator asks whose a source is",
+    "platform.read_tenant_metrics": "what the operator is alerted about",
     "usage.find_unaggregated": "the scheduler folds what tenants have counted",
-    "usage.to_resume": "the scheduler lets go what a month or plan held back",
+    "usage.list_resumable": "the scheduler lets go what a month or plan held back",
 }
 """Statements that deliberately span organisations, each with the reason. Those that read `here.` are run on every node, of what it holds."""
 PAGES = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True))
@@ -115,11 +115,11 @@ def every_statement() -> Iterator[tuple[str, str]]:
         words = ("word0", "word1") if "q" in filters else ()
         for page in PAGES:
             for walked in ("", *(name for name in (*filters, *words) if name not in ("q", "updated_since"))):
-                yield f"catalogue.{listed}", build_list_statement(listed, (*filters, *words), page, walked)
+                yield f"catalogue.list_{listed}", build_list_statement(listed, (*filters, *words), page, walked)
                 if walked:
                     yield (
-                        f"catalogue.{listed}_end",
-                        build_list_statement(listed, (*filters, *words), page, walked, f"{listed}_end"),
+                        f"catalogue.find_{listed}_scan_end",
+                        build_list_statement(listed, (*filters, *words), page, walked, f"find_{listed}_scan_end"),
                     )
     for table in TABLES:
         for made in (
@@ -135,28 +135,38 @@ def every_statement() -> Iterator[tuple[str, str]]:
 
 
 LISTED = frozenset(
-    {"products", "offers", "products_end", "offers_end", "products_walked", "offers_walked", "deliveries_walked"}
+    {
+        "list_products",
+        "list_offers",
+        "find_products_scan_end",
+        "find_offers_scan_end",
+        "scan_products",
+        "scan_offers",
+        "scan_deliveries",
+    }
 )
 """Made whole by list_sql; or parts that stand in others."""
 
 
 def _forecast(text: str) -> str:
-    wanted = LOADED["webhooks.wanted"]
+    wanted = LOADED["webhooks.select_matching_events"]
     return f"WITH wanted AS ({wanted}), near AS (SELECT *, true AS close FROM wanted) {text}"
 
 
 def _own() -> str:
-    return render_statement(load_statements("event_log")["own"], frozenset({"after", "forwards", "hidden", "since"}), 9)
+    return render_statement(
+        load_statements("event_log")["select_events"], frozenset({"after", "forwards", "hidden", "since"}), 9
+    )
 
 
 FRAGMENTS: Final[Mapping[str, Callable[[str], str]]] = {
-    "webhooks.totals": _forecast,
-    "webhooks.bursts": _forecast,
+    "webhooks.compute_totals": _forecast,
+    "webhooks.list_close_events": _forecast,
     **{
         f"event_log.{name}": lambda text: text.replace("{chosen}", _own())
-        for name in ("page", "splice", "plain", "weighed")
+        for name in ("read_page", "read_bodies", "read_envelopes", "read_within_bytes")
     },
-    "event_log.network": lambda text: text.replace("{window}", "9"),
+    "event_log.read_network_window": lambda text: text.replace("{window}", "9"),
 }
 """What code makes of statements that are parts only."""
 

@@ -53,7 +53,7 @@ async def _connections(owner: psycopg.AsyncConnection) -> int:
 
 async def test_a_slow_look_at_the_workload_is_not_a_database_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "_TIMEOUT", "SET LOCAL statement_timeout = '10ms'")
-    monkeypatch.setitem(platform.SQL, "tenant_of_source", "SELECT pg_sleep(5), %(id)s::text")
+    monkeypatch.setitem(platform.SQL, "find_tenant_of_source", "SELECT pg_sleep(5), %(id)s::text")
     pool = Pool(await database(), size=1)
     try:
         with pytest.raises(Unavailable, match="longer than three seconds"):

@@ -25,7 +25,7 @@ def _walked(plan: Any) -> set[str]:
     return found.union(*(_walked(part) for part in plan.get("Plans", ())))
 
 
-@pytest.mark.parametrize("name", ["postpone", "free_unneeded", "orphans"])
+@pytest.mark.parametrize("name", ["postpone", "free_unneeded", "select_orphans"])
 async def test_no_table_is_walked_through(name: str) -> None:
     pool = Pool(await database(), size=1)
     try:

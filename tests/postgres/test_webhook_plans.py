@@ -30,10 +30,10 @@ def _scans(plan: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("area", "name", "count"),
     [
-        ("webhook_deliveries", "open", 1),
+        ("webhook_deliveries", "list_open", 1),
         ("webhooks", "recover", 2),
-        ("webhooks", "failed_in", 1),
-        ("webhooks", "fail_open", 1),
+        ("webhooks", "has_failed_deliveries", 1),
+        ("webhooks", "fail_open_deliveries", 1),
     ],
 )
 async def test_partial_indexes_serve_prepared_statements(area: str, name: str, count: int) -> None:

@@ -55,14 +55,14 @@ async def test_only_the_blocks_are_read(pool: Pool, types: list[str], mode: str,
     the blocks (a parallel Seq Scan joined with them).
     """
     names = {"types", "hidden", direction, "up_to", *(["after"] if direction == "forwards" else [])}
-    chosen = render_statement(SQL["own_in_blocks"], frozenset(names), 101)
+    chosen = render_statement(SQL["select_events_in_blocks"], frozenset(names), 101)
     values: dict[str, Any] = {
         "org": BIG.org, "livemode": True, "blocks": [0, 300], "after": 0, "up_to": ROWS, "max_body_bytes": 10_000,
         "hidden": ["webhook.test"], "types": types,
     }  # fmt: skip
     async with pool.connect_to_tenant(BIG) as link:
         await link.driver_connection.execute(f"SET plan_cache_mode = {mode}".encode())
-        statement = SQL["plain"].replace("{chosen}", chosen)
+        statement = SQL["read_envelopes"].replace("{chosen}", chosen)
         found = await plan(link.driver_connection, statement, values, "ANALYZE", "TIMING OFF", "BUFFERS OFF")
     read = sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]

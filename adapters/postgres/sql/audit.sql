@@ -1,4 +1,4 @@
--- append --
+-- append_entry --
 -- Increments the chain's head and inserts one entry. The row stays locked until the transaction ends, which follows immediately.
 WITH head AS (
     UPDATE audit_chains SET last = last + 1, hash = sha256(hash || %(digest)s)
@@ -11,24 +11,24 @@ SELECT org, livemode, %(id)s, %(actor)s, %(action)s, %(target)s, %(target_id)s, 
     %(created_at)s, %(act)s, %(undoes)s, %(undone)s, %(reversible)s, %(kept)s, last, hash
 FROM head
 
--- begin --
+-- create_chain --
 INSERT INTO audit_chains (org, livemode, last, hash, began, anchor)
 VALUES (%(org)s, %(livemode)s, 0, %(genesis)s, 0, %(genesis)s) ON CONFLICT (org, livemode) DO NOTHING
 
 -- lock_head --
 SELECT last, hash FROM audit_chains WHERE org = %(org)s AND livemode = %(livemode)s FOR UPDATE
 
--- raise --
+-- advance_head --
 UPDATE audit_chains SET last = %(last)s, hash = %(hash)s WHERE org = %(org)s AND livemode = %(livemode)s
 
--- head --
+-- get_head --
 SELECT last, hash, began, anchor FROM audit_chains WHERE org = %(org)s AND livemode = %(livemode)s
 
--- walk --
+-- read_chain --
 SELECT {entry} FROM audit_entries
 WHERE org = %(org)s AND livemode = %(livemode)s AND sequence > %(after)s ORDER BY sequence LIMIT %(limit)s
 
--- keep --
+-- store_sealed --
 INSERT INTO audit_kept (org, livemode, entry, sealed, expires_at)
 VALUES (%(org)s, %(livemode)s, %(entry)s, %(sealed)s, %(expires_at)s)
 
@@ -39,14 +39,14 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND entry = %(entry)s AND expire
 -- get --
 SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
--- acts --
+-- list_entries_of_acts --
 SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(acts)s) AND act IS NULL
 UNION ALL SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND act = ANY(%(acts)s)
 
--- undone_by --
+-- find_undoing_acts --
 SELECT undoes, id FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND undoes = ANY(%(acts)s)
 
--- standing_on --
+-- find_dependents --
 -- Later entries that depend on the given ones (AuditLog.find_dependents). `bound` is an id shortly before the entry: later
 -- entries of its target have higher ids, because every change of a target locks it.
 SELECT c.act, found.id FROM jsonb_to_recordset(%(entries)s)
@@ -63,7 +63,7 @@ CROSS JOIN LATERAL (
     ORDER BY l.id DESC LIMIT 1
 ) AS found
 
--- list --
+-- list_entries --
 SELECT {entry} FROM audit_entries
 WHERE org = %(org)s AND livemode = %(livemode)s
     AND target_id = %(target)s --? target
@@ -78,10 +78,10 @@ WHERE org = %(org)s AND livemode = %(livemode)s
 ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
--- walked --
+-- scan_by_index --
 -- Scans the index that `walk_…` selects, up to a limit of rows; the other filters apply to the scanned rows.
 SELECT {entry} FROM (
-    {walked}
+    {index_scan}
 ) AS walked
 WHERE true
     AND actor_id = %(actor)s --? actor
@@ -91,14 +91,14 @@ WHERE true
 ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
--- walked_end --
+-- find_scan_end --
 SELECT id FROM (
-    {walked}
+    {index_scan}
 ) AS walked
 ORDER BY id DESC OFFSET {looked} - 1 --? forwards
 ORDER BY id ASC OFFSET {looked} - 1 --? backwards
 
--- walk_one --
+-- index_scan --
 SELECT * FROM audit_entries
     WHERE org = %(org)s AND livemode = %(livemode)s
         AND target_id = %(target)s --? walk_target

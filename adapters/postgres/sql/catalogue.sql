@@ -1,17 +1,17 @@
 -- A line that ends in `--?` and names is included if all of them are given: filters, `after` and `before` for a page's key,
 -- `forwards` and `backwards` for its order. `joinery sql` prints a list's final statement.
 
--- product --
+-- get_product --
 SELECT product, body, etag FROM product_documents
 WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own' AND product = %(id)s
 
--- survivor --
+-- get_survivor --
 -- The product that this one was merged into.
 SELECT d.product, d.body, d.etag FROM products p
 JOIN product_documents d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' AND d.product = p.merged_into
 WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = %(id)s AND p.merged_into IS NOT NULL
 
--- documents --
+-- read_documents_within_bytes --
 -- Documents of a page with large ones, up to the byte limit of a page, but at least one.
 SELECT product, body, etag FROM (
     SELECT d.product, d.body, d.etag, sum(octet_length(d.body)) OVER (ORDER BY a.n) - octet_length(d.body) AS before
@@ -19,7 +19,7 @@ SELECT product, body, etag FROM (
     JOIN product_documents d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' AND d.product = a.id
 ) AS weighed WHERE before < %(most_bytes)s
 
--- titles --
+-- list_titles --
 SELECT id, convert_from(data, 'UTF8')::json ->> 'title' FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
 
@@ -38,7 +38,7 @@ SELECT f.product FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROS
 -- variants_with_external_id --
 SELECT f.id FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key UNION ALL SELECT coalesce(v.merged_into, v.id) FROM products p JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s AND (v.product = p.id OR v.home_product = p.id) WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key OFFSET 0) f LIMIT {gathered}
 
--- product_sizes --
+-- count_products_by_filter --
 -- Number of products per filter, counted up to a limit, to choose the most selective index of a list.
 SELECT '' AS filter, {counted} + 1 AS size
 UNION ALL SELECT 'word0', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word0)s LIMIT {counted}) n) --? word0
@@ -60,7 +60,7 @@ UNION ALL SELECT 'gtin', (SELECT count(*) * {counted} / {gathered} FROM ({varian
 UNION ALL SELECT 'external_id', (SELECT count(*) * {counted} / {gathered} FROM ({products_with_external_id}) n) --? external_id
 UNION ALL SELECT 'updated_since', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {counted}) n) --? updated_since
 
--- products_walked --
+-- scan_products --
 -- The scan of a page of products by one index in the list's order; the latest changes, which are few, are sorted.
 SELECT product AS id FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s --? by_term
     AND term = %(word0)s --? by_word0
@@ -101,11 +101,11 @@ SELECT id FROM ( --? by_updated_since
     AND id < %(page_key)s --? by_updated_since after
     AND id > %(page_key)s --? by_updated_since before
 
--- products --
--- Without filters only documents are read. Otherwise the index of the most selective filter (product_sizes) is scanned, and the other
+-- list_products --
+-- Without filters only documents are read. Otherwise the index of the most selective filter (count_products_by_filter) is scanned, and the other
 -- filters are checked per product by scalar sub-selects, because the planner would reverse a semi-join for words without
 -- statistics. A query reads two ordered parts: products that contain its words, and products with a variant whose SKU or MPN it
--- is; `words` is the number of rows in the first part. Documents larger than `max_document_bytes` are read later (`documents`).
+-- is; `words` is the number of rows in the first part. Documents larger than `max_document_bytes` are read later (`read_documents_within_bytes`).
 SELECT d.product, CASE WHEN octet_length(d.body) <= %(max_document_bytes)s THEN d.body END, d.etag
     , chosen.words --? q
 FROM product_documents d --? all
@@ -117,7 +117,7 @@ ORDER BY d.product ASC LIMIT {limit} --? all backwards
 FROM ( --? some
     WITH words AS ( --? q
     SELECT w.id FROM ( --? some
-{products_walked}
+{scan_products}
     ) w WHERE true --? some
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(word0)s) --? word0
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(word1)s) --? word1
@@ -181,23 +181,23 @@ JOIN product_documents d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.
 ORDER BY d.product DESC --? some forwards
 ORDER BY d.product ASC --? some backwards
 
--- products_copied --
--- All documents of `products`, for COPY: without pages, without a limit of document size, and in no order.
+-- stream_documents --
+-- All documents of `list_products`, for COPY: without pages, without a limit of document size, and in no order.
 SELECT d.body FROM product_documents d
 JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = d.product AND p.updated_at >= %(updated_since)s AND p.merged_into IS NULL --? updated_since
 WHERE d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own'
 
--- products_end --
+-- find_products_scan_end --
 -- The end of a page whose scan reached its limit before the page was full.
 SELECT id FROM (
-{products_walked}
+{scan_products}
 ) w
 ORDER BY id DESC OFFSET {probed} - 1 LIMIT 1 --? by_term forwards
 ORDER BY id ASC OFFSET {probed} - 1 LIMIT 1 --? by_term backwards
 ORDER BY id DESC OFFSET {looked} - 1 LIMIT 1 --? by_column forwards
 ORDER BY id ASC OFFSET {looked} - 1 LIMIT 1 --? by_column backwards
 
--- filter_counts --
+-- count_filter_values --
 -- Number of the products by brand, status and term that a list can be filtered by, which excludes words and paths.
 SELECT 'status' AS kind, p.status AS value, count(*) AS count
 FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
@@ -213,7 +213,7 @@ FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.p
     AND (t.term < 'd' OR t.term >= 's:' AND t.term < 's;')
 GROUP BY t.term
 
--- brands_written --
+-- list_brand_spellings --
 -- Spelling of each brand in the newest of the products.
 SELECT newest.brand_key, convert_from(p.data, 'UTF8')::json ->> 'brand'
 FROM (
@@ -224,12 +224,12 @@ FROM (
 ) newest
 JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = newest.id
 
--- next_word --
+-- find_next_word --
 -- The first term in a range, by one index access, even if its neighbours have very many products.
 SELECT term FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term > %(low)s AND term < %(high)s
 ORDER BY term LIMIT 1
 
--- codes_beginning --
+-- find_codes_by_prefix --
 (SELECT v.id, v.sku_code AS code FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s
     AND v.sku_code >= %(low)s AND v.sku_code < %(high)s ORDER BY v.sku_code, v.id LIMIT %(most)s)
 UNION ALL
@@ -237,10 +237,10 @@ UNION ALL
     AND v.mpn_code >= %(low)s AND v.mpn_code < %(high)s ORDER BY v.mpn_code, v.id LIMIT %(most)s)
 ORDER BY code, id
 
--- own_catalogue --
+-- get_own_catalogue --
 SELECT CASE WHEN %(livemode)s THEN live_catalogue ELSE test_catalogue END FROM organisations WHERE id = %(org)s
 
--- offer_sizes --
+-- count_offers_by_filter --
 SELECT '' AS filter, {counted} + 1 AS size
 UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
 UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND availability = %(availability)s LIMIT {counted}) n) --? availability
@@ -250,7 +250,7 @@ UNION ALL SELECT 'gtin', (SELECT count(*) * {counted} / {gathered} FROM (SELECT 
 UNION ALL SELECT 'external_id', (SELECT count(*) * {counted} / {gathered} FROM (SELECT 1 FROM ({variants_with_external_id}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {gathered}) n) --? external_id
 UNION ALL SELECT 'updated_since', (SELECT count(*) * {counted} / {products} FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {products}) n) --? updated_since
 
--- offers_walked --
+-- scan_offers --
 SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s
     AND id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? by_id
     AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_sku}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'sku' = m.exact)) --? by_sku
@@ -267,7 +267,7 @@ SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s
 ORDER BY id DESC LIMIT {looked} --? forwards
 ORDER BY id ASC LIMIT {looked} --? backwards
 
--- offers --
+-- list_offers --
 -- Recent changes are found by the products, whose updated_at changes with their offers; offers.updated_at has no index.
 SELECT o.id, o.variant, o.product, o.source, o.location, o.currency, o.cost, o.msrp, o.map, o.price, o.compare_at,
        o.quantity, o.incoming, o.availability, o.lead_time_days, o.version, o.stated, o.observed_at, o.updated_at,
@@ -278,7 +278,7 @@ SELECT o.id, o.variant, o.product, o.source, o.location, o.currency, o.cost, o.m
        CASE WHEN o.home_variant IS NULL THEN v.key ELSE (SELECT h.key FROM variants h WHERE h.org = %(org)s AND h.livemode = %(livemode)s AND h.id = o.home_variant) END
 FROM (
     SELECT w.* FROM (
-{offers_walked}
+{scan_offers}
     ) w WHERE true
         AND w.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? id
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND (v.id = w.variant OR v.merged_into = w.variant) AND {is_sku} LIMIT 1) --? sku
@@ -298,9 +298,9 @@ JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = o.va
 ORDER BY o.id DESC --? forwards
 ORDER BY o.id ASC --? backwards
 
--- offers_end --
+-- find_offers_scan_end --
 SELECT id FROM (
-{offers_walked}
+{scan_offers}
 ) w
 ORDER BY id DESC OFFSET {looked} - 1 LIMIT 1 --? forwards
 ORDER BY id ASC OFFSET {looked} - 1 LIMIT 1 --? backwards

@@ -2,7 +2,7 @@
 -- organisation and would scan a staged table once per stored row. Hence lookups use arrays of keys, writes use ON CONFLICT
 -- instead of joins, and the comparison is a full join, which is never a nested loop.
 
--- staging --
+-- create_staging_tables --
 CREATE TEMPORARY TABLE IF NOT EXISTS new_fingerprints (slot integer, key text COLLATE "C", fingerprint bytea,
     product text COLLATE "C", problems integer) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_products (id text COLLATE "C", catalogue text, key text COLLATE "C", status text,
@@ -38,7 +38,7 @@ COPY new_documents (product, body, etag) FROM STDIN (FORMAT binary)
 -- copy_terms --
 COPY new_terms (product, term) FROM STDIN (FORMAT binary)
 
--- compared --
+-- compare_fingerprints --
 SELECT n.key, m.key, m.fingerprint = n.fingerprint, m.absent_since IS NULL, m.problems FROM new_fingerprints n
 FULL JOIN (
     SELECT slot, key, fingerprint, absent_since, absent_runs, problems FROM row_fingerprints
@@ -57,13 +57,13 @@ SELECT %(org)s, %(livemode)s, %(source)s, %(stream)s, slot, key, fingerprint, pr
 ON CONFLICT (org, livemode, source, stream, slot, key) DO UPDATE SET fingerprint = excluded.fingerprint,
     product = excluded.product, problems = excluded.problems, absent_since = NULL, absent_runs = 0
 
--- outdate_fingerprints --
+-- invalidate_fingerprints --
 UPDATE row_fingerprints SET fingerprint = ''
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stream = %(stream)s
     AND slot = ANY(ARRAY(SELECT value::integer FROM jsonb_array_elements_text(%(slots)s)))
     AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 
--- save_absent --
+-- record_absences --
 UPDATE row_fingerprints SET absent_since = coalesce(absent_since, %(now)s), absent_runs = absent_runs + 1
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stream = %(stream)s
     AND slot >= %(low)s AND slot < %(high)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
@@ -97,14 +97,14 @@ INSERT INTO match_queue (org, livemode, variant, stamp)
 SELECT %(org)s, %(livemode)s, id, pg_current_xact_id()::text::bigint FROM new_variants ORDER BY id
 ON CONFLICT (org, livemode, variant) DO UPDATE SET stamp = excluded.stamp, again = false
 
--- renamed --
+-- find_renamed_products --
 -- Products whose title, brand or collection changes; executed before the products are saved.
 SELECT p.id FROM products p JOIN jsonb_to_recordset(%(names)s) AS n (id text, title text, brand text, collection text) ON n.id = p.id
 CROSS JOIN LATERAL (SELECT convert_from(coalesce(p.home_data, p.data), 'UTF8')::json AS stored) AS s
 WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
     AND (stored ->> 'title', stored ->> 'brand', stored ->> 'collection') IS DISTINCT FROM (n.title, n.brand, n.collection)
 
--- queue_renamed --
+-- queue_variants_of_products --
 INSERT INTO match_queue (org, livemode, variant, stamp)
 SELECT org, livemode, id, pg_current_xact_id()::text::bigint FROM variants
 WHERE org = %(org)s AND livemode = %(livemode)s
@@ -131,12 +131,12 @@ INSERT INTO product_documents (org, livemode, product, view, body, etag)
 SELECT %(org)s, %(livemode)s, product, 'own', body, etag FROM new_documents
 ON CONFLICT (org, livemode, view, product) DO UPDATE SET body = excluded.body, etag = excluded.etag
 
--- drop_terms --
+-- delete_outdated_terms --
 DELETE FROM product_terms t
 WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
     AND (t.product, t.term) NOT IN (SELECT product, term FROM new_terms)
 
--- drop_availabilities --
+-- delete_outdated_availabilities --
 DELETE FROM product_terms t
 WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
     AND t.term >= %(low)s AND t.term < %(high)s
@@ -147,30 +147,30 @@ INSERT INTO product_terms (org, livemode, term, product)
 SELECT %(org)s, %(livemode)s, term, product FROM new_terms
 ON CONFLICT DO NOTHING
 
--- products_by_key --
+-- lock_products_by_key --
 SELECT id, catalogue, source, key, coalesce(home_status, status), version, visibility, coalesce(home_data, data), created_at,
     updated_at, stated_category, stated_at FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 ORDER BY id FOR NO KEY UPDATE
 
--- owners_by_variant_key --
+-- find_products_by_variant_key --
 SELECT key, coalesce(home_product, product) FROM variants
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 
--- owners_by_code --
+-- find_products_by_code --
 SELECT DISTINCT v.product FROM jsonb_array_elements_text(%(codes)s) AS sought (code)
 CROSS JOIN LATERAL (
     SELECT coalesce(home_product, product) AS product, source FROM variants
     WHERE org = %(org)s AND livemode = %(livemode)s AND sku_code = sought.code OFFSET 0
 ) v WHERE v.source = %(source)s
 
--- products_by_id --
+-- lock_products_by_id --
 SELECT id, catalogue, source, key, coalesce(home_status, status), version, visibility, coalesce(home_data, data), created_at,
     updated_at, stated_category, stated_at FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY id FOR NO KEY UPDATE
 
--- variants_of --
+-- list_variants_of_products --
 -- Variants as their source states them: variants shown in another product belong to their own product. These are looked up one by
 -- one, because statistics are outdated while a first import is being merged.
 SELECT id, coalesce(home_product, product), source, key, coalesce(home_status, status), version, coalesce(home_data, data),
@@ -183,7 +183,7 @@ SELECT id, coalesce(home_product, product), source, key, coalesce(home_status, s
     ) of
 ) v ORDER BY id
 
--- offers_of --
+-- list_offers_of_products --
 SELECT id, coalesce(home_variant, variant), coalesce(home_product, product), source, location, currency, cost, msrp, map, price,
     compare_at, quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM (
     SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND home_product IS NULL
@@ -194,24 +194,24 @@ SELECT id, coalesce(home_variant, variant), coalesce(home_product, product), sou
     ) of
 ) o ORDER BY id
 
--- item --
+-- get_source_item --
 SELECT v.source, p.key, v.key, coalesce(v.home_data, v.data) FROM variants v
 JOIN products p ON p.org = v.org AND p.livemode = v.livemode AND p.id = coalesce(v.home_product, v.product)
 WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = %(id)s
 
--- variants_merged_into --
+-- list_merged_variants --
 SELECT id FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND merged_into = %(id)s ORDER BY id
 
--- offers_of_variant --
+-- list_offers_of_variant --
 SELECT id, coalesce(home_variant, variant), coalesce(home_product, product), source, location, currency, cost, msrp, map, price,
     compare_at, quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM offers
 WHERE org = %(org)s AND livemode = %(livemode)s AND (variant = %(id)s AND home_variant IS NULL OR home_variant = %(id)s) ORDER BY id
 
--- stated_offers --
+-- count_stated_offers --
 SELECT count(*) FROM offers
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stated & %(bit)s <> 0
 
--- stated_by_product --
+-- find_stated_offers_by_product --
 SELECT v.key, o.location FROM products p
 JOIN offers o ON o.org = p.org AND o.livemode = p.livemode AND o.source = p.source
     AND (o.product = p.id AND o.home_product IS NULL OR o.home_product = p.id)
@@ -219,32 +219,32 @@ JOIN variants v ON v.org = o.org AND v.livemode = o.livemode AND v.id = coalesce
 WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.source = %(source)s AND p.key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
     AND o.stated & %(bit)s <> 0
 
--- variants_by_key --
+-- find_variants_by_key --
 SELECT key, id FROM variants
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s
     AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 
--- variants_by_code --
+-- find_variants_by_code --
 SELECT sought.code, v.id FROM jsonb_array_elements_text(%(codes)s) AS sought (code)
 CROSS JOIN LATERAL (
     SELECT id, source FROM variants
     WHERE org = %(org)s AND livemode = %(livemode)s AND sku_code = sought.code OFFSET 0
 ) v WHERE v.source = %(source)s
 
--- stated_by_variant --
+-- find_stated_offers_by_variant --
 SELECT coalesce(home_variant, variant), location FROM offers
 WHERE org = %(org)s AND livemode = %(livemode)s
     AND (variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND home_variant IS NULL
         OR home_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
     AND source = %(source)s AND stated & %(bit)s <> 0
 
--- absences --
+-- find_absent_products --
 SELECT m.key, coalesce(p.home_status, p.status), m.absent_since FROM row_fingerprints m
 JOIN products p ON p.org = m.org AND p.livemode = m.livemode AND p.id = m.product
 WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AND m.stream = %(stream)s
     AND m.absent_since <= %(since)s AND m.absent_runs >= %(missed_runs)s AND coalesce(p.home_status, p.status) <> %(discontinued)s
 
--- category_paths --
+-- list_category_paths --
 -- The paths by term; then one product per path, for its names, up to a limit of characters.
 SELECT path, products, paths FROM (
     SELECT path, products, paths, term, sum(length(path::text)) OVER (ORDER BY products DESC, term) AS chars FROM (
@@ -266,7 +266,7 @@ SELECT p.id, p.key, d.category_path, d.category, p.stated_category FROM (
 ) p CROSS JOIN LATERAL json_to_record(convert_from(p.data, 'UTF8')::json) AS d (category_path json, category text)
 ORDER BY p.id
 
--- images_of --
+-- list_images_of_products --
 -- Includes images of products that are merged into a product.
 SELECT m.shown, a.url, a.image FROM (
     SELECT id AS own, id AS shown FROM products

@@ -1,4 +1,4 @@
--- raise --
+-- reserve_positions --
 -- Assigns positions up to the returned one. The row stays locked until the transaction ends, so that positions are in the
 -- order of commits. Times rise with positions even if clocks go back, because they determine the partitions after a
 -- position.
@@ -10,7 +10,7 @@ ON CONFLICT (org, livemode) DO UPDATE SET last = l.last + excluded.last,
     publishes = l.publishes OR excluded.publishes
 RETURNING last, time
 
--- insert --
+-- insert_events --
 -- ON CONFLICT prevents the execution as COPY, which would not check policies (docs/cluster.md); there are no conflicts.
 INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, owner, body)
 SELECT %(before)s + n, %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(time)s, network, owner, body
@@ -19,14 +19,14 @@ FROM unnest(%(ids)s::text[], %(types)s::text[], %(subjects)s::text[], %(products
     WITH ORDINALITY AS event (id, type, subject, product, source, catalogue, version, network, owner, body, n)
 ON CONFLICT DO NOTHING
 
--- staging --
+-- create_staging_table --
 CREATE TEMPORARY TABLE IF NOT EXISTS new_events (n bigint, id text, type text, subject text, product text, source text,
     catalogue text, version integer, network boolean, owner text, body bytea) ON COMMIT DELETE ROWS
 
 -- copy_events --
 COPY new_events (n, id, type, subject, product, source, catalogue, version, network, owner, body) FROM STDIN (FORMAT binary)
 
--- insert_staged --
+-- insert_staged_events --
 INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, owner, body)
 SELECT %(before)s + n, %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(time)s, network, owner, body
 FROM new_events
@@ -41,51 +41,51 @@ ON CONFLICT (org, livemode, term, block) DO NOTHING
 -- notify --
 SELECT pg_notify('joinery_events', %(payload)s)
 
--- high_watermark --
+-- get_high_watermark --
 SELECT last FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
 
--- bounds --
+-- list_bounds --
 SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
 FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
 JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode
 
--- confirmed --
+-- get_bounds --
 SELECT epoch, last, time, began, low FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
 
 -- begin_epoch --
 UPDATE event_logs SET epoch = %(epoch)s, began = CASE WHEN began = 0 THEN last ELSE least(began, last) END
 WHERE org = %(org)s AND livemode = %(livemode)s AND epoch = %(after)s AND last < %(position)s
 
--- licensed --
+-- filter_licensed --
 SELECT asked.org, asked.livemode
 FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
 WHERE EXISTS (SELECT FROM licences l WHERE l.holder = asked.org AND l.livemode = asked.livemode)
     OR EXISTS (SELECT FROM licences l WHERE l.holder = '*' AND l.livemode = asked.livemode AND l.org <> asked.org)
 
--- page --
+-- read_page --
 -- `same` is whether the log still has the event at the start position; for an empty page it is a separate query. A body larger than
--- `max_body_bytes` is not read; the page is then read again by `weighed`.
+-- `max_body_bytes` is not read; the page is then read again by `read_within_bytes`.
 SELECT (SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s
         AND position = %(after)s AND time = %(at)s)) AS same,
     e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.time, e.body
 FROM ({chosen}) AS e ORDER BY e.position
 
--- same --
+-- has_event_at --
 SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s)
 
--- splice --
+-- read_bodies --
 -- Only bodies: joining them in the database would double the cost, and each further column would add a tenth (measured).
 SELECT e.position, e.body FROM ({chosen}) AS e ORDER BY e.position
 
--- spliced --
+-- check_page_boundaries --
 SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s),
     (SELECT time FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(last)s)
 
--- plain --
+-- read_envelopes --
 SELECT true, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.time, e.body
 FROM ({chosen}) AS e
 
--- own --
+-- select_events --
 -- The events of a log after a position, or up to one, that match the filter. Only one bound, because with two the planner
 -- expects so few rows that it reads and sorts the whole log.
 SELECT position, id, type, subject, product, source, catalogue, version, time,
@@ -101,19 +101,19 @@ FROM events WHERE org = %(org)s AND livemode = %(livemode)s
 ORDER BY position ASC LIMIT {limit} --? forwards
 ORDER BY position DESC LIMIT {limit} --? backwards
 
--- counts --
+-- count_by_type --
 SELECT type, count(*) FROM events
 WHERE org = %(org)s AND livemode = %(livemode)s AND position > %(after)s AND time >= %(since)s
 GROUP BY type
 
--- blocks --
+-- list_blocks --
 SELECT DISTINCT block FROM event_log_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s)
     AND block >= %(block)s --? forwards
     AND block <= %(block)s --? backwards
 ORDER BY block ASC LIMIT {limit} --? forwards
 ORDER BY block DESC LIMIT {limit} --? backwards
 
--- own_in_blocks --
+-- select_events_in_blocks --
 -- The events in some blocks of a log that match the filter. Each block is scanned from its start, because for a range the
 -- planner expects so many rows that it reads the whole log for each block.
 SELECT found.position, found.id, found.type, found.subject, found.product, found.source, found.catalogue, found.version,
@@ -132,7 +132,7 @@ WHERE found.position <= near.block * {block} + {block}
 ORDER BY found.position ASC LIMIT {limit} --? forwards
 ORDER BY found.position DESC LIMIT {limit} --? backwards
 
--- weighed --
+-- read_within_bytes --
 -- Bodies are stored out of line, so their length is known without reading them, and those beyond the byte limit are not read.
 SELECT true, position, id, type, subject, product, source, catalogue, version, time, body FROM (
     SELECT found.*, sum(octet_length(body)) OVER (ORDER BY nth ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (
@@ -140,7 +140,7 @@ SELECT true, position, id, type, subject, product, source, catalogue, version, t
     ) AS found
 ) AS weighed WHERE before < %(max_page_bytes)s ORDER BY nth
 
--- network --
+-- read_network_window --
 -- The events of the network log that the reader's licences permit, with the permitted field groups. A limited number is
 -- scanned; `reached` is the last position, `dated` its time, and `scanned` the number.
 SELECT begun.same, begun.reached, begun.dated, begun.scanned, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue,
@@ -189,41 +189,41 @@ FROM (
 ORDER BY e.position ASC --? forwards
 ORDER BY e.position DESC --? backwards
 
--- grants --
+-- list_permissions --
 SELECT e.position, e.owner, l.holder, l.groups FROM events e
 JOIN licences l ON l.org = e.owner AND l.livemode = %(livemode)s AND l.catalogue = e.catalogue AND l.holder = ANY(%(holders)s)
 WHERE e.org = %(org)s AND e.livemode = %(livemode)s AND e.position > %(after)s AND e.position <= %(up_to)s
 
--- network_body --
+-- get_network_body --
 SELECT body FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(position)s
 
--- low_watermark --
+-- get_low_watermark --
 SELECT low FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
 
--- publishers --
+-- list_publishers --
 SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low FROM here.event_logs AS l WHERE l.publishes
 
--- publishers_among --
+-- list_publishers_among --
 SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
 FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
 JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode AND l.publishes
 
--- published --
+-- read_published --
 SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
 WHERE org = %(org)s AND livemode = %(livemode)s AND network AND position > %(after)s
     AND time >= %(since)s --? since
 ORDER BY position LIMIT %(limit)s
 
--- network_checkpoints --
+-- load_checkpoints --
 SELECT owner, epoch, position FROM network_checkpoints WHERE org = %(org)s AND livemode = %(livemode)s
 
--- first_checkpoints --
+-- add_checkpoints --
 INSERT INTO network_checkpoints (org, livemode, owner, epoch, position)
 SELECT %(org)s, %(livemode)s, owner, epoch, position
 FROM unnest(%(owners)s::text[], %(epochs)s::integer[], %(positions)s::bigint[]) AS reached (owner, epoch, position)
 ON CONFLICT (org, livemode, owner) DO NOTHING RETURNING owner
 
--- move_checkpoints --
+-- advance_checkpoints --
 UPDATE network_checkpoints AS c SET epoch = moved.epoch, position = moved.position
 FROM unnest(%(owners)s::text[], %(epochs)s::integer[], %(positions)s::bigint[], %(were_epochs)s::integer[], %(were_positions)s::bigint[])
     AS moved (owner, epoch, position, was_epoch, was_position)

@@ -1,26 +1,26 @@
--- hold --
+-- lock_key --
 -- Reads a table of the tenant, so that the lock is taken on the tenant's node or the statement fails (the planner would remove
 -- an unused column).
 SELECT pg_try_advisory_xact_lock(%(lock)s), own.accounts FROM (
     SELECT count(*) AS accounts FROM storage_usage WHERE org = %(org)s AND livemode = %(livemode)s
 ) AS own
 
--- stored --
+-- find_response --
 SELECT fingerprint, status, headers, body FROM idempotency_keys
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND created_at > %(since)s
 
--- keep --
+-- save_response --
 INSERT INTO idempotency_keys (org, livemode, key, fingerprint, status, headers, body, created_at)
 VALUES (%(org)s, %(livemode)s, %(key)s, %(fingerprint)s, %(status)s, %(headers)s, %(body)s, %(now)s)
 
 -- replace_body --
 UPDATE idempotency_keys SET body = %(body)s WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s
 
--- forget --
+-- delete_expired_key --
 DELETE FROM idempotency_keys
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND created_at <= %(since)s
 
--- expired --
+-- list_orgs_with_expired --
 SELECT DISTINCT k.org FROM here.idempotency_keys AS k WHERE k.created_at <= %(since)s
 
 -- purge_expired --

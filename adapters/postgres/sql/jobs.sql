@@ -3,17 +3,17 @@ INSERT INTO jobs (org, livemode, id, kind, lane, key, args, run_at, created_at)
 VALUES (%(org)s, %(livemode)s, %(id)s, %(kind)s, %(lane)s, %(key)s, %(args)s, %(run_at)s, %(now)s)
 ON CONFLICT (org, livemode, kind, key) WHERE key IS NOT NULL DO NOTHING
 
--- by_key --
+-- find_by_key --
 SELECT id FROM jobs WHERE org = %(org)s AND livemode = %(livemode)s AND kind = %(kind)s AND key = %(key)s
 
 -- finish --
 DELETE FROM jobs WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s AND attempt = %(attempt)s
 
--- put_off --
+-- reschedule --
 UPDATE jobs SET run_at = %(run_at)s, lease_until = NULL, dispatched_at = NULL
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s AND attempt = %(attempt)s
 
--- lanes_due --
+-- list_due_lanes --
 WITH RECURSIVE orgs AS (
     (SELECT j.org FROM here.jobs AS j ORDER BY j.org LIMIT 1)
     UNION ALL
@@ -39,17 +39,17 @@ UPDATE jobs SET dispatched_at = now()
 WHERE org = ANY(%(orgs)s) AND lane = ANY(%(lanes)s) AND run_at <= now() AND dispatched_at IS NULL AND lease_until IS NULL
 RETURNING org, lane
 
--- next_due --
+-- find_next_due --
 SELECT min(coalesce(j.lease_until, j.run_at)) FROM here.jobs AS j WHERE j.dispatched_at IS NULL OR j.lease_until IS NOT NULL
 
--- backlog --
+-- count_backlog --
 SELECT split_part(j.lane, ':', 1), count(*) FILTER (WHERE j.lease_until IS NULL OR j.lease_until < now()),
     count(*) FILTER (WHERE j.lease_until >= now()), min(j.run_at) FILTER (WHERE j.lease_until IS NULL OR j.lease_until < now())
 FROM (
     SELECT o.lane, o.lease_until, o.run_at FROM here.jobs AS o WHERE o.run_at <= now() OR o.lease_until >= now() LIMIT %(most)s
 ) j GROUP BY 1
 
--- orgs_of_lane --
+-- list_orgs_of_lane --
 SELECT DISTINCT j.org FROM here.jobs AS j WHERE j.lane = %(lane)s
 
 -- lock_lane --
@@ -67,11 +67,11 @@ UPDATE jobs j SET attempt = attempt + 1, lease_until = now() + %(lease)s, dispat
 FROM taken WHERE j.org = %(org)s AND j.livemode = taken.livemode AND j.id = taken.id
 RETURNING j.id, j.kind, j.lane, j.org, j.livemode, j.args, j.attempt, taken.lapsed
 
--- renew --
+-- renew_lease --
 UPDATE jobs SET lease_until = now() + %(lease)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s AND attempt = %(attempt)s
 
--- dispatched --
+-- list_orgs_with_dispatched --
 SELECT DISTINCT j.org FROM here.jobs AS j WHERE j.dispatched_at IS NOT NULL AND j.lease_until IS NULL
 
 -- reset_dispatched --

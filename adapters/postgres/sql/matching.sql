@@ -1,4 +1,4 @@
--- staging_pairs --
+-- create_pair_staging_table --
 CREATE TEMPORARY TABLE IF NOT EXISTS new_match_pairs (id text COLLATE "C", status text COLLATE "C", left_variant text COLLATE "C",
     left_product text COLLATE "C", right_variant text COLLATE "C", right_product text COLLATE "C", probability double precision,
     prior double precision, evidence jsonb, conflicts text[], created_at timestamptz, updated_at timestamptz, judgement jsonb,
@@ -11,7 +11,7 @@ COPY new_match_pairs ({pair}) FROM STDIN (FORMAT binary)
 INSERT INTO match_pairs (org, livemode, {pair}) SELECT %(org)s, %(livemode)s, {pair} FROM new_match_pairs
 ON CONFLICT (org, livemode, id) DO NOTHING
 
--- pairs --
+-- list_pairs --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     AND status = %(status)s --? status
     AND (left_variant = %(variant)s OR right_variant = %(variant)s) --? variant
@@ -21,7 +21,7 @@ SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
 ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
--- pairs_of --
+-- find_pairs_of_variants --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS sought (variant) CROSS JOIN LATERAL (
         SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = sought.variant
@@ -29,7 +29,7 @@ SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     ) p))
 ORDER BY id
 
--- pairs_of_locked --
+-- lock_pairs_of_variants --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS sought (variant) CROSS JOIN LATERAL (
         SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = sought.variant
@@ -50,7 +50,7 @@ SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     AND status = 'open' AND NOT held AND judgement IS NULL
 ORDER BY probability DESC, id LIMIT %(limit)s
 
--- merges --
+-- list_merges --
 SELECT {merge} FROM merges WHERE org = %(org)s AND livemode = %(livemode)s
     AND status = %(status)s --? status
     AND kind = %(kind)s --? kind
@@ -68,7 +68,7 @@ SELECT {merge} FROM jsonb_array_elements_text(%(ids)s) AS sought (of_id) CROSS J
     SELECT * FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied' AND merged = sought.of_id OFFSET 0
 ) m ORDER BY id
 
--- staging --
+-- create_index_staging_tables --
 CREATE TEMPORARY TABLE IF NOT EXISTS new_match_items (variant text COLLATE "C", number integer, product text COLLATE "C",
     source text COLLATE "C", stamp bigint, facts bytea) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_match_keys (key text COLLATE "C", source text COLLATE "C", items integer, numbers bytea,
@@ -99,36 +99,36 @@ CROSS JOIN LATERAL (
 WHERE q.org = %(org)s AND q.livemode = %(livemode)s AND q.variant > %(after_id)s AND q.stamp = i.stamp
 ORDER BY q.variant LIMIT %(limit)s
 
--- any --
+-- has_queued_variants --
 SELECT 1 FROM match_queue WHERE org = %(org)s AND livemode = %(livemode)s LIMIT 1
 
--- stored --
+-- load_variants --
 -- Values of the sources, not of the merged view.
 SELECT v.id, p.id, v.source, coalesce(p.home_data, p.data), coalesce(v.home_data, v.data) FROM variants v
 JOIN products p ON p.org = v.org AND p.livemode = v.livemode AND p.id = coalesce(v.home_product, v.product)
 WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY v.id
 
--- offered --
+-- list_offers_of_variants --
 SELECT coalesce(home_variant, variant), id, currency, price, msrp, map FROM offers
 WHERE org = %(org)s AND livemode = %(livemode)s AND withdrawn_at IS NULL
     AND (variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND home_variant IS NULL
         OR home_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
 
--- of_variants --
+-- find_items_of_variants --
 SELECT variant, product, source, stamp, facts, number FROM match_items
 WHERE org = %(org)s AND livemode = %(livemode)s AND variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY variant
 
--- numbered --
+-- find_items_by_number --
 SELECT variant, product, source, stamp, facts, number FROM match_items
 WHERE org = %(org)s AND livemode = %(livemode)s
     AND number = ANY(ARRAY(SELECT value::integer FROM jsonb_array_elements_text(%(numbers)s)))
 
--- last_number --
+-- find_last_number --
 SELECT max(number) FROM match_items WHERE org = %(org)s AND livemode = %(livemode)s
 
--- listed --
+-- find_listings --
 SELECT key, source, items, numbers, codes, stems FROM match_keys
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 
@@ -138,7 +138,7 @@ SELECT %(org)s, %(livemode)s, variant, number, product, source, stamp, facts FRO
 ON CONFLICT (org, livemode, variant) DO UPDATE SET product = excluded.product, source = excluded.source,
     stamp = excluded.stamp, facts = excluded.facts
 
--- drop_numbers --
+-- replace_listed_numbers --
 UPDATE match_keys k SET numbers = decode(r.numbers, 'hex')
 FROM jsonb_to_recordset(%(rows)s) AS r (key text, source text, numbers text)
 WHERE k.org = %(org)s AND k.livemode = %(livemode)s AND k.key = r.key AND k.source = r.source
@@ -151,7 +151,7 @@ ON CONFLICT (org, livemode, key, source) DO UPDATE SET items = k.items + exclude
     codes = k.codes + excluded.codes, stems = k.stems + excluded.stems, numbers = CASE WHEN k.items = 0 THEN excluded.numbers WHEN k.items + excluded.items <= {most}
         THEN k.numbers || excluded.numbers END
 
--- matched --
+-- dequeue --
 DELETE FROM match_queue q USING jsonb_to_recordset(%(rows)s) AS r (variant text, stamp bigint)
 WHERE q.org = %(org)s AND q.livemode = %(livemode)s AND q.variant = r.variant AND q.stamp = r.stamp
 
@@ -168,17 +168,17 @@ SELECT org, livemode, variant, stamp, true FROM match_items
 WHERE org = %(org)s AND livemode = %(livemode)s ORDER BY variant
 ON CONFLICT DO NOTHING
 
--- forget_model --
+-- delete_model --
 DELETE FROM match_models WHERE org = %(org)s AND livemode = %(livemode)s
 
--- model --
+-- find_model --
 SELECT items, weights, learnt_at FROM match_models WHERE org = %(org)s AND livemode = %(livemode)s
 
--- keep_model --
+-- store_model --
 INSERT INTO match_models (org, livemode, items, weights, learnt_at)
 VALUES (%(org)s, %(livemode)s, %(items)s, %(weights)s, %(learnt_at)s)
 ON CONFLICT (org, livemode) DO UPDATE SET items = excluded.items, weights = excluded.weights, learnt_at = excluded.learnt_at
 
--- backlog --
+-- measure_backlog --
 -- Over all tenants.
 SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(queued_at)), 0)::float8 FROM here.match_queue AS q

@@ -4,13 +4,13 @@ WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = %(id)s AND EXISTS
     SELECT FROM image_addresses a JOIN image_uses u ON u.org = a.org AND u.livemode = a.livemode AND u.address = a.address
     WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.image = i.id)
 
--- changed_products --
+-- list_changed_products --
 SELECT id, coalesce(home_data, data) FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND updated_at >= %(since)s
     AND (%(before)s::text IS NULL OR id < %(before)s)
 ORDER BY id DESC LIMIT %(limit)s
 
--- data_of_variants --
+-- list_variant_data --
 -- Values of the source, not of the merged view.
 SELECT coalesce(home_product, product), coalesce(home_data, data) FROM variants
 WHERE org = %(org)s AND livemode = %(livemode)s
@@ -27,7 +27,7 @@ FROM jsonb_to_recordset(%(rows)s) AS r (address text, url text, host text) ORDER
 ON CONFLICT (org, livemode, address) DO UPDATE SET due_at = excluded.due_at, tries = 0, run = excluded.run
 WHERE a.due_at IS NULL AND a.checked_at < excluded.checked_at
 
--- drop_uses --
+-- delete_outdated_uses --
 DELETE FROM image_uses u
 WHERE u.org = %(org)s AND u.livemode = %(livemode)s
     AND u.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(products)s)))
@@ -41,7 +41,7 @@ SELECT %(org)s, %(livemode)s, r.product, r.address, r.address = ANY(ARRAY(SELECT
 FROM jsonb_to_recordset(%(uses)s) AS r (product text, address text) ORDER BY r.product, r.address
 ON CONFLICT DO NOTHING
 
--- found_of --
+-- list_addresses_with_image --
 SELECT address FROM image_addresses
 WHERE org = %(org)s AND livemode = %(livemode)s AND image IS NOT NULL
     AND address = ANY(ARRAY(SELECT jsonb_array_elements_text(%(addresses)s)))
@@ -51,7 +51,7 @@ SELECT address FROM image_addresses
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = ANY(ARRAY(SELECT jsonb_array_elements_text(%(addresses)s)))
 ORDER BY address FOR UPDATE
 
--- drop_addresses --
+-- delete_unused_addresses --
 DELETE FROM image_addresses a
 WHERE a.org = %(org)s AND a.livemode = %(livemode)s
     AND a.address = ANY(ARRAY(SELECT jsonb_array_elements_text(%(addresses)s)))
@@ -64,7 +64,7 @@ SELECT id FROM images
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(images)s)))
 ORDER BY id FOR UPDATE
 
--- drop_images --
+-- delete_unused_images --
 DELETE FROM images i
 WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(images)s)))
     AND NOT EXISTS (
@@ -89,16 +89,16 @@ INSERT INTO images (org, livemode, id, content, key, bytes, width, height, creat
 VALUES (%(org)s, %(livemode)s, %(id)s, %(content)s, %(key)s, %(bytes)s, %(width)s, %(height)s, %(created_at)s, %(renditions)s)
 ON CONFLICT (org, livemode, content) DO NOTHING
 
--- knows --
+-- lock_image_url --
 SELECT image FROM image_addresses
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s FOR UPDATE
 
--- found --
+-- record_image --
 UPDATE image_addresses SET image = %(image)s, etag = %(etag)s, last_modified = %(last_modified)s, tries = 0, failure = NULL,
     due_at = NULL, checked_at = %(now)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 
--- outdate --
+-- mark_uses_stale --
 UPDATE image_uses SET stale = true
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s AND NOT stale
 
@@ -110,7 +110,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 UPDATE image_addresses SET tries = %(tries)s, failure = %(failure)s, due_at = %(next_attempt_at)s, checked_at = %(now)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 
--- origin_failed --
+-- record_origin_failure --
 WITH due AS (
     SELECT address, tries FROM image_addresses
     WHERE org = %(org)s AND livemode = %(livemode)s AND host = %(host)s AND due_at <= %(now)s
@@ -132,7 +132,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND address = ANY(ARRAY(
     WHERE l.org = %(org)s AND l.livemode = %(livemode)s AND l.host = %(host)s AND l.due_at < %(until)s
     ORDER BY l.address FOR UPDATE))
 
--- stale --
+-- list_stale_products --
 SELECT DISTINCT product FROM image_uses
 WHERE org = %(org)s AND livemode = %(livemode)s AND stale ORDER BY product LIMIT %(limit)s
 
@@ -142,15 +142,15 @@ SELECT id, coalesce(merged_into, id) FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 
--- bodies --
+-- list_documents --
 SELECT product, body FROM product_documents
 WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own'
     AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 
--- replace_body --
+-- replace_document --
 UPDATE product_documents SET body = %(body)s, etag = %(etag)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own' AND product = %(product)s
 
--- shown --
+-- mark_uses_current --
 UPDATE image_uses SET stale = false
 WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND stale

@@ -3,12 +3,12 @@ INSERT INTO oauth_apps (org, id, kind, name, redirect_uris, scopes, made_by, dig
 VALUES (%(org)s, %(id)s, %(kind)s, %(name)s, %(redirect_uris)s, %(scopes)s, %(made_by)s, %(digest)s, %(last4)s, %(home)s,
         %(created_at)s, %(updated_at)s)
 
--- own_app --
+-- get_own_app --
 SELECT id, id, kind, 'organisation', name, redirect_uris, scopes, created_at, updated_at, org, made_by, digest, last4, home,
        NULL::timestamptz, NULL::timestamptz
 FROM oauth_apps WHERE org = %(org)s AND id = %(id)s
 
--- own_apps --
+-- list_apps --
 SELECT id, id, kind, 'organisation', name, redirect_uris, scopes, created_at, updated_at, org, made_by, digest, last4, home,
        NULL::timestamptz, NULL::timestamptz
 FROM oauth_apps WHERE org = %(org)s ORDER BY id
@@ -53,7 +53,7 @@ SELECT id, client_id, kind, origin, name, redirect_uris, scopes, created_at, upd
        used_at, fresh_until
 FROM oauth_clients WHERE id = %(id)s
 
--- keep_client --
+-- save_client --
 INSERT INTO oauth_clients (id, client_id, kind, origin, name, redirect_uris, scopes, digest, last4, home, created_at, updated_at,
                            used_at, fresh_until)
 VALUES (%(id)s, %(client_id)s, %(kind)s, %(origin)s, %(name)s, %(redirect_uris)s, %(scopes)s, %(digest)s, %(last4)s, %(home)s,
@@ -108,10 +108,10 @@ WHERE digest = %(digest)s AND used_at IS NOT DISTINCT FROM %(used_at)s::timestam
     AND NOT EXISTS (SELECT FROM oauth_tokens n WHERE n.parent = %(digest)s AND n.used_at IS NOT NULL)
     AND EXISTS (SELECT FROM oauth_families f WHERE f.id = oauth_tokens.family AND f.ended_at IS NULL)
 
--- replace_heirs --
+-- end_child_tokens --
 UPDATE oauth_tokens SET ended_at = %(now)s WHERE parent = %(digest)s AND ended_at IS NULL
 
--- end_family --
+-- revoke_family --
 UPDATE oauth_families SET ended_at = %(now)s, ended = %(reason)s WHERE id = %(family)s AND ended_at IS NULL
 
 -- revoke_token --
@@ -142,7 +142,7 @@ WHERE digest = %(digest)s AND approved IS NULL
 -- use_device --
 UPDATE oauth_devices SET used_at = %(now)s WHERE digest = %(digest)s AND approved AND used_at IS NULL
 
--- used_client --
+-- record_client_use --
 UPDATE oauth_clients SET used_at = %(now)s WHERE client_id = %(client_id)s
 
 -- purge_families --
@@ -161,7 +161,7 @@ DELETE FROM oauth_devices WHERE expires_at <= %(now)s
 DELETE FROM oauth_clients c WHERE coalesce(c.used_at, c.created_at) < %(unused_since)s
     AND NOT EXISTS (SELECT FROM oauth_families f WHERE f.app = c.id)
 
--- proofs --
+-- find_access_tokens --
 SELECT t.digest, t.scopes, t.audience, t.expires_at, coalesce(t.ended_at, f.ended_at, g.revoked_at), f.app, f."user",
        coalesce(m.role, 'admin'),
        o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,

@@ -1,4 +1,4 @@
--- own --
+-- get_organisation --
 SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
        p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
 FROM organisations o JOIN plans p ON p.code = o.plan
@@ -27,7 +27,7 @@ WHERE m."user" = %(user)s
 ORDER BY o.id ASC LIMIT {limit} --? forwards
 ORDER BY o.id DESC LIMIT {limit} --? backwards
 
--- add --
+-- add_organisation --
 INSERT INTO organisations (id, name, kind, plan, api_version, live_catalogue, test_catalogue, created_at)
 VALUES (%(id)s, %(name)s, %(kind)s, %(plan)s, %(api_version)s, %(live)s, %(test)s, %(created_at)s)
 
@@ -45,7 +45,7 @@ SELECT "user", org, email, role, created_at FROM members WHERE org = %(org)s
 ORDER BY "user" ASC LIMIT {limit} --? forwards
 ORDER BY "user" DESC LIMIT {limit} --? backwards
 
--- hold_members --
+-- lock_members --
 -- Locks rows in one order, to avoid deadlocks.
 SELECT "user", org, email, role, created_at FROM members
 WHERE org = %(org)s AND (role = 'owner' OR "user" = ANY(%(users)s)) ORDER BY "user" FOR UPDATE
@@ -56,7 +56,7 @@ UPDATE members SET role = %(role)s WHERE org = %(org)s AND "user" = %(user)s
 -- remove_member --
 DELETE FROM members WHERE org = %(org)s AND "user" = %(user)s
 
--- invite --
+-- add_invitation --
 INSERT INTO invitations (org, id, email, email_key, role, invited_by, digest, created_at, expires_at)
 VALUES (%(org)s, %(id)s, %(email)s, %(email_key)s, %(role)s, %(invited_by)s, %(digest)s, %(created_at)s, %(expires_at)s)
 
@@ -68,7 +68,7 @@ WHERE org = %(org)s AND accepted_at IS NULL AND revoked_at IS NULL AND expires_a
 ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
--- invitation --
+-- lock_invitation --
 SELECT id, org, email, role, invited_by, digest, created_at, expires_at, accepted_at, revoked_at FROM invitations
 WHERE org = %(org)s AND id = %(id)s FOR UPDATE
 
@@ -82,7 +82,7 @@ SELECT i.id, i.org, i.email, i.role, i.invited_by, i.digest, i.created_at, i.exp
 FROM invitations i JOIN organisations o ON o.id = i.org JOIN plans p ON p.code = o.plan
 WHERE i.digest = %(digest)s
 
--- forget_invitations --
+-- delete_invitations --
 DELETE FROM invitations WHERE least(expires_at, accepted_at, revoked_at) < %(before)s
 
 -- list_plans --
@@ -101,7 +101,7 @@ VALUES (%(org)s, %(livemode)s, %(id)s, %(name)s, %(digest)s, %(last4)s, %(restri
 UPDATE api_keys SET revoked_at = %(now)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s AND revoked_at IS NULL
 
--- key --
+-- get_key --
 SELECT k.id, k.org, k.livemode, k.name, k.digest, k.last4, k.restricted, k.scopes, coalesce(m.role, 'owner'), k.networks,
        k.expires_at, k.revoked_at, k.created_at, k.member
 FROM api_keys k LEFT JOIN members m ON m.org = k.org AND m."user" = k.member
@@ -119,15 +119,15 @@ WHERE k.org = %(org)s AND k.livemode = %(livemode)s
 ORDER BY k.id DESC LIMIT {limit} --? forwards
 ORDER BY k.id ASC LIMIT {limit} --? backwards
 
--- key_uses --
+-- get_last_uses --
 SELECT key, used_at FROM key_uses WHERE org = %(org)s AND livemode = %(livemode)s AND key = ANY(%(ids)s)
 
--- revoke_keys_of --
+-- revoke_keys_by_member --
 UPDATE api_keys SET revoked_at = %(now)s
 WHERE org = %(org)s AND livemode IN (%(livemode)s, NOT %(livemode)s) AND member = %(member)s AND revoked_at IS NULL
 RETURNING id
 
--- keys --
+-- find_keys --
 SELECT k.id, k.org, k.livemode, k.name, k.digest, k.last4, k.restricted, k.scopes, coalesce(m.role, 'owner'), k.networks,
        k.expires_at, k.revoked_at, k.created_at, k.member, k.member IS NOT NULL AND m.role IS NULL,
        o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
@@ -138,7 +138,7 @@ JOIN plans p ON p.code = o.plan
 LEFT JOIN members m ON m.org = k.org AND m."user" = k.member
 WHERE k.digest = ANY(%(digests)s)
 
--- pin --
+-- pin_version --
 UPDATE organisations SET api_version = coalesce(api_version, %(version)s) WHERE id = %(org)s RETURNING api_version
 
 -- find_connection --
@@ -199,6 +199,6 @@ SELECT c.org, c.issuer, c.client_id, c.secret, c.joins_as, c.enforced, c.enabled
 FROM sso_domains d JOIN sso_connections c ON c.org = d.org
 WHERE d.domain = %(domain)s AND d.proven_at IS NOT NULL AND c.enabled
 
--- due_domains --
+-- list_domains_to_check --
 SELECT org, domain, token, proven_at, lost_at, looked_at, created_at FROM sso_domains
 WHERE proven_at IS NOT NULL AND looked_at < %(before)s ORDER BY looked_at LIMIT %(limit)s

@@ -1,7 +1,7 @@
--- user --
+-- get_user --
 SELECT id, email, name, verified_at, created_at, language FROM users WHERE id = %(id)s
 
--- several --
+-- get_users --
 SELECT id, email, name, verified_at, created_at, language FROM users WHERE id = ANY(%(ids)s)
 
 -- find_by_email --
@@ -12,12 +12,12 @@ INSERT INTO users (id, email, email_key, name, verified_at, created_at)
 VALUES (%(id)s, %(email)s, %(email_key)s, %(name)s, %(verified_at)s, %(created_at)s)
 ON CONFLICT (email_key) DO NOTHING
 
--- set_up_user --
+-- add_user_with_password --
 INSERT INTO users (id, email, email_key, name, verified_at, created_at, password, password_changed_at)
 VALUES (%(id)s, %(email)s, %(email_key)s, %(name)s, %(verified_at)s, %(created_at)s, %(password)s, %(now)s)
 ON CONFLICT (email_key) DO NOTHING
 
--- change_user --
+-- save_user --
 UPDATE users SET name = %(name)s, verified_at = %(verified_at)s, language = %(language)s WHERE id = %(id)s
 
 -- get_password_hash --
@@ -43,7 +43,7 @@ INSERT INTO sessions (id, "user", organisation, livemode, digest, kind, methods,
 VALUES (%(id)s, %(user)s, %(org)s, %(livemode)s, %(digest)s, %(kind)s, %(methods)s, %(address)s, %(user_agent)s, %(created_at)s,
         %(seen_at)s, %(confirmed_at)s, %(expires_at)s)
 
--- found --
+-- find_sessions --
 SELECT s.id, s."user", s.organisation, s.livemode, s.digest, s.kind, s.methods, s.address, s.user_agent, s.created_at, s.seen_at,
        s.confirmed_at, s.expires_at, s.revoked_at,
        u.id, u.email, u.name, u.verified_at, u.created_at, u.language, m.role,
@@ -70,29 +70,29 @@ UPDATE sessions SET organisation = %(org)s, livemode = %(livemode)s, methods = %
     seen_at = greatest(seen_at, %(seen_at)s), confirmed_at = greatest(confirmed_at, %(confirmed_at)s)
 WHERE id = %(id)s AND revoked_at IS NULL
 
--- seen_session --
+-- record_session_use --
 UPDATE sessions SET seen_at = greatest(seen_at, %(now)s) WHERE id = %(id)s AND revoked_at IS NULL
 
 -- revoke_sessions --
 UPDATE sessions SET revoked_at = %(now)s WHERE id = ANY(%(ids)s) AND revoked_at IS NULL
 
--- forget_sessions --
+-- delete_ended_sessions --
 DELETE FROM sessions WHERE expires_at < %(before)s OR revoked_at < %(before)s
 
--- forget_links --
+-- delete_expired_links --
 DELETE FROM one_time_links WHERE expires_at < %(before)s
 
--- supersede_links --
+-- delete_superseded_links --
 DELETE FROM one_time_links WHERE "user" = %(user)s AND purpose = %(purpose)s AND used_at IS NULL
 
--- withdraw_links --
+-- delete_unused_links --
 DELETE FROM one_time_links WHERE "user" = %(user)s AND used_at IS NULL
 
 -- add_link --
 INSERT INTO one_time_links (digest, purpose, "user", organisation, created_at, expires_at)
 VALUES (%(digest)s, %(purpose)s, %(user)s, %(org)s, %(created_at)s, %(expires_at)s)
 
--- link --
+-- find_link --
 SELECT digest, purpose, "user", organisation, created_at, expires_at FROM one_time_links
 WHERE digest = %(digest)s AND purpose = %(purpose)s AND used_at IS NULL AND expires_at > %(now)s
 
@@ -104,15 +104,15 @@ RETURNING digest, purpose, "user", organisation, created_at, expires_at
 -- find_authenticator --
 SELECT "user", secret, confirmed_at, last_step FROM authenticators WHERE "user" = %(user)s
 
--- enrol --
+-- add_authenticator --
 INSERT INTO authenticators ("user", secret) VALUES (%(user)s, %(sealed)s)
 ON CONFLICT ("user") DO NOTHING
 
--- confirm --
+-- confirm_authenticator --
 UPDATE authenticators SET confirmed_at = %(now)s, last_step = %(step)s
 WHERE "user" = %(user)s AND secret = %(sealed)s AND confirmed_at IS NULL
 
--- hold --
+-- lock_authenticator --
 -- Locks the authenticator while codes are replaced, so that the later of two requests sees the codes of the earlier one.
 SELECT 1 FROM authenticators WHERE "user" = %(user)s AND confirmed_at IS NOT NULL FOR UPDATE
 
@@ -120,10 +120,10 @@ SELECT 1 FROM authenticators WHERE "user" = %(user)s AND confirmed_at IS NOT NUL
 UPDATE authenticators SET last_step = %(step)s
 WHERE "user" = %(user)s AND confirmed_at IS NOT NULL AND last_step < %(step)s
 
--- disenrol --
+-- delete_authenticator --
 DELETE FROM authenticators WHERE "user" = %(user)s
 
--- drop_codes --
+-- delete_codes --
 DELETE FROM recovery_codes WHERE "user" = %(user)s
 
 -- add_codes --
@@ -144,11 +144,11 @@ ON CONFLICT (credential) DO NOTHING
 SELECT id, "user", credential, public_key, sign_count, name, backed_up, created_at, used_at FROM passkeys
 WHERE "user" = %(user)s ORDER BY id
 
--- passkey --
+-- find_passkey --
 SELECT id, "user", credential, public_key, sign_count, name, backed_up, created_at, used_at FROM passkeys
 WHERE credential = %(credential)s
 
--- passkey_used --
+-- record_signature --
 UPDATE passkeys SET sign_count = %(sign_count)s, used_at = %(now)s
 WHERE id = %(id)s AND (sign_count < %(sign_count)s OR (sign_count = 0 AND %(sign_count)s = 0))
 
@@ -172,11 +172,11 @@ DELETE FROM passkey_challenges WHERE expires_at < %(before)s
 INSERT INTO outgoing_mail (id, "to", subject, purpose, sealed, created_at, next_at, attempts, sent_at, failure)
 VALUES (%(id)s, %(to)s, %(subject)s, %(purpose)s, %(sealed)s, %(created_at)s, %(next_at)s, %(attempts)s, %(sent_at)s, %(failure)s)
 
--- latest_mail --
+-- list_latest_mail --
 SELECT id, "to", subject, purpose, sealed, created_at, next_at, attempts, sent_at, failure FROM outgoing_mail
 ORDER BY id DESC LIMIT %(limit)s
 
--- claim_mail --
+-- claim_due_mail --
 UPDATE outgoing_mail AS m SET next_at = %(until)s, attempts = m.attempts + 1
 FROM (
     SELECT id FROM outgoing_mail WHERE next_at <= %(now)s AND created_at >= %(created_after)s
@@ -185,11 +185,11 @@ FROM (
 WHERE m.id = due.id
 RETURNING m.id, m."to", m.subject, m.purpose, m.sealed, m.created_at, m.next_at, m.attempts, m.sent_at, m.failure
 
--- mail_sent --
+-- record_mail_sent --
 UPDATE outgoing_mail SET sent_at = %(now)s, next_at = NULL, failure = '', sealed = '' WHERE id = %(id)s
 
--- mail_failed --
+-- record_mail_failure --
 UPDATE outgoing_mail SET failure = %(failure)s, next_at = %(next_at)s WHERE id = %(id)s
 
--- forget_mail --
+-- delete_mail --
 DELETE FROM outgoing_mail WHERE created_at < %(before)s

@@ -1,4 +1,4 @@
--- record --
+-- record_check --
 INSERT INTO platform_checks (component, day, passed, failed, state, checked_at)
 VALUES (%(component)s, %(day)s, %(passed)s, %(failed)s, %(state)s, %(at)s)
 ON CONFLICT (component, day) DO UPDATE
@@ -11,17 +11,17 @@ SELECT DISTINCT ON (component) component, checked_at, state FROM platform_checks
 -- count_by_day --
 SELECT component, day, passed, passed + failed FROM platform_checks WHERE day >= %(since)s ORDER BY day, component
 
--- forget --
+-- delete_checks --
 DELETE FROM platform_checks WHERE day < %(day)s
 
--- open_incidents --
+-- list_open_incidents --
 SELECT id, component, state, title, opened_by, updates, opened_at, updated_at, closed_at FROM platform_incidents
 WHERE closed_at IS NULL ORDER BY id DESC
 
--- incident --
+-- get_incident --
 SELECT id, component, state, title, opened_by, updates, opened_at, updated_at, closed_at FROM platform_incidents WHERE id = %(id)s
 
--- incidents --
+-- list_incidents --
 SELECT id, component, state, title, opened_by, updates, opened_at, updated_at, closed_at FROM platform_incidents
 WHERE true
     AND id < %(page_key)s --? after
@@ -45,17 +45,17 @@ SET answered = excluded.answered, failed = excluded.failed, seen_at = excluded.s
 -- remove --
 DELETE FROM platform_instances WHERE instance = %(instance)s OR seen_at < now() - interval '1 hour'
 
--- alive --
+-- list_alive --
 SELECT instance, role, answered, failed FROM platform_instances WHERE seen_at > now() - %(alive)s::interval
 
--- figures --
+-- read_coordinator_metrics --
 SELECT
     (SELECT count(*) FROM outgoing_mail WHERE next_at IS NOT NULL AND sent_at IS NULL),
     (SELECT coalesce(extract(epoch FROM now() - min(created_at)), 0)::float FROM outgoing_mail
         WHERE next_at IS NOT NULL AND sent_at IS NULL),
     (SELECT extract(epoch FROM now() - finished_at)::float FROM platform_backups)
 
--- figures_of_tenants --
+-- read_tenant_metrics --
 WITH scheduled AS (
     SELECT s.created_at, greatest(s.catalogue_at, s.stock_at) AS succeeded_at, stream.at, stream.minutes
         * CASE WHEN (s.schedule ->> 'adaptive')::boolean
@@ -80,7 +80,7 @@ FROM (
     ) AS waiting
 ) AS open
 
--- tenants --
+-- list_busiest_tenants --
 WITH busy AS MATERIALIZED (
     SELECT org, livemode, sum(records) AS records, sum(bytes) AS bytes FROM (
         SELECT d.org, d.livemode, d.amount AS records, 0::bigint AS bytes FROM here.usage_days AS d
@@ -95,10 +95,10 @@ SELECT b.org, b.livemode, b.records, b.bytes,
         AND w.id >= %(id)s LIMIT %(counted)s) deliveries)
 FROM busy b
 
--- names --
+-- list_organisation_names --
 SELECT o.id, o.name, p.name FROM organisations o JOIN plans p ON p.code = o.plan WHERE o.id = ANY(%(orgs)s)
 
--- slowest --
+-- list_slowest_sources --
 WITH looked AS MATERIALIZED (
     SELECT s.org, s.livemode, s.id, s.name, s.connector, s.status, s.failures, coalesce(s.status_reason ->> 'message', '') AS reason
     FROM here.sources AS s LIMIT %(looked)s
@@ -109,10 +109,10 @@ FROM looked l CROSS JOIN LATERAL (
     WHERE r.org = l.org AND r.livemode = l.livemode AND r.source = l.id ORDER BY r.id DESC LIMIT 1
 ) n WHERE n.started_at IS NOT NULL ORDER BY 11 DESC LIMIT %(limit)s
 
--- troubled --
+-- list_failing_sources --
 SELECT s.org, s.livemode, s.id, s.name, s.connector, s.status, s.failures, coalesce(s.status_reason ->> 'message', ''),
     NULL::text, NULL::timestamptz, NULL::float
 FROM here.sources AS s WHERE s.status = ANY(%(statuses)s) ORDER BY s.failures DESC, s.org, s.id LIMIT %(limit)s
 
--- tenant_of_source --
+-- find_tenant_of_source --
 SELECT s.org, s.livemode FROM here.sources AS s WHERE s.id = %(id)s

@@ -1,9 +1,9 @@
--- by_id --
+-- get_log --
 SELECT id, method, path, route, query, status, error_code, duration_ms, actor, via, api_version, idempotency_key, ip,
        user_agent, created_at, position
 FROM request_logs WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s ORDER BY position DESC LIMIT 1
 
--- list --
+-- list_logs --
 -- Matches in one time span and, if they are not a full page, the number of scanned rows and the positions where the scan started
 -- and ended. Rows are scanned in order until the page is full.
 WITH seen AS MATERIALIZED (
@@ -33,7 +33,7 @@ WITH seen AS MATERIALIZED (
 )
 SELECT looked.number, looked.first, looked.last, passed.* FROM looked LEFT JOIN passed ON true
 
--- write --
+-- insert_logs --
 INSERT INTO request_logs (org, livemode, position, id, method, path, route, query, status, error_code, duration_ms, actor,
     via, api_version, idempotency_key, ip, user_agent, created_at)
 SELECT org, livemode, position, id, method, path, route, query, status, error_code, duration_ms, actor, via, api_version,
@@ -43,7 +43,7 @@ FROM json_to_recordset(%(logs)s::json) AS log (org text, livemode boolean, posit
     idempotency_key text, ip text, user_agent text, created_at timestamptz)
 ON CONFLICT DO NOTHING
 
--- note_uses --
+-- record_key_uses --
 INSERT INTO key_uses (org, livemode, key, used_at)
 -- in one order, to avoid deadlocks
 SELECT org, livemode, key, used_at

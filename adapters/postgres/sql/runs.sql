@@ -1,4 +1,4 @@
--- newest --
+-- find_newest_run --
 SELECT {run}
 FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND status = ANY(%(statuses)s)
     AND stream = %(stream)s --? stream
@@ -23,7 +23,7 @@ FROM (
 WHERE trigger NOT IN ('category_rules', 'stock_check') AND status IN ('succeeded', 'failed')
 GROUP BY source, day ORDER BY source, day
 
--- newest_of --
+-- list_newest --
 SELECT DISTINCT ON (source) source, id, status
 FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = ANY(%(sources)s) AND created_at >= %(since)s
     AND trigger <> 'stock_check'
@@ -39,7 +39,7 @@ WITH room AS (
 INSERT INTO push_parts (org, livemode, run, sequence, records)
 SELECT org, livemode, %(run)s, %(sequence)s, %(records)s FROM room
 
--- keep_batch --
+-- save_batch_entry --
 INSERT INTO stored_objects AS s (org, livemode, key, kind, bytes, run, free_after, created_at)
 VALUES (%(org)s, %(livemode)s, %(key)s, %(kind)s, 0, %(run)s, %(free_after)s, %(now)s)
 ON CONFLICT (org, livemode, key) DO UPDATE SET free_after = excluded.free_after
@@ -48,7 +48,7 @@ ON CONFLICT (org, livemode, key) DO UPDATE SET free_after = excluded.free_after
 SELECT records FROM push_parts
 WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s AND sequence = %(part_number)s
 
--- forget_parts --
+-- delete_parts --
 WITH parts AS (
     DELETE FROM push_parts WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s
     RETURNING CASE WHEN counted THEN octet_length(records) + 1 ELSE 0 END AS bytes
@@ -64,18 +64,18 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stat
     AND trigger = %(trigger)s AND input ->> 'batch' = %(batch)s AND (input ->> 'open')::boolean
 ORDER BY id DESC LIMIT 1
 
--- newest_batch --
+-- find_newest_batch --
 SELECT {run} FROM runs
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND input ->> 'batch' = %(batch)s
 ORDER BY id DESC LIMIT 1
 
--- open_exports --
+-- count_open_exports --
 SELECT count(*) FROM exports WHERE org = %(org)s AND livemode = %(livemode)s AND status = ANY(%(open)s)
 
--- kept_exports --
+-- list_exports_with_files --
 SELECT {export} FROM exports WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(status)s ORDER BY id DESC
 
--- due_exports --
+-- list_due_exports --
 SELECT e.expires_at, e.org, e.livemode, e.id FROM here.exports AS e
 WHERE e.status = 'succeeded' AND e.expires_at <= %(now)s ORDER BY e.expires_at LIMIT %(limit)s
 

@@ -1,10 +1,10 @@
--- ring --
+-- get_key_ring --
 SELECT sealed, changed_at FROM key_ring
 
--- found --
+-- add_key_ring --
 INSERT INTO key_ring (sealed, changed_at) VALUES (%(sealed)s, now()) ON CONFLICT DO NOTHING
 
--- supersede --
+-- replace_key_ring --
 UPDATE key_ring SET sealed = %(sealed)s, changed_at = now() WHERE sealed = %(expected)s
 
 -- has_api_keys --
@@ -17,7 +17,7 @@ WHERE a.datname = current_database() AND a.application_name = %(application)s AN
     AND (l.classid::bigint << 32) | l.objid::bigint = %(lock)s
 )
 
--- counts --
+-- count_tenant_values --
 SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) FROM (
     SELECT 'source_credentials' AS kind, credentials AS sealed FROM here.sources AS s WHERE credentials IS NOT NULL
     UNION ALL SELECT 'webhook_secrets', secret FROM here.webhook_endpoints AS e
@@ -26,38 +26,38 @@ SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) 
     UNION ALL SELECT 'answers', body FROM here.idempotency_keys AS k WHERE substring(body FROM 1 FOR 2) = ANY(%(heads)s)
 ) kept GROUP BY key, kind
 
--- stale_source_credentials --
+-- list_outdated_source_credentials --
 SELECT org, livemode, id, credentials, connector, config FROM here.sources AS s
 WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND credentials IS NOT NULL
   AND substring(credentials FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
--- stale_webhook_secrets --
+-- list_outdated_webhook_secrets --
 SELECT org, livemode, id, secret FROM here.webhook_endpoints AS e
 WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND substring(secret FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
--- stale_former_webhook_secrets --
+-- list_outdated_former_webhook_secrets --
 SELECT org, livemode, id, previous_secret FROM here.webhook_endpoints AS e
 WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND previous_secret IS NOT NULL
   AND substring(previous_secret FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
--- stale_answers --
+-- list_outdated_answers --
 SELECT org, livemode, key, body FROM here.idempotency_keys AS k
 WHERE (org, livemode, key) > (%(org)s, %(livemode)s, %(owner)s) AND substring(body FROM 1 FOR 2) = ANY(%(heads)s)
   AND substring(body FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, key LIMIT %(limit)s
 
--- stale_kept_for_undoing --
+-- list_outdated_kept_for_undoing --
 SELECT org, livemode, entry, sealed FROM here.audit_kept AS a
 WHERE (org, livemode, entry) > (%(org)s, %(livemode)s, %(owner)s) AND substring(sealed FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, entry LIMIT %(limit)s
 
--- counts_everywhere --
+-- count_reference_table_values --
 SELECT encode(substring(secret FROM 3 FOR 16), 'escape') AS key, 'sso_secrets', count(*) FROM sso_connections GROUP BY key
 
--- stale_sso_secrets --
+-- list_outdated_sso_secrets --
 SELECT org, true, 'sso:' || org || ' ' || issuer, secret FROM sso_connections
 WHERE org > %(org)s AND substring(secret FROM 1 FOR %(length)s) <> %(stamp)s ORDER BY org LIMIT %(limit)s
 
@@ -85,20 +85,20 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND previous_
 UPDATE idempotency_keys SET body = %(fresh)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(owner)s AND body = %(sealed)s
 
--- counts_of_people --
+-- count_user_values --
 SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) FROM (
     SELECT 'outgoing_mail' AS kind, sealed FROM outgoing_mail WHERE sealed <> ''
     UNION ALL SELECT 'authenticators', secret FROM authenticators
 ) kept GROUP BY key, kind
 
--- stale_outgoing_mail --
+-- list_outdated_outgoing_mail --
 SELECT id, sealed FROM outgoing_mail
 WHERE id > %(owner)s AND sealed <> '' AND substring(sealed FROM 1 FOR %(length)s) <> %(stamp)s ORDER BY id LIMIT %(limit)s
 
 -- replace_outgoing_mail --
 UPDATE outgoing_mail SET sealed = %(fresh)s WHERE id = %(owner)s AND sealed = %(sealed)s
 
--- stale_authenticators --
+-- list_outdated_authenticators --
 SELECT "user", secret FROM authenticators
 WHERE "user" > %(owner)s AND substring(secret FROM 1 FOR %(length)s) <> %(stamp)s ORDER BY "user" LIMIT %(limit)s
 

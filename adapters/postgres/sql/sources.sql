@@ -30,7 +30,7 @@ SELECT {mapping}
 FROM mappings WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND digest = ANY(%(digests)s)
 ORDER BY id FOR UPDATE
 
--- confirmed --
+-- list_confirmed --
 SELECT {known}
 FROM mappings WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(confirmed)s
     AND source = %(source)s --? own
@@ -46,5 +46,5 @@ DELETE FROM mappings WHERE org = %(org)s AND livemode = %(livemode)s AND source 
         ) newest
     )
 
--- address --
+-- find_recipient --
 SELECT s.org, s.livemode, s.id FROM here.sources AS s WHERE s.inbound_address = %(address)s

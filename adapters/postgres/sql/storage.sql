@@ -2,31 +2,31 @@
 SELECT {entry} FROM stored_objects
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
 
--- used --
+-- get_used_bytes --
 SELECT bytes FROM storage_usage WHERE org = %(org)s AND livemode = %(livemode)s
 
--- open_account --
+-- create_usage --
 INSERT INTO storage_usage (org, livemode, bytes) VALUES (%(org)s, %(livemode)s, 0) ON CONFLICT DO NOTHING
 
--- account --
+-- lock_usage --
 SELECT u.bytes, (p.meters -> %(meter)s ->> 'included')::bigint
 FROM storage_usage u, organisations o, plans p
 WHERE u.org = %(org)s AND u.livemode = %(livemode)s AND o.id = u.org AND p.code = o.plan
 FOR UPDATE OF u
 
--- counted --
+-- add_used_bytes --
 UPDATE storage_usage SET bytes = bytes + %(bytes)s WHERE org = %(org)s AND livemode = %(livemode)s
 
--- same_content --
+-- reuse_content --
 UPDATE stored_objects SET free_after = greatest(free_after, %(free_after)s), run = %(run)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND content = %(content)s AND NOT freed
 RETURNING {entry}
 
--- add --
+-- add_entry --
 INSERT INTO stored_objects (org, livemode, key, kind, bytes, content, run, free_after, created_at)
 VALUES (%(org)s, %(livemode)s, %(key)s, %(kind)s, %(bytes)s, %(content)s, %(run)s, %(free_after)s, %(now)s)
 
--- handed_in --
+-- sum_replaced_bytes --
 SELECT coalesce((
         SELECT bytes FROM stored_objects
         WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed), 0)
@@ -34,14 +34,14 @@ SELECT coalesce((
         SELECT sum(octet_length(records) + 1) FROM push_parts
         WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s AND counted), 0)
 
--- replaced --
+-- clear_replaced_bytes --
 WITH parts AS (
     UPDATE push_parts SET counted = false
     WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s AND counted
 )
 UPDATE stored_objects SET bytes = 0 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
 
--- unread --
+-- count_unassigned --
 SELECT count(*) FROM stored_objects
 WHERE org = %(org)s AND livemode = %(livemode)s AND kind = %(kind)s AND run IS NULL AND NOT freed
 
@@ -52,7 +52,7 @@ UPDATE stored_objects SET run = %(run)s WHERE org = %(org)s AND livemode = %(liv
 UPDATE stored_objects SET free_after = %(free_after)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
 
--- holds --
+-- is_stored --
 SELECT key FROM stored_objects WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
 
 -- free --
@@ -91,10 +91,10 @@ WHERE s.kind = ANY(%(kinds)s) AND s.free_after <= %(now)s AND NOT s.freed ORDER 
 SELECT s.key, s.org, s.livemode, s.key FROM here.stored_objects AS s
 WHERE s.freed AND s.key > %(after)s ORDER BY s.key LIMIT %(limit)s
 
--- forget --
+-- delete_entries --
 DELETE FROM stored_objects WHERE org = %(org)s AND livemode = %(livemode)s AND key = ANY(%(keys)s) AND freed
 
--- orphans --
+-- select_orphans --
 SELECT k.key FROM unnest(%(keys)s::text[]) k (key)
 WHERE EXISTS (SELECT FROM organisations o WHERE o.id = %(org)s)
     AND NOT EXISTS (
@@ -105,7 +105,7 @@ WHERE EXISTS (SELECT FROM organisations o WHERE o.id = %(org)s)
         WHERE u.org = %(org)s AND u.livemode = %(livemode)s AND u.id = split_part(k.key, '/', 4)
             AND r.status = ANY(%(open)s))
 
--- holdings --
+-- sum_by_kind --
 SELECT kind, count(*), coalesce(sum(bytes), 0), count(*) FILTER (WHERE free_after <= %(now)s),
        coalesce(sum(bytes) FILTER (WHERE free_after <= %(now)s), 0)
 FROM here.stored_objects AS o WHERE NOT freed AND kind <> %(push)s GROUP BY kind
@@ -119,10 +119,10 @@ FROM (
 HAVING count(*) > 0
 ORDER BY kind
 
--- waiting --
+-- sum_freed --
 SELECT count(*), coalesce(sum(s.bytes), 0) FROM here.stored_objects AS s WHERE s.freed
 
--- batches --
+-- list_open_batches --
 SELECT s.created_at, s.org, s.livemode, s.run, (
     SELECT coalesce(sum(octet_length(p.records) + 1), 0) FROM here.push_parts AS p
     WHERE p.org = s.org AND p.livemode = s.livemode AND p.run = s.run AND p.counted)

@@ -7,7 +7,7 @@ SELECT %(org)s, %(livemode)s, %(meter)s, %(cause)s, coalesce((
 ), (%(now)s::timestamptz AT TIME ZONE 'UTC')::date), %(amount)s
 ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET amount = e.amount + excluded.amount
 
--- taken --
+-- sum_used_and_reserved --
 SELECT coalesce((
         SELECT sum(amount) FROM usage_days
         WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND day >= %(month)s AND day < %(next)s), 0)
@@ -25,7 +25,7 @@ ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET reserved = exclud
 UPDATE usage_entries SET reserved = 0
 WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(cause)s AND reserved > 0
 
--- used --
+-- get_month_usage --
 SELECT meter, sum(amount) FROM (
     SELECT meter, amount FROM usage_days
     WHERE org = %(org)s AND livemode = %(livemode)s AND day >= %(month)s AND day < %(next)s AND meter = ANY(%(meters)s)
@@ -66,12 +66,12 @@ ON CONFLICT (org, livemode, meter, day) DO UPDATE SET amount = excluded.amount
 SELECT meter, month, percent, included, reached_at FROM usage_thresholds
 WHERE org = %(org)s AND livemode = %(livemode)s AND month = %(month)s ORDER BY meter, percent
 
--- reach --
+-- record_threshold --
 INSERT INTO usage_thresholds (org, livemode, meter, month, percent, included, reached_at, held_back)
 VALUES (%(org)s, %(livemode)s, %(meter)s, %(month)s, %(percent)s, %(included)s, %(reached_at)s, %(held_back)s)
 ON CONFLICT (org, livemode, meter, month, percent) DO NOTHING
 
--- hold_back --
+-- suspend_deliveries --
 UPDATE usage_thresholds SET held_back = true, included = %(included)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND month = %(month)s AND percent = %(percent)s
 
@@ -83,7 +83,7 @@ UPDATE usage_thresholds SET held_back = false WHERE org = %(org)s AND livemode =
 SELECT e.org, e.livemode FROM here.usage_entries AS e WHERE e.reserved = 0 OR e.day < %(long_ago)s
 GROUP BY e.org, e.livemode ORDER BY random() LIMIT %(limit)s
 
--- to_resume --
+-- list_resumable --
 SELECT DISTINCT t.org, t.livemode FROM here.usage_thresholds AS t
 JOIN organisations o ON o.id = t.org JOIN plans p ON p.code = o.plan
 WHERE t.held_back AND (t.month < %(month)s OR t.included < coalesce((p.meters -> t.meter ->> 'included')::bigint, 1::bigint << 62))

@@ -7,14 +7,14 @@ SELECT count(*) FROM webhook_endpoints WHERE org = %(org)s AND livemode = %(live
 -- get_secrets --
 SELECT secret, previous_secret FROM webhook_endpoints WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
--- seal --
+-- replace_secrets --
 UPDATE webhook_endpoints SET secret = %(current)s, previous_secret = %(previous)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
 -- notify --
 SELECT pg_notify('joinery_webhooks', %(payload)s)
 
--- deliveries_walked --
+-- scan_deliveries --
 -- Comparing the whole key as a row forces the index that begins with it: with a simple equality and thirty partitions the
 -- planner reads and sorts all rows if it expects less than a page. The sub-select hides the endpoint's value from the planner,
 -- which would otherwise estimate that no row precedes it.
@@ -33,10 +33,10 @@ ORDER BY endpoint ASC, status ASC, id ASC --? by_status backwards
 ORDER BY endpoint DESC, type DESC, id DESC --? by_type forwards
 ORDER BY endpoint ASC, type ASC, id ASC --? by_type backwards
 
--- deliveries --
+-- list_deliveries --
 -- The scan continues into the next endpoint, status or type, where it is cut off.
 SELECT {delivery} FROM (
-    {deliveries_walked}
+    {scan_deliveries}
     LIMIT {limit} --? whole
     LIMIT {looked} --? cut
 ) w WHERE endpoint = %(endpoint)s
@@ -45,16 +45,16 @@ SELECT {delivery} FROM (
 ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
--- deliveries_end --
+-- find_deliveries_scan_end --
 -- The end of a page whose scan reached its limit before the page was full.
 SELECT id FROM (
-    {deliveries_walked}
+    {scan_deliveries}
     OFFSET {looked} - 1 LIMIT 1
 ) w WHERE endpoint = %(endpoint)s
     AND status = %(status)s --? by_status
     AND type = %(type)s --? by_type
 
--- resend --
+-- requeue --
 UPDATE webhook_deliveries SET status = %(pending)s, tries = 0, next_attempt_at = %(at)s, completed_at = NULL
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
@@ -68,22 +68,22 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id IN (
         WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status IN ('pending', 'sending')))
 )
 
--- failed_in --
+-- has_failed_deliveries --
 SELECT true FROM webhook_deliveries
 WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status = 'failed'
   AND created_at >= %(since)s AND created_at <= %(until)s LIMIT 1
 
--- fail_open --
+-- fail_open_deliveries --
 UPDATE webhook_deliveries SET status = %(failed)s, next_attempt_at = NULL, completed_at = %(at)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status IN ('pending', 'sending')
 
--- wanted --
+-- select_matching_events --
 SELECT e.subject, e.type, e.time, e.position FROM events e
 WHERE e.org = %(org)s AND e.livemode = %(livemode)s AND e.time >= %(since)s
 
--- totals --
+-- compute_totals --
 SELECT count(*), coalesce((SELECT max(events) FROM (SELECT count(*) AS events FROM near
     GROUP BY date_trunc('minute', time)) minutes), 0), count(*) FILTER (WHERE close) FROM near
 
--- bursts --
+-- list_close_events --
 SELECT subject, type, time FROM near WHERE close ORDER BY subject, position
