@@ -34,7 +34,7 @@ _COLUMNS = (
     "kept, sequence, hash"
 )
 SQL = load_statements(
-    "audit", entry=_COLUMNS, index_scan=load_statements("audit")["index_scan"], looked=str(SCAN_LIMIT)
+    "audit", entry=_COLUMNS, index_scan=load_statements("audit")["index_scan"], scan_limit=str(SCAN_LIMIT)
 )
 CONFLICT_MESSAGES["audit_entries_undoes"] = "Another request undid the change at the same time."
 _ENTRIES_PER_QUERY = 1_000
@@ -179,7 +179,7 @@ class PostgresAuditLog(TenantStore, AuditLog):
                 "target": entry.change.id,
                 "sequence": entry.sequence,
                 "bound": compute_lowest_id(entry.created_at - _MAX_ID_DELAY),
-                "whole": entry.change.action != "update",
+                "affects_all_fields": entry.change.action != "update",
                 "fields": sorted(entry.change.before.keys() | entry.change.after.keys()),
             }
             for entry in entries
@@ -194,10 +194,10 @@ class PostgresAuditLog(TenantStore, AuditLog):
             values["since_id"] = compute_lowest_id(max(filter.since, TIME_BOUNDS[0]) - _MAX_ID_DELAY)
         if filter.until is not None:
             values["until_id"] = compute_lowest_id(min(filter.until, TIME_BOUNDS[1]) + _MAX_ID_DELAY)
-        walked = next((name for name in _INDEXED_FILTERS if name in given), None)
-        if walked is None or len(given.keys() - {"since", "until"}) == 1:
+        scanned_filter = next((name for name in _INDEXED_FILTERS if name in given), None)
+        if scanned_filter is None or len(given.keys() - {"since", "until"}) == 1:
             return await self._fetch_page(_build_entry, "list_entries", request, names=given, **values)
-        names = (given.keys() | {f"walk_{walked}"}) - {walked}
+        names = (given.keys() | {f"scan_{scanned_filter}"}) - {scanned_filter}
         rows = await self._fetch_page_rows("scan_by_index", request, names, **values)
         end = None
         if len(rows) <= request.limit:

@@ -131,7 +131,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
             The rows, one more if further rows follow, and the page request with the reduced number of rows as limit.
         """
         ids = encode_texts([id for id, *_ in page_rows[: page_request.limit]])
-        rows = await self._fetch_rows("read_documents_within_bytes", ids=ids, most_bytes=LIST_BYTES)
+        rows = await self._fetch_rows("read_documents_within_bytes", ids=ids, max_bytes=LIST_BYTES)
         documents = {row[0]: row for row in rows}
         page = [documents[id] for id, *_ in page_rows if id in documents]
         next_row = page_rows[len(page) : len(page) + 1]
@@ -201,7 +201,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         by_code: list[DatabaseRow] = []
         if code:
             by_code = await self._fetch_rows(
-                "find_codes_by_prefix", low=code, high=code + PREFIX_END, most=MAX_CODE_COMPLETIONS
+                "find_codes_by_prefix", low=code, high=code + PREFIX_END, limit=MAX_CODE_COMPLETIONS
             )
         return Completions(words, list(dict.fromkeys(id for id, _ in by_code))[:MAX_CODE_COMPLETIONS])
 
@@ -356,7 +356,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
 
     async def list_category_paths(self, source: str, limit: int, max_chars: int) -> CategoryPaths:
         low, high = search_terms.path_term_range(source)
-        found = await self._fetch_rows("list_category_paths", low=low, high=high, most=limit, chars=max_chars)
+        found = await self._fetch_rows("list_category_paths", low=low, high=high, limit=limit, max_chars=max_chars)
         return CategoryPaths({tuple(path): n for path, n, _ in found}, found[0][2] - len(found) if found else 0)
 
     async def find_absent_products(self, source: str, since: datetime) -> Sequence[AbsentProduct]:

@@ -77,11 +77,11 @@ def _load_statements_with_limits(scan_limit: int, lookup_scan_limit: int) -> Map
         **{name: text for name, text in _TEMPLATES.items() if "_with_" in name},
         **{f"is_{name}": _IS_CODE.format(name) for name in ("sku", "mpn")},
         is_gtin=_IS_GTIN,
-        looked=str(scan_limit),
-        probed=str(lookup_scan_limit),
-        counted=str(_COUNT_LIMIT),
-        products=str(_MAX_SORTED_PRODUCTS),
-        gathered=str(_SORT_LIMIT),
+        scan_limit=str(scan_limit),
+        lookup_scan_limit=str(lookup_scan_limit),
+        count_limit=str(_COUNT_LIMIT),
+        max_sorted_products=str(_MAX_SORTED_PRODUCTS),
+        sort_limit=str(_SORT_LIMIT),
     )
 
 

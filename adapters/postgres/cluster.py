@@ -171,8 +171,8 @@ async def read_placement(connection: CoordinatorConnection) -> TablePlacement:
     """Return the placement of all tables of the schema. Raises ClusterError."""
     rows = await connection.fetch_rows("list_table_placements")
     all_tables = {name for name, _, _ in rows}
-    placed_tables = {name for name, placed, _ in rows if placed}
-    by_org = {name for name, _, org in rows if org} - set(REFERENCE_TABLES)
+    placed_tables = {name for name, is_placed, _ in rows if is_placed}
+    by_org = {name for name, _, has_org in rows if has_org} - set(REFERENCE_TABLES)
     return TablePlacement(
         placed_tables=tuple(sorted(placed_tables)),
         unplaced_reference_tables=tuple(name for name in REFERENCE_TABLES if name in all_tables - placed_tables),
@@ -208,7 +208,7 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
             "and then start the processes."
         )
     # Nodes connect to each other as the role of a statement. joinery_system spans nodes, so it can log in; joinery_app cannot, so that a
-    # tenant's statement that is forwarded because its shard has moved fails, whatever the settings between the nodes are.
+    # tenant's statement that is forwarded because its shard has moved fails under all settings between the nodes.
     await connection.execute(f"ALTER ROLE {SYSTEM} LOGIN")
     await connection.execute(f"ALTER ROLE {APP} NOLOGIN")
     # Changes of a moving shard are applied as its owner, which forced policies prevent; the owner's policy permits all rows anyway.
@@ -221,9 +221,9 @@ async def distribute_tables(connection: CoordinatorConnection, shards: int, repo
         await connection.fetch_rows("replicate_table", name=name)
     for name in placement_before.unplaced_distributed_tables:
         report(f"{name}: distributed by organisation")
-        if unsuited := await connection.fetch_value("list_unsuitable_indexes", table=name):
+        if index := await connection.fetch_value("list_unsuitable_indexes", table=name):
             raise ClusterError(
-                f"{name} cannot be distributed: its unique index {unsuited} does not contain the column org."
+                f"{name} cannot be distributed: its unique index {index} does not contain the column org."
             )
         await connection.fetch_rows(
             "distribute_anchor_table" if name == ANCHOR_TABLE else "distribute_table", name=name, shards=shards

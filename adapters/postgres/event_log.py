@@ -71,14 +71,14 @@ class PostgresEventLog(TenantStore):
         if not events:
             return
         # slow work precedes the lock of the log's row
-        if staged := len(events) > _MAX_INSERTED_EVENTS:
+        if is_staged := len(events) > _MAX_INSERTED_EVENTS:
             await self._stage_events(events)
-        rows = {} if staged else self._build_insert_params(events)
+        rows = {} if is_staged else self._build_insert_params(events)
         publishes = any(event.is_published for event in events)
         values = {"epoch": generate_epoch(), "count": len(events), "publishes": publishes}
         [(last, time)] = await self._fetch_rows("reserve_positions", **values)
         await self._run(
-            "insert_staged_events" if staged else "insert_events", before=last - len(events), time=time, **rows
+            "insert_staged_events" if is_staged else "insert_events", before=last - len(events), time=time, **rows
         )
         await self._index_terms(events, last)
         self._inserted_count += len(events)
@@ -297,11 +297,11 @@ class PostgresNetworkLog(CoordinatorStore):
         params = {
             "owners": [part.owner.org for part in published],
             "epochs": [part.checkpoint_after.epoch for part in published], "positions": [part.checkpoint_after.position for part in published],
-            "were_epochs": [position.epoch for position in previous],
-            "were_positions": [position.position for position in previous],
+            "previous_epochs": [position.epoch for position in previous],
+            "previous_positions": [position.position for position in previous],
         }  # fmt: skip
-        moved = await connection.fetch_rows(SQL[statement], build_tenant_params(log) | params)
-        if len(moved) != len(published):
+        rows = await connection.fetch_rows(SQL[statement], build_tenant_params(log) | params)
+        if len(rows) != len(published):
             raise _CheckpointConflict
 
 

@@ -140,7 +140,7 @@ class _LogConnection:
         params = values | {"max_body_bytes": _NO_BODY_LIMIT, "max_page_bytes": max_page_bytes, "direction": direction}
         return [
             LoggedEvent(*row[1:])
-            for row in await self.fetch_rows(SQL["read_within_bytes"].replace("{chosen}", selection), **params)
+            for row in await self.fetch_rows(SQL["read_within_bytes"].replace("{selection}", selection), **params)
         ]
 
     async def read_page(
@@ -156,7 +156,7 @@ class _LogConnection:
             direction: 1 for ascending positions, -1 for descending ones.
         """
         params = values | {"max_body_bytes": _compute_max_body_bytes(limit, max_page_bytes)}
-        rows = await self.fetch_rows(SQL["read_envelopes"].replace("{chosen}", selection), **params)
+        rows = await self.fetch_rows(SQL["read_envelopes"].replace("{selection}", selection), **params)
         if any(row[-1] is None for row in rows):
             return await self.read_page_by_bytes(selection, params, max_page_bytes, direction)
         return [LoggedEvent(*row[1:]) for row in rows]
@@ -300,15 +300,15 @@ class _NetworkReader:
             "max_body_bytes": _compute_max_body_bytes(self._limit, self._max_page_bytes),
         }
         rows = await self._log.fetch_rows(sql, **values | reader)
-        events, weight = [], 0
+        events, body_bytes = [], 0
         for row in [row[4:] for row in rows if row[4] is not None]:
             body = row[_BODY]
             if body is None:
                 bodies = await self._log.fetch_rows(SQL["get_network_body"], position=row[0])
                 body = bodies[0][0] if bodies else b""
             events.append(LoggedEvent(*(*row[:_BODY], body, NETWORK_GROUPS.union(row[-1]))))
-            weight += len(body)
-            if weight >= self._max_page_bytes:
+            body_bytes += len(body)
+            if body_bytes >= self._max_page_bytes:
                 break
         return rows, limit_events(events, self._limit, self._max_page_bytes)
 
@@ -385,7 +385,7 @@ class PostgresEventReader(ReferenceTableReader):
         """
         selection, values = _build_own_log_statement(wanted, after, limit, max_page_bytes)
         async with self._connect_to_own_log(log) as own:
-            rows = await own.fetch_rows(SQL["read_page"].replace("{chosen}", selection), **values)
+            rows = await own.fetch_rows(SQL["read_page"].replace("{selection}", selection), **values)
             has_same_event = bool(rows[0][0]) if rows else await own.has_same_event(after)
             if any(row[-1] is None for row in rows):
                 events = await own.read_page_by_bytes(selection, values, max_page_bytes)
@@ -425,7 +425,7 @@ class PostgresEventReader(ReferenceTableReader):
             return _join_batch(await self.read_page(LogView.own(tenant), after, end, limit, wanted))
         selection, values = _build_own_log_statement(wanted, after, limit, CHANGES_BYTES)
         async with self._connect_to_own_log(tenant) as log:
-            rows = await log.fetch_rows(SQL["read_bodies"].replace("{chosen}", selection), **values)
+            rows = await log.fetch_rows(SQL["read_bodies"].replace("{selection}", selection), **values)
             values["last"] = rows[-1][0] if rows else None
             [(has_same_event, time)] = await log.fetch_rows(SQL["check_page_boundaries"], **values)
         bodies = [body for _, body in rows]

@@ -113,7 +113,7 @@ class PostgresDispatch(CoordinatorStore):
             return [
                 _DueLane(connection.node, *row)
                 for row in await connection.fetch_rows(
-                    connection.expand_shards(SQL["list_due_lanes"]), {"limit": limit, "most": MAX_LANES_PER_ORG}
+                    connection.expand_shards(SQL["list_due_lanes"]), {"limit": limit, "max_lanes": MAX_LANES_PER_ORG}
                 )
             ]
 
@@ -170,14 +170,14 @@ class PostgresDispatch(CoordinatorStore):
 
     async def count_backlog(self, max_jobs: int | None = None) -> Sequence[Backlog]:
         found: dict[str, list[Backlog]] = {}
-        remaining = max_jobs  # each node returns up to `most`
-        for lanes, waiting, held, oldest in await self._gather("count_backlog", most=max_jobs):
+        remaining = max_jobs  # each node counts up to `max_jobs`
+        for lanes, waiting, running, oldest in await self._gather("count_backlog", max_jobs=max_jobs):
             if remaining is not None:
                 waiting = min(waiting, remaining)
-                held = min(held, remaining - waiting)
-                remaining -= waiting + held
-            if waiting or held:
-                found.setdefault(lanes, []).append(Backlog(lanes, waiting, held, oldest))
+                running = min(running, remaining - waiting)
+                remaining -= waiting + running
+            if waiting or running:
+                found.setdefault(lanes, []).append(Backlog(lanes, waiting, running, oldest))
         return [Backlog.combine(parts) for _, parts in sorted(found.items())]
 
     async def reset_dispatched(self) -> None:

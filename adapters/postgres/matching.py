@@ -48,7 +48,7 @@ JUDGE_SETTINGS = Table(
     },
 )
 SQL = load_statements(
-    "matching", pair=PAIRS.build_column_list(), merge=MERGES.build_column_list(), most=str(MAX_LISTED_ITEMS)
+    "matching", pair=PAIRS.build_column_list(), merge=MERGES.build_column_list(), max_listed_items=str(MAX_LISTED_ITEMS)
 )
 _PAIR_COLUMN_TYPES = (
     "text", "text", "text", "text", "text", "text", "float8", "float8", "jsonb", "text[]", "timestamptz",

@@ -77,14 +77,14 @@ class PostgresMediaStore(TenantStore, MediaStore):
         )
         if image_urls:
             rows = encode_jsonb([{"address": row.url_digest, "url": row.url, "host": row.host} for row in image_urls])
-            await self._run("add_addresses", rows=rows, run=image_urls[0].run, stale=fetched_before)
+            await self._run("add_addresses", rows=rows, run=image_urls[0].run, fetched_before=fetched_before)
         with_image = await self._fetch_rows(
             "list_addresses_with_image", addresses=encode_texts(row.url_digest for row in image_urls)
         )
         dropped = await self._fetch_rows(
             "delete_outdated_uses", products=encode_texts(url_digests_by_product), uses=pairs
         )
-        await self._run("add_uses", uses=pairs, found=encode_texts(address for (address,) in with_image))
+        await self._run("add_uses", uses=pairs, with_image=encode_texts(address for (address,) in with_image))
         return await self._delete_unused_urls({address for (address,) in dropped})
 
     async def _delete_unused_urls(self, url_digests: Collection[str]) -> Sequence[str]:
@@ -134,7 +134,7 @@ class PostgresMediaStore(TenantStore, MediaStore):
         self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
     ) -> Mapping[str, int]:
         now = self._session.now
-        values = {"origin": origin, "failure": failure, "again": [now + delay for delay in delays]}
+        values = {"origin": origin, "failure": failure, "retry_times": [now + delay for delay in delays]}
         return dict(await self._fetch_rows("record_origin_failure", host=host, **values))
 
     async def rebuild_documents(self, limit: int) -> int:

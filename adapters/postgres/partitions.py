@@ -277,10 +277,10 @@ async def _raise_low_watermarks(
         ).format(reference_partition)
     # writers' clocks date events; a wrong date must not delete an event, and all events below its position, too early
     statement = sql.SQL(
-        "UPDATE event_logs AS l SET low = gone.position FROM (SELECT e.org, e.livemode, max(e.position) AS position "
-        "FROM {} AS e LEFT JOIN ({}) AS reached ON reached.org = e.org AND reached.livemode = e.livemode "
-        "WHERE {} AND (e.position > reached.position) IS NOT TRUE GROUP BY e.org, e.livemode) AS gone "
-        "WHERE l.org = gone.org AND l.livemode = gone.livemode AND l.low < gone.position"
+        "UPDATE event_logs AS l SET low = deleted.position FROM (SELECT e.org, e.livemode, max(e.position) AS position "
+        "FROM {} AS e LEFT JOIN ({}) AS median ON median.org = e.org AND median.livemode = e.livemode "
+        "WHERE {} AND (e.position > median.position) IS NOT TRUE GROUP BY e.org, e.livemode) AS deleted "
+        "WHERE l.org = deleted.org AND l.livemode = deleted.livemode AND l.low < deleted.position"
     )
     async with connection.transaction():
         await connection.execute(_SET_LOCK_TIMEOUT)
@@ -319,7 +319,7 @@ async def _delete_expired(connection: Connection, table: str, first_kept_day: da
         condition += sql.SQL(" AND {}").format(_IS_BELOW_LOW_WATERMARK)
     batch = build_deletion(build_default_partition_name(table), condition)
     if await is_distributed(connection, table):  # a cluster cannot execute a batch over all organisations
-        batch = sql.SQL("WITH gone AS (DELETE FROM {} AS e WHERE {} RETURNING 1) SELECT 0").format(
+        batch = sql.SQL("WITH deleted AS (DELETE FROM {} AS e WHERE {} RETURNING 1) SELECT 0").format(
             build_default_partition_name(table), condition
         )
     await repeat_in_batches(connection, batch, MAX_ROWS_PER_DELETION)
@@ -334,6 +334,6 @@ def build_deletion(partition: sql.Identifier, condition: sql.Composed) -> sql.Co
             the whole statement to the organisation's node.
     """
     return sql.SQL(
-        "WITH gone AS (DELETE FROM {} AS e WHERE {} AND e.ctid = ANY (ARRAY(SELECT e.ctid FROM {} AS e WHERE {} LIMIT {})) "
-        "RETURNING 1) SELECT count(*) FROM gone"
+        "WITH deleted AS (DELETE FROM {} AS e WHERE {} AND e.ctid = ANY (ARRAY(SELECT e.ctid FROM {} AS e WHERE {} LIMIT {})) "
+        "RETURNING 1) SELECT count(*) FROM deleted"
     ).format(partition, condition, partition, condition, sql.Literal(MAX_ROWS_PER_DELETION))

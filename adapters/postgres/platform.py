@@ -99,7 +99,7 @@ async def _fetch_rows_with_timeout(connection: PooledConnection, statement: str,
 
 
 async def _read_workload(connection: PooledConnection) -> DatabaseRow:
-    values = {"runnable": sorted(RUNNABLE_STATUSES), "stale": STALE_INTERVALS, "counted": MAX_COUNTED_DELIVERIES}
+    values = {"runnable": sorted(RUNNABLE_STATUSES), "stale": STALE_INTERVALS, "max_counted": MAX_COUNTED_DELIVERIES}
     [row] = await _fetch_rows_with_timeout(connection, "read_tenant_metrics", **values)
     return row
 
@@ -126,8 +126,8 @@ class PostgresWorkload(CoordinatorStore):
         since = now - workload.COUNTED_PERIOD
         milliseconds = int(since.timestamp() * 1000)
         rows = await self._fetch_with_timeout(
-            "list_busiest_tenants", day=now.date(), since=since, position=f"{milliseconds:013d}", counted=workload.MAX_COUNTED,
-            looked=workload.MAX_EXAMINED_TENANTS, id=f"dlv_{encode_base62(build_uuid7(milliseconds, 0))}",
+            "list_busiest_tenants", day=now.date(), since=since, position=f"{milliseconds:013d}", max_counted=workload.MAX_COUNTED,
+            max_examined=workload.MAX_EXAMINED_TENANTS, id=f"dlv_{encode_base62(build_uuid7(milliseconds, 0))}",
         )  # fmt: skip
         busiest = sorted(rows, key=lambda row: (row[4] + row[5], row[2], row[3]), reverse=True)[: workload.MAX_TENANTS]
         async with self._pool.connect_to_any() as connection:
@@ -144,7 +144,7 @@ class PostgresWorkload(CoordinatorStore):
         ]
 
     async def list_slowest_sources(self) -> Sequence[SourceLoad]:
-        loads = await self._fetch_source_loads("list_slowest_sources", looked=workload.MAX_EXAMINED_SOURCES)
+        loads = await self._fetch_source_loads("list_slowest_sources", max_examined=workload.MAX_EXAMINED_SOURCES)
         return sorted(loads, key=lambda load: load.seconds or 0.0, reverse=True)[: workload.MAX_SOURCES]
 
     async def list_failing_sources(self) -> Sequence[SourceLoad]:

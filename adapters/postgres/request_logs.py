@@ -26,7 +26,7 @@ from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog, RequestLogFilter
 from domain.request_logs.ports import RequestLogStore
 
-SQL = load_statements("request_logs", looked=str(SCAN_LIMIT))
+SQL = load_statements("request_logs", scan_limit=str(SCAN_LIMIT))
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """Code points that PostgreSQL cannot store in text: NUL and surrogates."""
 _EXTERNAL_FIELDS = ("method", "path", "query", "idempotency_key", "ip", "user_agent")
@@ -56,7 +56,7 @@ class PostgresRequestLogStore(TenantStore, RequestLogStore):
             scanned += number
             if len(rows) > page_request.limit:
                 break
-            if "cut" in names and scanned >= SCAN_LIMIT:
+            if "scan_limit" in names and scanned >= SCAN_LIMIT:
                 end = last if page_request.backwards else first
                 break
         page = build_page(rows, page_request, _get_position, end)
@@ -85,8 +85,8 @@ def _build_conditions(log_filter: RequestLogFilter) -> tuple[frozenset[str], dic
     names = frozenset(values)
     if log_filter.status:
         names |= {"status"}
-        values["least"], values["most"] = log_filter.status_range
-    names |= {"cut"} if values else {"whole"}
+        values["min_status"], values["max_status"] = log_filter.status_range
+    names |= {"scan_limit"} if values else {"page_limit"}
     if log_filter.matches_failed_only:
         names |= {"failed"}
     return names, values

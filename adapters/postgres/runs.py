@@ -69,7 +69,7 @@ class PostgresRunStore(TableStore[Run], RunStore):
     _sql, _table = SQL, RUNS
     list_newest = fetch_all(_build_newest_run)
     list_open_checks = fetch_all(RUNS.build_from_row)
-    count_by_day = fetch_all(RunDay, most=MAX_COUNTED_RUNS)
+    count_by_day = fetch_all(RunDay, max_runs=MAX_COUNTED_RUNS)
 
     async def add(self, row: Run, **more: Any) -> None:
         await super().add(row, trace=self._session.trace, **more)

@@ -50,7 +50,7 @@ class PostgresEncryptedValues(CoordinatorStore):
         self, kind: EncryptedValueKind, current_prefix: bytes, after: EncryptedValue | None, limit: int
     ) -> Sequence[EncryptedValue]:
         values = {
-            "stamp": current_prefix,
+            "current_prefix": current_prefix,
             "length": len(current_prefix),
             "limit": limit,
             "owner": after.owner if after else "",
@@ -59,7 +59,7 @@ class PostgresEncryptedValues(CoordinatorStore):
         if kind in USER_KINDS:
             return [EncryptedValue(kind, NO_TENANT, *row) for row in await self._fetch_rows(statement, **values)]
         values |= build_tenant_params(after.tenant if after else Tenant("", False)) | {
-            "heads": ENCRYPTED_RESPONSE_PREFIXES
+            "prefixes": ENCRYPTED_RESPONSE_PREFIXES
         }
         read = self._fetch_rows if kind in REFERENCE_TABLE_KINDS else self._gather_all
         rows = sorted(await read(statement, **values), key=lambda row: row[:3])[:limit]
@@ -68,7 +68,7 @@ class PostgresEncryptedValues(CoordinatorStore):
     async def replace(self, value: EncryptedValue, reencrypted: bytes) -> bool:
         statement, values = (
             f"replace_{value.kind}",
-            {"owner": value.owner, "fresh": reencrypted, "sealed": value.ciphertext},
+            {"owner": value.owner, "reencrypted": reencrypted, "ciphertext": value.ciphertext},
         )
         if value.kind in USER_KINDS:
             return await self._run(statement, **values) == 1
@@ -82,7 +82,7 @@ class PostgresEncryptedValues(CoordinatorStore):
         totals: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
         shared = await self._fetch_rows("count_user_values") + await self._fetch_rows("count_reference_table_values")
         for key, kind, count in (
-            await self._gather_all("count_tenant_values", heads=ENCRYPTED_RESPONSE_PREFIXES) + shared
+            await self._gather_all("count_tenant_values", prefixes=ENCRYPTED_RESPONSE_PREFIXES) + shared
         ):
             totals[key][kind] += count
         return totals

@@ -37,7 +37,9 @@ MAPPINGS = Table(
     conflicts={"mappings_headers": "The source already has a column mapping for these headers."},
 )
 _LEARNED_COLUMNS = ("headers", "columns", "unmapped")
-SQL = load_statements("sources", mapping=MAPPINGS.build_column_list(), known=", ".join(("digest", *_LEARNED_COLUMNS)))
+SQL = load_statements(
+    "sources", mapping=MAPPINGS.build_column_list(), learned_columns=", ".join(("digest", *_LEARNED_COLUMNS))
+)
 
 
 class PostgresSourceStore(TableStore[Source], SourceStore):
@@ -69,7 +71,7 @@ class PostgresMappingStore(TableStore[SourceMapping], MappingStore):
     async def _fetch_confirmed(self, scope: str, source: str, max_mappings: int) -> Sequence[ConfirmedMapping]:
         statement = render_statement(SQL["list_confirmed"], frozenset({scope}))
         rows = await self._session.fetch_rows(
-            statement, source=source, most=max_mappings, confirmed=MappingStatus.CONFIRMED
+            statement, source=source, max_mappings=max_mappings, confirmed=MappingStatus.CONFIRMED
         )
         codecs = [self._table.codecs[name] for name in _LEARNED_COLUMNS]
         return [

@@ -76,9 +76,9 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
         await self._lock_usage()
         values = _ENTRIES.build_params(new_entry)
         if new_entry.content is not None and (
-            same := await self._fetch_first(_ENTRIES.build_from_row, "reuse_content", **values)
+            existing := await self._fetch_first(_ENTRIES.build_from_row, "reuse_content", **values)
         ):
-            return same
+            return existing
         replaced = {"key": replaced_key, "run": (replaced_key or "").rpartition("/")[2]}
         replaced_bytes = int(await self._fetch_scalar("sum_replaced_bytes", **replaced)) if replaced_key else 0
         bytes = new_entry.bytes - replaced_bytes
@@ -100,7 +100,7 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
     async def free_due(self, keys: Collection[str], recheck_at: datetime) -> int:
         await self._lock_usage()
         values: dict[str, Any] = {"keys": list(keys)}
-        await self._run("postpone", again=recheck_at, **values, **_NEEDED_STATUSES)
+        await self._run("postpone", recheck_at=recheck_at, **values, **_NEEDED_STATUSES)
         return await self._free_entries("free_due", **values)
 
     async def _lock_usage(self) -> tuple[int, int | None]:

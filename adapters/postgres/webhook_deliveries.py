@@ -167,7 +167,7 @@ class PostgresDeliveryStore(CoordinatorStore):
                 tenant_params, statuses = build_tenant_params(tenant), endpoints[tenant]
                 if statuses:
                     disabled = [id_ for id_, status in statuses.items() if status != EndpointStatus.ENABLED]
-                    values = {"known": list(statuses), "disabled": disabled, "now": now}
+                    values = {"existing": list(statuses), "disabled": disabled, "now": now}
                     if succeeded := outcome.list_succeeded(statuses):
                         usage = {"meter": METER, "subject": self._usage_subject, "day": now.date(), "ids": succeeded}
                         bounds = {"first": min(succeeded), "last": max(succeeded)}

@@ -55,20 +55,20 @@ SQL = load_statements(
     "webhooks",
     delivery=DELIVERY_TABLE.build_column_list(),
     scan_deliveries=load_statements("webhooks")["scan_deliveries"],
-    looked=str(SCAN_LIMIT),
+    scan_limit=str(SCAN_LIMIT),
 )
 _MAX_ID = "~"
 """Text that sorts after every ID."""
 _IN_CATALOGUES: Final[LiteralString] = " AND (e.catalogue = ANY(%(catalogues)s) OR e.type = ANY(%(webhooks_only)s))"
-_OF_SOURCES: Final[LiteralString] = " AND (NOT (e.type ^@ ANY(%(of_a_source)s)) OR e.source = ANY(%(sources)s))"
+_OF_SOURCES: Final[LiteralString] = " AND (NOT (e.type ^@ ANY(%(source_prefixes)s)) OR e.source = ANY(%(sources)s))"
 _IN_CATEGORIES: Final[LiteralString] = (
-    " AND (NOT (e.type ^@ ANY(%(filed)s)) OR EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s"
+    " AND (NOT (e.type ^@ ANY(%(category_prefixes)s)) OR EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s"
     " AND t.livemode = %(livemode)s AND t.product = e.product AND t.term = ANY(%(terms)s)))"
 )
-_WITHOUT_COMBINATION: Final[LiteralString] = ", near AS (SELECT *, false AS close FROM wanted) "
+_WITHOUT_COMBINATION: Final[LiteralString] = ", marked AS (SELECT *, false AS close FROM matching) "
 _WITH_COMBINATION: Final[LiteralString] = (
-    ", near AS (SELECT *, coalesce(time - lag(time) OVER same < %(window)s OR lead(time) OVER same - time < %(window)s,"
-    " false) AS close FROM wanted WINDOW same AS (PARTITION BY subject ORDER BY position)) "
+    ", marked AS (SELECT *, coalesce(time - lag(time) OVER by_subject < %(window)s OR lead(time) OVER by_subject - time < %(window)s,"
+    " false) AS close FROM matching WINDOW by_subject AS (PARTITION BY subject ORDER BY position)) "
 )
 
 
@@ -152,7 +152,7 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, max_open: int) -> Recovery:
         values = {"endpoint": endpoint, "since": since, "until": until}
-        requeued = await self._run("recover", pending=DeliveryStatus.PENDING, at=at, most=max_open, **values)
+        requeued = await self._run("recover", pending=DeliveryStatus.PENDING, at=at, max_open=max_open, **values)
         if requeued:
             await self.notify_worker(endpoint)
         return Recovery(requeued, bool(await self._fetch_rows("has_failed_deliveries", **values)))
@@ -193,7 +193,7 @@ def build_deliveries_statement(name: str, wanted: DeliveryFilter, page_request: 
     index = "by_status" if by_status else "by_type" if wanted.type is not None else "by_endpoint"
     names = {
         index,
-        "cut" if _needs_further_filtering(wanted) else "whole",
+        "scan_limit" if _needs_further_filtering(wanted) else "page_limit",
         "backwards" if page_request.backwards else "forwards",
         *wanted.get_conditions(),
     }
@@ -223,14 +223,14 @@ def build_forecast_statements(
     """
     conditions, values = _build_event_conditions(endpoint)
     values |= {"since": since, "window": timedelta(seconds=endpoint.coalesce_seconds)}
-    wanted: LiteralString = (
-        "WITH wanted AS ("
+    events: LiteralString = (
+        "WITH matching AS ("
         + SQL["select_matching_events"]
         + conditions
         + ")"
         + (_WITH_COMBINATION if endpoint.coalesce_seconds else _WITHOUT_COMBINATION)
     )
-    return wanted + SQL["compute_totals"], wanted + SQL["list_close_events"], values
+    return events + SQL["compute_totals"], events + SQL["list_close_events"], values
 
 
 def _build_event_conditions(endpoint: Endpoint) -> tuple[LiteralString, dict[str, Any]]:
@@ -248,11 +248,11 @@ def _build_event_conditions(endpoint: Endpoint) -> tuple[LiteralString, dict[str
         values |= {"catalogues": list(filters.catalogues), "webhooks_only": sorted(WEBHOOK_ONLY_TYPES)}
     if filters.sources:
         conditions += _OF_SOURCES
-        values |= {"sources": list(filters.sources), "of_a_source": list(SOURCE_FILTERED_PREFIXES)}
+        values |= {"sources": list(filters.sources), "source_prefixes": list(SOURCE_FILTERED_PREFIXES)}
     if filters.categories:
         conditions += _IN_CATEGORIES
         values |= {
             "terms": [category_term(category) for category in filters.categories],
-            "filed": list(CATEGORY_FILTERED_PREFIXES),
+            "category_prefixes": list(CATEGORY_FILTERED_PREFIXES),
         }
     return conditions, values

@@ -100,7 +100,7 @@ def _choices(statement: str) -> Iterator[str]:
     names = frozenset(name for line in _OPTION.findall(statement) for name in line.split())
     ways = [name for name in names if name.startswith("by_")] or [""]
     for way in ways:
-        for left in ({"backwards", "before", "cut"}, {"forwards", "after", "whole"}):
+        for left in ({"backwards", "before", "scan_limit"}, {"forwards", "after", "page_limit"}):
             yield render_statement(statement, names - left - {*ways} | {way}, 3)  # type: ignore[arg-type]
 
 
@@ -149,8 +149,8 @@ LISTED = frozenset(
 
 
 def _forecast(text: str) -> str:
-    wanted = LOADED["webhooks.select_matching_events"]
-    return f"WITH wanted AS ({wanted}), near AS (SELECT *, true AS close FROM wanted) {text}"
+    events = LOADED["webhooks.select_matching_events"]
+    return f"WITH matching AS ({events}), marked AS (SELECT *, true AS close FROM matching) {text}"
 
 
 def _own() -> str:
@@ -163,7 +163,7 @@ FRAGMENTS: Final[Mapping[str, Callable[[str], str]]] = {
     "webhooks.compute_totals": _forecast,
     "webhooks.list_close_events": _forecast,
     **{
-        f"event_log.{name}": lambda text: text.replace("{chosen}", _own())
+        f"event_log.{name}": lambda text: text.replace("{selection}", _own())
         for name in ("read_page", "read_bodies", "read_envelopes", "read_within_bytes")
     },
     "event_log.read_network_window": lambda text: text.replace("{window}", "9"),

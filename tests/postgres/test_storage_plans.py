@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 NOW = datetime.now(UTC)
 GIVEN = {
     "org": "org_1", "livemode": True, "open": ["queued"], "replayable": ["succeeded"], "keys": ["a", "b"], "now": NOW,
-    "again": NOW, "unused": NOW, "bytes": 1, "limit": 200,
+    "recheck_at": NOW, "unused": NOW, "bytes": 1, "limit": 200,
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ FROM generate_series(1, 5000) n
 """
 _VALUES = {
     "org": "'org_1'", "livemode": "true", "endpoint": "'whe_1'", "at": "now()", "since": "now() - interval '1 day'",
-    "until": "now()", "most": "9", "pending": "'pending'", "failed": "'failed'",
+    "until": "now()", "max_open": "9", "pending": "'pending'", "failed": "'failed'",
 }  # fmt: skip
 
 

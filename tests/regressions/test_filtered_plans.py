@@ -62,7 +62,7 @@ async def test_only_the_blocks_are_read(pool: Pool, types: list[str], mode: str,
     }  # fmt: skip
     async with pool.connect_to_tenant(BIG) as link:
         await link.driver_connection.execute(f"SET plan_cache_mode = {mode}".encode())
-        statement = SQL["read_envelopes"].replace("{chosen}", chosen)
+        statement = SQL["read_envelopes"].replace("{selection}", chosen)
         found = await plan(link.driver_connection, statement, values, "ANALYZE", "TIMING OFF", "BUFFERS OFF")
     read = sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]

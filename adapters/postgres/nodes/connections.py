@@ -43,11 +43,11 @@ Otherwise the session's locks last two hours by default on most systems. Unix so
 """
 
 _READ_IDENTITY = """
-SELECT kept.identity, present.identity FROM (
+SELECT stored.identity, current.identity FROM (
     SELECT (SELECT system_identifier FROM pg_control_system())
         || '.' || (SELECT oid FROM pg_database WHERE datname = current_database())
         || '.' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS identity
-) AS present LEFT JOIN log_server AS kept ON true
+) AS current LEFT JOIN log_server AS stored ON true
 """
 """Query of the server identity that is stored with the event logs, and of the current server identity.
 

@@ -47,21 +47,21 @@ UNION ALL SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %
 SELECT undoes, id FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND undoes = ANY(%(acts)s)
 
 -- find_dependents --
--- Later entries that depend on the given ones (AuditLog.find_dependents). `bound` is an id shortly before the entry: later
--- entries of its target have higher ids, because every change of a target locks it.
-SELECT c.act, found.id FROM jsonb_to_recordset(%(entries)s)
-    AS c (act text, object text, target text, sequence bigint, bound text, whole boolean, fields jsonb)
+-- Later entries that depend on the given ones (AuditLog.find_dependents). `bound` is an ID shortly before the entry: later
+-- entries of the same target have higher IDs, because every change of a target locks it.
+SELECT c.act, dependent.id FROM jsonb_to_recordset(%(entries)s)
+    AS c (act text, object text, target text, sequence bigint, bound text, affects_all_fields boolean, fields jsonb)
 CROSS JOIN LATERAL (
     SELECT l.id FROM audit_entries AS l
     WHERE l.org = %(org)s AND l.livemode = %(livemode)s AND l.target_id = c.target AND l.id > c.bound
         AND l.target = c.object AND l.sequence > c.sequence AND coalesce(l.act, l.id) <> c.act
-        AND (c.whole OR l.change <> 'update'
+        AND (c.affects_all_fields OR l.change <> 'update'
             OR (l.before || l.after) ?| ARRAY(SELECT jsonb_array_elements_text(c.fields)))
         AND NOT EXISTS (SELECT FROM audit_entries AS u
             WHERE u.org = %(org)s AND u.livemode = %(livemode)s AND u.undoes = coalesce(l.act, l.id))
         AND (SELECT count(*) FROM unnest(l.undone) AS s (sequence) WHERE s.sequence > c.sequence) %% 2 = 0
     ORDER BY l.id DESC LIMIT 1
-) AS found
+) AS dependent
 
 -- list_entries --
 SELECT {entry} FROM audit_entries
@@ -79,10 +79,10 @@ ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
 -- scan_by_index --
--- Scans the index that `walk_…` selects, up to a limit of rows; the other filters apply to the scanned rows.
+-- Scans the index that `scan_…` selects, up to a limit of rows; the other filters apply to the scanned rows.
 SELECT {entry} FROM (
     {index_scan}
-) AS walked
+) AS scanned
 WHERE true
     AND actor_id = %(actor)s --? actor
     AND action = %(action)s --? action
@@ -94,20 +94,20 @@ ORDER BY id ASC LIMIT {limit} --? backwards
 -- find_scan_end --
 SELECT id FROM (
     {index_scan}
-) AS walked
-ORDER BY id DESC OFFSET {looked} - 1 --? forwards
-ORDER BY id ASC OFFSET {looked} - 1 --? backwards
+) AS scanned
+ORDER BY id DESC OFFSET {scan_limit} - 1 --? forwards
+ORDER BY id ASC OFFSET {scan_limit} - 1 --? backwards
 
 -- index_scan --
 SELECT * FROM audit_entries
     WHERE org = %(org)s AND livemode = %(livemode)s
-        AND target_id = %(target)s --? walk_target
-        AND actor_id = %(actor)s --? walk_actor
-        AND action = %(action)s --? walk_action
-        AND target = %(object)s --? walk_object
+        AND target_id = %(target)s --? scan_target
+        AND actor_id = %(actor)s --? scan_actor
+        AND action = %(action)s --? scan_action
+        AND target = %(object)s --? scan_object
         AND id >= %(since_id)s AND created_at >= %(since)s --? since
         AND id < %(until_id)s AND created_at < %(until)s --? until
         AND id < %(page_key)s --? after
         AND id > %(page_key)s --? before
-    ORDER BY id DESC LIMIT {looked} --? forwards
-    ORDER BY id ASC LIMIT {looked} --? backwards
+    ORDER BY id DESC LIMIT {scan_limit} --? forwards
+    ORDER BY id ASC LIMIT {scan_limit} --? backwards

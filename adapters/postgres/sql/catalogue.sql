@@ -1,64 +1,64 @@
--- A line that ends in `--?` and names is included if all of them are given: filters, `after` and `before` for a page's key,
--- `forwards` and `backwards` for its order. `joinery sql` prints a list's final statement.
+-- A line that ends in `--?` and names is included if all these names are selected: filters, `after` and `before` for the key of
+-- a page, `forwards` and `backwards` for the order. `joinery sql` prints the final statement of a list.
 
 -- get_product --
 SELECT product, body, etag FROM product_documents
 WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own' AND product = %(id)s
 
 -- get_survivor --
--- The product that this one was merged into.
+-- Document of the product into which the product was merged.
 SELECT d.product, d.body, d.etag FROM products p
 JOIN product_documents d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' AND d.product = p.merged_into
 WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = %(id)s AND p.merged_into IS NOT NULL
 
 -- read_documents_within_bytes --
--- Documents of a page with large ones, up to the byte limit of a page, but at least one.
+-- Documents of a page that contains large documents, up to the byte limit of a page, but at least one document.
 SELECT product, body, etag FROM (
     SELECT d.product, d.body, d.etag, sum(octet_length(d.body)) OVER (ORDER BY a.n) - octet_length(d.body) AS before
     FROM jsonb_array_elements_text(%(ids)s) WITH ORDINALITY AS a (id, n)
     JOIN product_documents d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' AND d.product = a.id
-) AS weighed WHERE before < %(most_bytes)s
+) AS sized WHERE before < %(max_bytes)s
 
 -- list_titles --
 SELECT id, convert_from(data, 'UTF8')::json ->> 'title' FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
 
 -- variants_with_sku --
-SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(sku)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, coalesce(v.home_data, v.data) AS data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.sku_code = s.code OFFSET 0) f LIMIT {gathered}
+SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(sku)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, coalesce(v.home_data, v.data) AS data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.sku_code = s.code OFFSET 0) f LIMIT {sort_limit}
 
 -- variants_with_mpn --
-SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(mpn)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, coalesce(v.home_data, v.data) AS data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = s.code OFFSET 0) f LIMIT {gathered}
+SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(mpn)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, coalesce(v.home_data, v.data) AS data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = s.code OFFSET 0) f LIMIT {sort_limit}
 
 -- variants_with_gtin --
-SELECT f.id, f.product FROM jsonb_array_elements_text(%(gtin)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.gtin_key = s.key OFFSET 0) f LIMIT {gathered}
+SELECT f.id, f.product FROM jsonb_array_elements_text(%(gtin)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.gtin_key = s.key OFFSET 0) f LIMIT {sort_limit}
 
 -- products_with_external_id --
-SELECT f.product FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(p.merged_into, p.id) AS product FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key UNION ALL SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key OFFSET 0) f LIMIT {gathered}
+SELECT f.product FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(p.merged_into, p.id) AS product FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key UNION ALL SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key OFFSET 0) f LIMIT {sort_limit}
 
 -- variants_with_external_id --
-SELECT f.id FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key UNION ALL SELECT coalesce(v.merged_into, v.id) FROM products p JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s AND (v.product = p.id OR v.home_product = p.id) WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key OFFSET 0) f LIMIT {gathered}
+SELECT f.id FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key UNION ALL SELECT coalesce(v.merged_into, v.id) FROM products p JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s AND (v.product = p.id OR v.home_product = p.id) WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key OFFSET 0) f LIMIT {sort_limit}
 
 -- count_products_by_filter --
 -- Number of products per filter, counted up to a limit, to choose the most selective index of a list.
-SELECT '' AS filter, {counted} + 1 AS size
-UNION ALL SELECT 'word0', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word0)s LIMIT {counted}) n) --? word0
-UNION ALL SELECT 'word1', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word1)s LIMIT {counted}) n) --? word1
-UNION ALL SELECT 'word2', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word2)s LIMIT {counted}) n) --? word2
-UNION ALL SELECT 'word3', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word3)s LIMIT {counted}) n) --? word3
-UNION ALL SELECT 'word4', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word4)s LIMIT {counted}) n) --? word4
-UNION ALL SELECT 'word5', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word5)s LIMIT {counted}) n) --? word5
-UNION ALL SELECT 'word6', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word6)s LIMIT {counted}) n) --? word6
-UNION ALL SELECT 'word7', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word7)s LIMIT {counted}) n) --? word7
-UNION ALL SELECT 'category', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(category)s LIMIT {counted}) n) --? category
-UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(availability)s LIMIT {counted}) n) --? availability
-UNION ALL SELECT 'brand', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND brand_key = %(brand)s LIMIT {counted}) n) --? brand
-UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(source)s LIMIT {counted}) n) --? source
-UNION ALL SELECT 'status', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(status)s LIMIT {counted}) n) --? status
-UNION ALL SELECT 'sku', (SELECT count(*) * {counted} / {gathered} FROM ({variants_with_sku}) n) --? sku
-UNION ALL SELECT 'mpn', (SELECT count(*) * {counted} / {gathered} FROM ({variants_with_mpn}) n) --? mpn
-UNION ALL SELECT 'gtin', (SELECT count(*) * {counted} / {gathered} FROM ({variants_with_gtin}) n) --? gtin
-UNION ALL SELECT 'external_id', (SELECT count(*) * {counted} / {gathered} FROM ({products_with_external_id}) n) --? external_id
-UNION ALL SELECT 'updated_since', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {counted}) n) --? updated_since
+SELECT '' AS filter, {count_limit} + 1 AS size
+UNION ALL SELECT 'word0', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word0)s LIMIT {count_limit}) n) --? word0
+UNION ALL SELECT 'word1', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word1)s LIMIT {count_limit}) n) --? word1
+UNION ALL SELECT 'word2', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word2)s LIMIT {count_limit}) n) --? word2
+UNION ALL SELECT 'word3', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word3)s LIMIT {count_limit}) n) --? word3
+UNION ALL SELECT 'word4', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word4)s LIMIT {count_limit}) n) --? word4
+UNION ALL SELECT 'word5', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word5)s LIMIT {count_limit}) n) --? word5
+UNION ALL SELECT 'word6', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word6)s LIMIT {count_limit}) n) --? word6
+UNION ALL SELECT 'word7', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word7)s LIMIT {count_limit}) n) --? word7
+UNION ALL SELECT 'category', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(category)s LIMIT {count_limit}) n) --? category
+UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(availability)s LIMIT {count_limit}) n) --? availability
+UNION ALL SELECT 'brand', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND brand_key = %(brand)s LIMIT {count_limit}) n) --? brand
+UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(source)s LIMIT {count_limit}) n) --? source
+UNION ALL SELECT 'status', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(status)s LIMIT {count_limit}) n) --? status
+UNION ALL SELECT 'sku', (SELECT count(*) * {count_limit} / {sort_limit} FROM ({variants_with_sku}) n) --? sku
+UNION ALL SELECT 'mpn', (SELECT count(*) * {count_limit} / {sort_limit} FROM ({variants_with_mpn}) n) --? mpn
+UNION ALL SELECT 'gtin', (SELECT count(*) * {count_limit} / {sort_limit} FROM ({variants_with_gtin}) n) --? gtin
+UNION ALL SELECT 'external_id', (SELECT count(*) * {count_limit} / {sort_limit} FROM ({products_with_external_id}) n) --? external_id
+UNION ALL SELECT 'updated_since', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {count_limit}) n) --? updated_since
 
 -- scan_products --
 -- The scan of a page of products by one index in the list's order; the latest changes, which are few, are sorted.
@@ -76,8 +76,8 @@ SELECT product AS id FROM product_terms WHERE org = %(org)s AND livemode = %(liv
     AND term = %(source)s --? by_source by_term
     AND product < %(page_key)s --? by_term after
     AND product > %(page_key)s --? by_term before
-ORDER BY product DESC LIMIT {probed} --? by_term forwards
-ORDER BY product ASC LIMIT {probed} --? by_term backwards
+ORDER BY product DESC LIMIT {lookup_scan_limit} --? by_term forwards
+ORDER BY product ASC LIMIT {lookup_scan_limit} --? by_term backwards
 SELECT id, status, brand_key, updated_at FROM products WHERE org = %(org)s AND livemode = %(livemode)s --? by_column
     AND merged_into IS NULL --? by_column
     AND id = ANY (ARRAY(SELECT coalesce(m.merged_into, m.id) FROM products m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))))) --? by_id
@@ -91,21 +91,22 @@ SELECT id, status, brand_key, updated_at FROM products WHERE org = %(org)s AND l
     AND status = %(status)s --? by_status
     AND id < %(page_key)s --? by_column after
     AND id > %(page_key)s --? by_column before
-ORDER BY id DESC LIMIT {looked} --? by_column forwards
-ORDER BY id ASC LIMIT {looked} --? by_column backwards
+ORDER BY id DESC LIMIT {scan_limit} --? by_column forwards
+ORDER BY id ASC LIMIT {scan_limit} --? by_column backwards
 SELECT id FROM ( --? by_updated_since
     SELECT id FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s --? by_updated_since
         AND merged_into IS NULL --? by_updated_since
-    ORDER BY updated_at DESC LIMIT {counted} --? by_updated_since
+    ORDER BY updated_at DESC LIMIT {count_limit} --? by_updated_since
 ) latest WHERE true --? by_updated_since
     AND id < %(page_key)s --? by_updated_since after
     AND id > %(page_key)s --? by_updated_since before
 
 -- list_products --
--- Without filters only documents are read. Otherwise the index of the most selective filter (count_products_by_filter) is scanned, and the other
--- filters are checked per product by scalar sub-selects, because the planner would reverse a semi-join for words without
--- statistics. A query reads two ordered parts: products that contain its words, and products with a variant whose SKU or MPN it
--- is; `words` is the number of rows in the first part. Documents larger than `max_document_bytes` are read later (`read_documents_within_bytes`).
+-- Without filters only documents are read. Otherwise the index of the most selective filter (count_products_by_filter) is
+-- scanned, and the other filters are checked per product by scalar sub-selects, because the planner would reverse a semi-join
+-- for words without statistics. A query reads two ordered parts: products that contain the words of the query, and products
+-- with a variant whose SKU or MPN equals the query; `words` is the number of rows in the first part. Documents larger than
+-- `max_document_bytes` are read later (`read_documents_within_bytes`).
 SELECT d.product, CASE WHEN octet_length(d.body) <= %(max_document_bytes)s THEN d.body END, d.etag
     , chosen.words --? q
 FROM product_documents d --? all
@@ -173,7 +174,7 @@ FROM ( --? some
     ORDER BY p.id DESC LIMIT {limit} --? q forwards
     ORDER BY p.id ASC LIMIT {limit} --? q backwards
     ) --? q
-    SELECT id, (SELECT count(*) FROM words) AS words FROM (SELECT id FROM words UNION SELECT id FROM codes) AS found --? q
+    SELECT id, (SELECT count(*) FROM words) AS words FROM (SELECT id FROM words UNION SELECT id FROM codes) AS matches --? q
     ORDER BY id DESC LIMIT {limit} --? q forwards
     ORDER BY id ASC LIMIT {limit} --? q backwards
 ) chosen --? some
@@ -192,10 +193,10 @@ WHERE d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own'
 SELECT id FROM (
 {scan_products}
 ) w
-ORDER BY id DESC OFFSET {probed} - 1 LIMIT 1 --? by_term forwards
-ORDER BY id ASC OFFSET {probed} - 1 LIMIT 1 --? by_term backwards
-ORDER BY id DESC OFFSET {looked} - 1 LIMIT 1 --? by_column forwards
-ORDER BY id ASC OFFSET {looked} - 1 LIMIT 1 --? by_column backwards
+ORDER BY id DESC OFFSET {lookup_scan_limit} - 1 LIMIT 1 --? by_term forwards
+ORDER BY id ASC OFFSET {lookup_scan_limit} - 1 LIMIT 1 --? by_term backwards
+ORDER BY id DESC OFFSET {scan_limit} - 1 LIMIT 1 --? by_column forwards
+ORDER BY id ASC OFFSET {scan_limit} - 1 LIMIT 1 --? by_column backwards
 
 -- count_filter_values --
 -- Number of the products by brand, status and term that a list can be filtered by, which excludes words and paths.
@@ -214,7 +215,7 @@ FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.p
 GROUP BY t.term
 
 -- list_brand_spellings --
--- Spelling of each brand in the newest of the products.
+-- Spelling of each brand in the newest of the given products.
 SELECT newest.brand_key, convert_from(p.data, 'UTF8')::json ->> 'brand'
 FROM (
     SELECT b.brand_key, max(b.id) AS id FROM products b WHERE b.org = %(org)s AND b.livemode = %(livemode)s
@@ -231,24 +232,24 @@ ORDER BY term LIMIT 1
 
 -- find_codes_by_prefix --
 (SELECT v.id, v.sku_code AS code FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s
-    AND v.sku_code >= %(low)s AND v.sku_code < %(high)s ORDER BY v.sku_code, v.id LIMIT %(most)s)
+    AND v.sku_code >= %(low)s AND v.sku_code < %(high)s ORDER BY v.sku_code, v.id LIMIT %(limit)s)
 UNION ALL
 (SELECT v.id, v.mpn_code FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s
-    AND v.mpn_code >= %(low)s AND v.mpn_code < %(high)s ORDER BY v.mpn_code, v.id LIMIT %(most)s)
+    AND v.mpn_code >= %(low)s AND v.mpn_code < %(high)s ORDER BY v.mpn_code, v.id LIMIT %(limit)s)
 ORDER BY code, id
 
 -- get_own_catalogue --
 SELECT CASE WHEN %(livemode)s THEN live_catalogue ELSE test_catalogue END FROM organisations WHERE id = %(org)s
 
 -- count_offers_by_filter --
-SELECT '' AS filter, {counted} + 1 AS size
-UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
-UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND availability = %(availability)s LIMIT {counted}) n) --? availability
-UNION ALL SELECT 'sku', (SELECT count(*) * {counted} / {gathered} FROM (SELECT 1 FROM ({variants_with_sku}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {gathered}) n) --? sku
-UNION ALL SELECT 'mpn', (SELECT count(*) * {counted} / {gathered} FROM (SELECT 1 FROM ({variants_with_mpn}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {gathered}) n) --? mpn
-UNION ALL SELECT 'gtin', (SELECT count(*) * {counted} / {gathered} FROM (SELECT 1 FROM ({variants_with_gtin}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {gathered}) n) --? gtin
-UNION ALL SELECT 'external_id', (SELECT count(*) * {counted} / {gathered} FROM (SELECT 1 FROM ({variants_with_external_id}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {gathered}) n) --? external_id
-UNION ALL SELECT 'updated_since', (SELECT count(*) * {counted} / {products} FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {products}) n) --? updated_since
+SELECT '' AS filter, {count_limit} + 1 AS size
+UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {count_limit}) n) --? source
+UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND availability = %(availability)s LIMIT {count_limit}) n) --? availability
+UNION ALL SELECT 'sku', (SELECT count(*) * {count_limit} / {sort_limit} FROM (SELECT 1 FROM ({variants_with_sku}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {sort_limit}) n) --? sku
+UNION ALL SELECT 'mpn', (SELECT count(*) * {count_limit} / {sort_limit} FROM (SELECT 1 FROM ({variants_with_mpn}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {sort_limit}) n) --? mpn
+UNION ALL SELECT 'gtin', (SELECT count(*) * {count_limit} / {sort_limit} FROM (SELECT 1 FROM ({variants_with_gtin}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {sort_limit}) n) --? gtin
+UNION ALL SELECT 'external_id', (SELECT count(*) * {count_limit} / {sort_limit} FROM (SELECT 1 FROM ({variants_with_external_id}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {sort_limit}) n) --? external_id
+UNION ALL SELECT 'updated_since', (SELECT count(*) * {count_limit} / {max_sorted_products} FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {max_sorted_products}) n) --? updated_since
 
 -- scan_offers --
 SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s
@@ -261,11 +262,11 @@ SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s
     AND product = (SELECT coalesce(m.merged_into, m.id) FROM products m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = %(product)s) --? by_product
     AND source = %(source)s --? by_source
     AND availability = %(availability)s --? by_availability
-    AND product = ANY (ARRAY(SELECT id FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {products})) --? by_updated_since
+    AND product = ANY (ARRAY(SELECT id FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {max_sorted_products})) --? by_updated_since
     AND id < %(page_key)s --? after
     AND id > %(page_key)s --? before
-ORDER BY id DESC LIMIT {looked} --? forwards
-ORDER BY id ASC LIMIT {looked} --? backwards
+ORDER BY id DESC LIMIT {scan_limit} --? forwards
+ORDER BY id ASC LIMIT {scan_limit} --? backwards
 
 -- list_offers --
 -- Recent changes are found by the products, whose updated_at changes with their offers; offers.updated_at has no index.
@@ -302,5 +303,5 @@ ORDER BY o.id ASC --? backwards
 SELECT id FROM (
 {scan_offers}
 ) w
-ORDER BY id DESC OFFSET {looked} - 1 LIMIT 1 --? forwards
-ORDER BY id ASC OFFSET {looked} - 1 LIMIT 1 --? backwards
+ORDER BY id DESC OFFSET {scan_limit} - 1 LIMIT 1 --? forwards
+ORDER BY id ASC OFFSET {scan_limit} - 1 LIMIT 1 --? backwards

@@ -158,10 +158,10 @@ SELECT key, coalesce(home_product, product) FROM variants
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 
 -- find_products_by_code --
-SELECT DISTINCT v.product FROM jsonb_array_elements_text(%(codes)s) AS sought (code)
+SELECT DISTINCT v.product FROM jsonb_array_elements_text(%(codes)s) AS requested (code)
 CROSS JOIN LATERAL (
     SELECT coalesce(home_product, product) AS product, source FROM variants
-    WHERE org = %(org)s AND livemode = %(livemode)s AND sku_code = sought.code OFFSET 0
+    WHERE org = %(org)s AND livemode = %(livemode)s AND sku_code = requested.code OFFSET 0
 ) v WHERE v.source = %(source)s
 
 -- lock_products_by_id --
@@ -171,16 +171,16 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_
 ORDER BY id FOR NO KEY UPDATE
 
 -- list_variants_of_products --
--- Variants as their source states them: variants shown in another product belong to their own product. These are looked up one by
--- one, because statistics are outdated while a first import is being merged.
+-- Variants as stated by the source: variants that are shown in another product belong to their own product. These variants are
+-- looked up one by one, because statistics are outdated while a first import is being merged.
 SELECT id, coalesce(home_product, product), source, key, coalesce(home_status, status), version, coalesce(home_data, data),
     updated_at, stated_at FROM (
     SELECT * FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND home_product IS NULL
         AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
     UNION ALL
-    SELECT of.* FROM jsonb_array_elements_text(%(ids)s) AS sought (id) CROSS JOIN LATERAL (
-        SELECT * FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND home_product = sought.id OFFSET 0
-    ) of
+    SELECT moved.* FROM jsonb_array_elements_text(%(ids)s) AS requested (id) CROSS JOIN LATERAL (
+        SELECT * FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND home_product = requested.id OFFSET 0
+    ) moved
 ) v ORDER BY id
 
 -- list_offers_of_products --
@@ -189,9 +189,9 @@ SELECT id, coalesce(home_variant, variant), coalesce(home_product, product), sou
     SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND home_product IS NULL
         AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
     UNION ALL
-    SELECT of.* FROM jsonb_array_elements_text(%(ids)s) AS sought (id) CROSS JOIN LATERAL (
-        SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND home_product = sought.id OFFSET 0
-    ) of
+    SELECT moved.* FROM jsonb_array_elements_text(%(ids)s) AS requested (id) CROSS JOIN LATERAL (
+        SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND home_product = requested.id OFFSET 0
+    ) moved
 ) o ORDER BY id
 
 -- get_source_item --
@@ -225,10 +225,10 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s
     AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 
 -- find_variants_by_code --
-SELECT sought.code, v.id FROM jsonb_array_elements_text(%(codes)s) AS sought (code)
+SELECT requested.code, v.id FROM jsonb_array_elements_text(%(codes)s) AS requested (code)
 CROSS JOIN LATERAL (
     SELECT id, source FROM variants
-    WHERE org = %(org)s AND livemode = %(livemode)s AND sku_code = sought.code OFFSET 0
+    WHERE org = %(org)s AND livemode = %(livemode)s AND sku_code = requested.code OFFSET 0
 ) v WHERE v.source = %(source)s
 
 -- find_stated_offers_by_variant --
@@ -245,18 +245,18 @@ WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AN
     AND m.absent_since <= %(since)s AND m.absent_runs >= %(missed_runs)s AND coalesce(p.home_status, p.status) <> %(discontinued)s
 
 -- list_category_paths --
--- The paths by term; then one product per path, for its names, up to a limit of characters.
+-- The most frequent paths by term, with the names of each path from one of its products, up to a limit of characters.
 SELECT path, products, paths FROM (
     SELECT path, products, paths, term, sum(length(path::text)) OVER (ORDER BY products DESC, term) AS chars FROM (
         SELECT convert_from(coalesce(p.home_data, p.data), 'UTF8')::json -> 'category_path' AS path,
-            found.products, found.paths, found.term FROM (
+            counts.products, counts.paths, counts.term FROM (
             SELECT term, min(product) AS product, count(*) AS products, count(*) OVER () AS paths FROM product_terms
             WHERE org = %(org)s AND livemode = %(livemode)s AND term >= %(low)s AND term < %(high)s
-            GROUP BY term ORDER BY count(*) DESC, term LIMIT %(most)s
-        ) found
-        JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = found.product
-    ) worded
-) counted WHERE chars <= %(chars)s ORDER BY products DESC, term
+            GROUP BY term ORDER BY count(*) DESC, term LIMIT %(limit)s
+        ) counts
+        JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = counts.product
+    ) named
+) sized WHERE chars <= %(max_chars)s ORDER BY products DESC, term
 
 -- list_product_categories --
 SELECT p.id, p.key, d.category_path, d.category, p.stated_category FROM (
@@ -268,13 +268,13 @@ ORDER BY p.id
 
 -- list_images_of_products --
 -- Includes images of products that are merged into a product.
-SELECT m.shown, a.url, a.image FROM (
-    SELECT id AS own, id AS shown FROM products
+SELECT m.survivor, a.url, a.image FROM (
+    SELECT id AS product, id AS survivor FROM products
     WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
     UNION ALL
     SELECT id, merged_into FROM products
     WHERE org = %(org)s AND livemode = %(livemode)s AND merged_into = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ) m
-JOIN image_uses u ON u.org = %(org)s AND u.livemode = %(livemode)s AND u.product = m.own
+JOIN image_uses u ON u.org = %(org)s AND u.livemode = %(livemode)s AND u.product = m.product
 JOIN image_addresses a ON a.org = u.org AND a.livemode = u.livemode AND a.address = u.address
 WHERE a.image IS NOT NULL

@@ -46,8 +46,8 @@ SELECT last FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
 
 -- list_bounds --
 SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
-FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
-JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS requested (org, livemode)
+JOIN here.event_logs AS l ON l.org = requested.org AND l.livemode = requested.livemode
 
 -- get_bounds --
 SELECT epoch, last, time, began, low FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
@@ -57,25 +57,25 @@ UPDATE event_logs SET epoch = %(epoch)s, began = CASE WHEN began = 0 THEN last E
 WHERE org = %(org)s AND livemode = %(livemode)s AND epoch = %(after)s AND last < %(position)s
 
 -- filter_licensed --
-SELECT asked.org, asked.livemode
-FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
-WHERE EXISTS (SELECT FROM licences l WHERE l.holder = asked.org AND l.livemode = asked.livemode)
-    OR EXISTS (SELECT FROM licences l WHERE l.holder = '*' AND l.livemode = asked.livemode AND l.org <> asked.org)
+SELECT requested.org, requested.livemode
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS requested (org, livemode)
+WHERE EXISTS (SELECT FROM licences l WHERE l.holder = requested.org AND l.livemode = requested.livemode)
+    OR EXISTS (SELECT FROM licences l WHERE l.holder = '*' AND l.livemode = requested.livemode AND l.org <> requested.org)
 
 -- read_page --
--- `same` is whether the log still has the event at the start position; for an empty page it is a separate query. A body larger than
--- `max_body_bytes` is not read; the page is then read again by `read_within_bytes`.
+-- `has_same_event` is whether the log still has the event at the start position; for an empty page, `has_event_at` reads it. A
+-- body larger than `max_body_bytes` is not read; the page is then read again by `read_within_bytes`.
 SELECT (SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s
-        AND position = %(after)s AND time = %(at)s)) AS same,
+        AND position = %(after)s AND time = %(at)s)) AS has_same_event,
     e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.time, e.body
-FROM ({chosen}) AS e ORDER BY e.position
+FROM ({selection}) AS e ORDER BY e.position
 
 -- has_event_at --
 SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s)
 
 -- read_bodies --
 -- Only bodies: joining them in the database would double the cost, and each further column would add a tenth (measured).
-SELECT e.position, e.body FROM ({chosen}) AS e ORDER BY e.position
+SELECT e.position, e.body FROM ({selection}) AS e ORDER BY e.position
 
 -- check_page_boundaries --
 SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s),
@@ -83,7 +83,7 @@ SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)
 
 -- read_envelopes --
 SELECT true, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.time, e.body
-FROM ({chosen}) AS e
+FROM ({selection}) AS e
 
 -- select_events --
 -- The events of a log after a position, or up to one, that match the filter. Only one bound, because with two the planner
@@ -116,43 +116,43 @@ ORDER BY block DESC LIMIT {limit} --? backwards
 -- select_events_in_blocks --
 -- The events in some blocks of a log that match the filter. Each block is scanned from its start, because for a range the
 -- planner expects so many rows that it reads the whole log for each block.
-SELECT found.position, found.id, found.type, found.subject, found.product, found.source, found.catalogue, found.version,
-    found.time, CASE WHEN octet_length(found.body) <= %(max_body_bytes)s THEN found.body END AS body
-FROM unnest(%(blocks)s::bigint[]) AS near (block) CROSS JOIN LATERAL (
-    SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position > near.block * {block}
+SELECT event.position, event.id, event.type, event.subject, event.product, event.source, event.catalogue, event.version,
+    event.time, CASE WHEN octet_length(event.body) <= %(max_body_bytes)s THEN event.body END AS body
+FROM unnest(%(blocks)s::bigint[]) AS selected (block) CROSS JOIN LATERAL (
+    SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position > selected.block * {block}
         AND time >= %(since)s --? since
     ORDER BY position LIMIT {block}
-) AS found
-WHERE found.position <= near.block * {block} + {block}
-    AND found.position > %(after)s --? after
-    AND found.position <= %(up_to)s --? up_to
-    AND found.type <> ALL(%(hidden)s) --? hidden
-    AND found.type = ANY(%(types)s) --? types
-    AND found.catalogue = ANY(%(catalogues)s) --? catalogues
-ORDER BY found.position ASC LIMIT {limit} --? forwards
-ORDER BY found.position DESC LIMIT {limit} --? backwards
+) AS event
+WHERE event.position <= selected.block * {block} + {block}
+    AND event.position > %(after)s --? after
+    AND event.position <= %(up_to)s --? up_to
+    AND event.type <> ALL(%(hidden)s) --? hidden
+    AND event.type = ANY(%(types)s) --? types
+    AND event.catalogue = ANY(%(catalogues)s) --? catalogues
+ORDER BY event.position ASC LIMIT {limit} --? forwards
+ORDER BY event.position DESC LIMIT {limit} --? backwards
 
 -- read_within_bytes --
 -- Bodies are stored out of line, so their length is known without reading them, and those beyond the byte limit are not read.
 SELECT true, position, id, type, subject, product, source, catalogue, version, time, body FROM (
-    SELECT found.*, sum(octet_length(body)) OVER (ORDER BY nth ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (
-        SELECT chosen.*, row_number() OVER (ORDER BY position * %(direction)s::integer) AS nth FROM ({chosen}) AS chosen
-    ) AS found
-) AS weighed WHERE before < %(max_page_bytes)s ORDER BY nth
+    SELECT numbered.*, sum(octet_length(body)) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (
+        SELECT selection.*, row_number() OVER (ORDER BY position * %(direction)s::integer) AS number FROM ({selection}) AS selection
+    ) AS numbered
+) AS sized WHERE before < %(max_page_bytes)s ORDER BY number
 
 -- read_network_window --
 -- The events of the network log that the reader's licences permit, with the permitted field groups. A limited number is
--- scanned; `reached` is the last position, `dated` its time, and `scanned` the number.
-SELECT begun.same, begun.reached, begun.dated, begun.scanned, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue,
-    e.version, e.time, e.body, e.groups
+-- scanned; `last_position` is the last scanned position, `last_time` its time, and `scanned_count` the number.
+SELECT scan.has_same_event, scan.last_position, scan.last_time, scan.scanned_count, e.position, e.id, e.type, e.subject,
+    e.product, e.source, e.catalogue, e.version, e.time, e.body, e.groups
 FROM (
-    SELECT count(*) AS scanned,
-        EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s) AS same, --? forwards
-        max(looked.position) AS reached, --? forwards
-        (SELECT time FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = max(looked.position) --? forwards
+    SELECT count(*) AS scanned_count,
+        EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s) AS has_same_event, --? forwards
+        max(scanned.position) AS last_position, --? forwards
+        (SELECT time FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = max(scanned.position) --? forwards
             AND time >= %(since)s --? forwards since
-        ) AS dated --? forwards
-        true AS same, min(looked.position) AS reached, NULL::timestamptz AS dated --? backwards
+        ) AS last_time --? forwards
+        true AS has_same_event, min(scanned.position) AS last_position, NULL::timestamptz AS last_time --? backwards
     FROM (SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
         AND position > %(after)s --? after
         AND position <= %(up_to)s --? up_to
@@ -160,10 +160,10 @@ FROM (
         AND time >= %(since)s --? since
     ORDER BY position ASC LIMIT {window} --? forwards
     ORDER BY position DESC LIMIT {window} --? backwards
-    ) AS looked
-) AS begun LEFT JOIN (
-    SELECT seen.position, seen.id, seen.type, seen.subject, seen.product, seen.source, seen.catalogue, seen.version,
-        seen.time, CASE WHEN octet_length(seen.body) <= %(max_body_bytes)s THEN seen.body END AS body, held.groups
+    ) AS scanned
+) AS scan LEFT JOIN (
+    SELECT event.position, event.id, event.type, event.subject, event.product, event.source, event.catalogue, event.version,
+        event.time, CASE WHEN octet_length(event.body) <= %(max_body_bytes)s THEN event.body END AS body, permission.groups
     FROM (
         SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s
             AND position > %(after)s --? after
@@ -172,19 +172,19 @@ FROM (
             AND time >= %(since)s --? since
         ORDER BY position ASC LIMIT {window} --? forwards
         ORDER BY position DESC LIMIT {window} --? backwards
-    ) AS seen CROSS JOIN LATERAL (
+    ) AS event CROSS JOIN LATERAL (
         SELECT coalesce(array_agg(DISTINCT g.name) FILTER (WHERE g.name IS NOT NULL), '{}') AS groups
         FROM licences l LEFT JOIN LATERAL unnest(l.groups) AS g (name) ON true
-        WHERE l.org = seen.owner AND l.livemode = %(livemode)s AND l.catalogue = seen.catalogue
+        WHERE l.org = event.owner AND l.livemode = %(livemode)s AND l.catalogue = event.catalogue
             AND l.holder = ANY(%(holders)s) AND l.org <> %(holder)s
         HAVING count(*) > 0
-    ) AS held
+    ) AS permission
     WHERE true
-        AND seen.type <> ALL(%(hidden)s) --? hidden
-        AND seen.type = ANY(%(types)s) --? types
-        AND seen.catalogue = ANY(%(catalogues)s) --? catalogues
-    ORDER BY seen.position ASC LIMIT {limit} --? forwards
-    ORDER BY seen.position DESC LIMIT {limit} --? backwards
+        AND event.type <> ALL(%(hidden)s) --? hidden
+        AND event.type = ANY(%(types)s) --? types
+        AND event.catalogue = ANY(%(catalogues)s) --? catalogues
+    ORDER BY event.position ASC LIMIT {limit} --? forwards
+    ORDER BY event.position DESC LIMIT {limit} --? backwards
 ) AS e ON true
 ORDER BY e.position ASC --? forwards
 ORDER BY e.position DESC --? backwards
@@ -205,8 +205,8 @@ SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low FROM here.even
 
 -- list_publishers_among --
 SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
-FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
-JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode AND l.publishes
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS requested (org, livemode)
+JOIN here.event_logs AS l ON l.org = requested.org AND l.livemode = requested.livemode AND l.publishes
 
 -- read_published --
 SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
@@ -220,14 +220,15 @@ SELECT owner, epoch, position FROM network_checkpoints WHERE org = %(org)s AND l
 -- add_checkpoints --
 INSERT INTO network_checkpoints (org, livemode, owner, epoch, position)
 SELECT %(org)s, %(livemode)s, owner, epoch, position
-FROM unnest(%(owners)s::text[], %(epochs)s::integer[], %(positions)s::bigint[]) AS reached (owner, epoch, position)
+FROM unnest(%(owners)s::text[], %(epochs)s::integer[], %(positions)s::bigint[]) AS added (owner, epoch, position)
 ON CONFLICT (org, livemode, owner) DO NOTHING RETURNING owner
 
 -- advance_checkpoints --
-UPDATE network_checkpoints AS c SET epoch = moved.epoch, position = moved.position
-FROM unnest(%(owners)s::text[], %(epochs)s::integer[], %(positions)s::bigint[], %(were_epochs)s::integer[], %(were_positions)s::bigint[])
-    AS moved (owner, epoch, position, was_epoch, was_position)
-WHERE c.org = %(org)s AND c.livemode = %(livemode)s AND c.owner = moved.owner
-    AND c.epoch = moved.was_epoch AND c.position = moved.was_position
+UPDATE network_checkpoints AS c SET epoch = advanced.epoch, position = advanced.position
+FROM unnest(%(owners)s::text[], %(epochs)s::integer[], %(positions)s::bigint[], %(previous_epochs)s::integer[],
+    %(previous_positions)s::bigint[])
+    AS advanced (owner, epoch, position, previous_epoch, previous_position)
+WHERE c.org = %(org)s AND c.livemode = %(livemode)s AND c.owner = advanced.owner
+    AND c.epoch = advanced.previous_epoch AND c.position = advanced.previous_position
 RETURNING c.owner
 

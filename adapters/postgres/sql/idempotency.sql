@@ -1,9 +1,9 @@
 -- lock_key --
 -- Reads a table of the tenant, so that the lock is taken on the tenant's node or the statement fails (the planner would remove
 -- an unused column).
-SELECT pg_try_advisory_xact_lock(%(lock)s), own.accounts FROM (
-    SELECT count(*) AS accounts FROM storage_usage WHERE org = %(org)s AND livemode = %(livemode)s
-) AS own
+SELECT pg_try_advisory_xact_lock(%(lock)s), usage.row_count FROM (
+    SELECT count(*) AS row_count FROM storage_usage WHERE org = %(org)s AND livemode = %(livemode)s
+) AS usage
 
 -- find_response --
 SELECT fingerprint, status, headers, body FROM idempotency_keys

@@ -18,21 +18,21 @@ WITH RECURSIVE orgs AS (
     (SELECT j.org FROM here.jobs AS j ORDER BY j.org LIMIT 1)
     UNION ALL
     SELECT (SELECT j.org FROM here.jobs AS j WHERE j.org > o.org ORDER BY j.org LIMIT 1) FROM orgs o WHERE o.org IS NOT NULL
-), room AS (  -- number of further lanes per organisation that can be dispatched
-    SELECT o.org, %(most)s - count(DISTINCT j.lane) AS lanes
+), capacity AS (  -- number of further lanes per organisation that can be dispatched
+    SELECT o.org, %(max_lanes)s - count(DISTINCT j.lane) AS lanes
     FROM orgs o LEFT JOIN here.jobs AS j ON j.org = o.org AND j.dispatched_at IS NOT NULL
         AND (j.lease_until >= now() OR (j.lease_until IS NULL AND j.run_at <= now()))
     WHERE o.org IS NOT NULL GROUP BY o.org
 ), due AS (
-    SELECT r.org, waiting.*, row_number() OVER (PARTITION BY r.org ORDER BY waiting.run_at) AS turn
-    FROM room r CROSS JOIN LATERAL (
-        SELECT j.lane, min(j.run_at) AS run_at, bool_or(j.lease_until IS NOT NULL) AS lapsed FROM here.jobs AS j
-        WHERE j.org = r.org AND j.run_at <= now()
+    SELECT c.org, waiting.*, row_number() OVER (PARTITION BY c.org ORDER BY waiting.run_at) AS rank
+    FROM capacity c CROSS JOIN LATERAL (
+        SELECT j.lane, min(j.run_at) AS run_at, bool_or(j.lease_until IS NOT NULL) AS has_expired_lease FROM here.jobs AS j
+        WHERE j.org = c.org AND j.run_at <= now()
             AND (j.lease_until < now() OR (j.lease_until IS NULL AND j.dispatched_at IS NULL))
-        GROUP BY j.lane ORDER BY 2 LIMIT greatest(r.lanes, 0)
+        GROUP BY j.lane ORDER BY 2 LIMIT greatest(c.lanes, 0)
     ) waiting
 )
-SELECT turn, run_at, org, lane, lapsed FROM due ORDER BY turn, run_at LIMIT %(limit)s
+SELECT rank, run_at, org, lane, has_expired_lease FROM due ORDER BY rank, run_at LIMIT %(limit)s
 
 -- mark_dispatched --
 UPDATE jobs SET dispatched_at = now()
@@ -46,7 +46,7 @@ SELECT min(coalesce(j.lease_until, j.run_at)) FROM here.jobs AS j WHERE j.dispat
 SELECT split_part(j.lane, ':', 1), count(*) FILTER (WHERE j.lease_until IS NULL OR j.lease_until < now()),
     count(*) FILTER (WHERE j.lease_until >= now()), min(j.run_at) FILTER (WHERE j.lease_until IS NULL OR j.lease_until < now())
 FROM (
-    SELECT o.lane, o.lease_until, o.run_at FROM here.jobs AS o WHERE o.run_at <= now() OR o.lease_until >= now() LIMIT %(most)s
+    SELECT o.lane, o.lease_until, o.run_at FROM here.jobs AS o WHERE o.run_at <= now() OR o.lease_until >= now() LIMIT %(max_jobs)s
 ) j GROUP BY 1
 
 -- list_orgs_of_lane --
@@ -58,14 +58,14 @@ SELECT pg_advisory_xact_lock(%(lock)s)
 -- claim --
 WITH free AS (
     SELECT 1 WHERE NOT EXISTS (SELECT FROM jobs WHERE org = %(org)s AND lane = %(lane)s AND lease_until >= now())
-), taken AS (
-    SELECT livemode, id, lease_until IS NOT NULL AS lapsed FROM jobs, free
+), claimed AS (
+    SELECT livemode, id, lease_until IS NOT NULL AS has_expired_lease FROM jobs, free
     WHERE org = %(org)s AND lane = %(lane)s AND run_at <= now()
     ORDER BY id LIMIT %(limit)s
 )
 UPDATE jobs j SET attempt = attempt + 1, lease_until = now() + %(lease)s, dispatched_at = now()
-FROM taken WHERE j.org = %(org)s AND j.livemode = taken.livemode AND j.id = taken.id
-RETURNING j.id, j.kind, j.lane, j.org, j.livemode, j.args, j.attempt, taken.lapsed
+FROM claimed WHERE j.org = %(org)s AND j.livemode = claimed.livemode AND j.id = claimed.id
+RETURNING j.id, j.kind, j.lane, j.org, j.livemode, j.args, j.attempt, claimed.has_expired_lease
 
 -- renew_lease --
 UPDATE jobs SET lease_until = now() + %(lease)s

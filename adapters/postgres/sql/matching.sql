@@ -23,25 +23,25 @@ ORDER BY id ASC LIMIT {limit} --? backwards
 
 -- find_pairs_of_variants --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
-    AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS sought (variant) CROSS JOIN LATERAL (
-        SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = sought.variant
-        UNION ALL SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND right_variant = sought.variant
+    AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS requested (variant) CROSS JOIN LATERAL (
+        SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = requested.variant
+        UNION ALL SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND right_variant = requested.variant
     ) p))
 ORDER BY id
 
 -- lock_pairs_of_variants --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
-    AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS sought (variant) CROSS JOIN LATERAL (
-        SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = sought.variant
-        UNION ALL SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND right_variant = sought.variant
+    AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS requested (variant) CROSS JOIN LATERAL (
+        SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = requested.variant
+        UNION ALL SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND right_variant = requested.variant
     ) p))
 ORDER BY id FOR UPDATE
 
 -- lock_open_pairs --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'open'
-    AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS sought (variant) CROSS JOIN LATERAL (
-        SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = sought.variant
-        UNION ALL SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND right_variant = sought.variant
+    AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS requested (variant) CROSS JOIN LATERAL (
+        SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = requested.variant
+        UNION ALL SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND right_variant = requested.variant
     ) p))
 ORDER BY id FOR UPDATE
 
@@ -63,9 +63,9 @@ ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
 -- find_applied_merges --
--- Lookups one by one, see catalogue_batch.sql.
-SELECT {merge} FROM jsonb_array_elements_text(%(ids)s) AS sought (of_id) CROSS JOIN LATERAL (
-    SELECT * FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied' AND merged = sought.of_id OFFSET 0
+-- The rows are looked up one by one (see catalogue_batch.sql).
+SELECT {merge} FROM jsonb_array_elements_text(%(ids)s) AS requested (merged_id) CROSS JOIN LATERAL (
+    SELECT * FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied' AND merged = requested.merged_id OFFSET 0
 ) m ORDER BY id
 
 -- create_index_staging_tables --
@@ -145,11 +145,12 @@ WHERE k.org = %(org)s AND k.livemode = %(livemode)s AND k.key = r.key AND k.sour
 
 -- save_keys --
 INSERT INTO match_keys AS k (org, livemode, key, source, items, numbers, codes, stems)
-SELECT %(org)s, %(livemode)s, key, source, items, CASE WHEN items <= {most} THEN numbers END, codes, stems FROM new_match_keys
+SELECT %(org)s, %(livemode)s, key, source, items, CASE WHEN items <= {max_listed_items} THEN numbers END, codes, stems FROM new_match_keys
 ORDER BY key, source
 ON CONFLICT (org, livemode, key, source) DO UPDATE SET items = k.items + excluded.items,
-    codes = k.codes + excluded.codes, stems = k.stems + excluded.stems, numbers = CASE WHEN k.items = 0 THEN excluded.numbers WHEN k.items + excluded.items <= {most}
-        THEN k.numbers || excluded.numbers END
+    codes = k.codes + excluded.codes, stems = k.stems + excluded.stems,
+    numbers = CASE WHEN k.items = 0 THEN excluded.numbers
+        WHEN k.items + excluded.items <= {max_listed_items} THEN k.numbers || excluded.numbers END
 
 -- dequeue --
 DELETE FROM match_queue q USING jsonb_to_recordset(%(rows)s) AS r (variant text, stamp bigint)
@@ -180,5 +181,5 @@ VALUES (%(org)s, %(livemode)s, %(items)s, %(weights)s, %(learnt_at)s)
 ON CONFLICT (org, livemode) DO UPDATE SET items = excluded.items, weights = excluded.weights, learnt_at = excluded.learnt_at
 
 -- measure_backlog --
--- Over all tenants.
+-- Counts the queued variants of all tenants on the node.
 SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(queued_at)), 0)::float8 FROM here.match_queue AS q

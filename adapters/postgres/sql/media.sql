@@ -22,7 +22,7 @@ ORDER BY id
 -- Existing rows are locked even if they do not change, so that a concurrent download waits and sees the new uses. New rows
 -- get an old checked_at, so that they are downloaded now.
 INSERT INTO image_addresses AS a (org, livemode, address, url, host, run, due_at, checked_at)
-SELECT %(org)s, %(livemode)s, r.address, r.url, r.host, %(run)s, %(now)s, %(stale)s
+SELECT %(org)s, %(livemode)s, r.address, r.url, r.host, %(run)s, %(now)s, %(fetched_before)s
 FROM jsonb_to_recordset(%(rows)s) AS r (address text, url text, host text) ORDER BY r.address
 ON CONFLICT (org, livemode, address) DO UPDATE SET due_at = excluded.due_at, tries = 0, run = excluded.run
 WHERE a.due_at IS NULL AND a.checked_at < excluded.checked_at
@@ -37,7 +37,7 @@ RETURNING u.address
 
 -- add_uses --
 INSERT INTO image_uses (org, livemode, product, address, stale)
-SELECT %(org)s, %(livemode)s, r.product, r.address, r.address = ANY(ARRAY(SELECT jsonb_array_elements_text(%(found)s)))
+SELECT %(org)s, %(livemode)s, r.product, r.address, r.address = ANY(ARRAY(SELECT jsonb_array_elements_text(%(with_image)s)))
 FROM jsonb_to_recordset(%(uses)s) AS r (product text, address text) ORDER BY r.product, r.address
 ON CONFLICT DO NOTHING
 
@@ -118,8 +118,8 @@ WITH due AS (
     ORDER BY address FOR UPDATE
 ), failed AS (
     UPDATE image_addresses a
-    SET tries = a.tries + 1, failure = %(failure)s, checked_at = %(now)s, due_at = again.at
-    FROM due LEFT JOIN unnest(%(again)s::timestamptz[]) WITH ORDINALITY AS again (at, number) ON again.number = due.tries + 1
+    SET tries = a.tries + 1, failure = %(failure)s, checked_at = %(now)s, due_at = retry.at
+    FROM due LEFT JOIN unnest(%(retry_times)s::timestamptz[]) WITH ORDINALITY AS retry (at, number) ON retry.number = due.tries + 1
     WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.address = due.address
     RETURNING a.run, a.due_at
 )
@@ -137,7 +137,7 @@ SELECT DISTINCT product FROM image_uses
 WHERE org = %(org)s AND livemode = %(livemode)s AND stale ORDER BY product LIMIT %(limit)s
 
 -- lock_products --
--- With the product that each is shown as.
+-- Returns each product with the product that is shown for it after merges.
 SELECT id, coalesce(merged_into, id) FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY id FOR NO KEY UPDATE SKIP LOCKED

@@ -46,7 +46,7 @@ ORDER BY "user" ASC LIMIT {limit} --? forwards
 ORDER BY "user" DESC LIMIT {limit} --? backwards
 
 -- lock_members --
--- Locks rows in one order, to avoid deadlocks.
+-- Locks rows in a fixed order, to avoid deadlocks.
 SELECT "user", org, email, role, created_at FROM members
 WHERE org = %(org)s AND (role = 'owner' OR "user" = ANY(%(users)s)) ORDER BY "user" FOR UPDATE
 

@@ -113,7 +113,7 @@ UPDATE authenticators SET confirmed_at = %(now)s, last_step = %(step)s
 WHERE "user" = %(user)s AND secret = %(sealed)s AND confirmed_at IS NULL
 
 -- lock_authenticator --
--- Locks the authenticator while codes are replaced, so that the later of two requests sees the codes of the earlier one.
+-- Locks the authenticator while codes are replaced, so that the later of two requests sees the codes of the earlier request.
 SELECT 1 FROM authenticators WHERE "user" = %(user)s AND confirmed_at IS NOT NULL FOR UPDATE
 
 -- use_totp_step --

@@ -76,7 +76,7 @@ SELECT
     (SELECT coalesce(sum(cost_micros), 0)::float / 1000000 FROM here.model_uses AS u WHERE created_at > now() - interval '1 day')
 FROM (
     SELECT count(*), coalesce(extract(epoch FROM now() - min(created_at)), 0)::float AS oldest FROM (
-        SELECT created_at FROM here.webhook_deliveries AS d WHERE status IN ('pending', 'sending') LIMIT %(counted)s
+        SELECT created_at FROM here.webhook_deliveries AS d WHERE status IN ('pending', 'sending') LIMIT %(max_counted)s
     ) AS waiting
 ) AS open
 
@@ -86,27 +86,27 @@ WITH busy AS MATERIALIZED (
         SELECT d.org, d.livemode, d.amount AS records, 0::bigint AS bytes FROM here.usage_days AS d
         WHERE d.day = %(day)s AND d.meter = 'records'
         UNION ALL SELECT s.org, s.livemode, 0, s.bytes FROM here.storage_usage AS s
-    ) counted GROUP BY org, livemode ORDER BY 3 DESC, 4 DESC LIMIT %(looked)s
+    ) amounts GROUP BY org, livemode ORDER BY 3 DESC, 4 DESC LIMIT %(max_examined)s
 )
 SELECT b.org, b.livemode, b.records, b.bytes,
     (SELECT count(*) FROM (SELECT 1 FROM here.request_logs AS r WHERE r.org = b.org AND r.livemode = b.livemode
-        AND r.position >= %(position)s AND r.created_at >= %(since)s LIMIT %(counted)s) requests),
+        AND r.position >= %(position)s AND r.created_at >= %(since)s LIMIT %(max_counted)s) requests),
     (SELECT count(*) FROM (SELECT 1 FROM here.webhook_deliveries AS w WHERE w.org = b.org AND w.livemode = b.livemode
-        AND w.id >= %(id)s LIMIT %(counted)s) deliveries)
+        AND w.id >= %(id)s LIMIT %(max_counted)s) deliveries)
 FROM busy b
 
 -- list_organisation_names --
 SELECT o.id, o.name, p.name FROM organisations o JOIN plans p ON p.code = o.plan WHERE o.id = ANY(%(orgs)s)
 
 -- list_slowest_sources --
-WITH looked AS MATERIALIZED (
+WITH examined AS MATERIALIZED (
     SELECT s.org, s.livemode, s.id, s.name, s.connector, s.status, s.failures, coalesce(s.status_reason ->> 'message', '') AS reason
-    FROM here.sources AS s LIMIT %(looked)s
+    FROM here.sources AS s LIMIT %(max_examined)s
 )
-SELECT l.*, n.status, n.started_at, extract(epoch FROM coalesce(n.finished_at, now()) - n.started_at)::float
-FROM looked l CROSS JOIN LATERAL (
+SELECT e.*, n.status, n.started_at, extract(epoch FROM coalesce(n.finished_at, now()) - n.started_at)::float
+FROM examined e CROSS JOIN LATERAL (
     SELECT r.status, r.started_at, r.finished_at FROM here.runs AS r
-    WHERE r.org = l.org AND r.livemode = l.livemode AND r.source = l.id ORDER BY r.id DESC LIMIT 1
+    WHERE r.org = e.org AND r.livemode = e.livemode AND r.source = e.id ORDER BY r.id DESC LIMIT 1
 ) n WHERE n.started_at IS NOT NULL ORDER BY 11 DESC LIMIT %(limit)s
 
 -- list_failing_sources --

@@ -4,9 +4,9 @@ SELECT id, method, path, route, query, status, error_code, duration_ms, actor, v
 FROM request_logs WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s ORDER BY position DESC LIMIT 1
 
 -- list_logs --
--- Matches in one time span and, if they are not a full page, the number of scanned rows and the positions where the scan started
--- and ended. Rows are scanned in order until the page is full.
-WITH seen AS MATERIALIZED (
+-- Returns the matches in one time span; if they are not a full page, also the number of scanned rows and the lowest and the
+-- highest scanned position. Rows are scanned in order until the page is full.
+WITH scanned AS MATERIALIZED (
     SELECT id, method, path, route, query, status, error_code, duration_ms, actor, via, api_version, idempotency_key, ip,
         user_agent, created_at, position
     FROM request_logs
@@ -14,24 +14,24 @@ WITH seen AS MATERIALIZED (
         AND position < %(page_key)s --? after
         AND position > %(page_key)s --? before
         AND status >= 400 --? failed
-    ORDER BY position DESC LIMIT {limit} --? forwards whole
-    ORDER BY position ASC LIMIT {limit} --? backwards whole
-    ORDER BY position DESC LIMIT {looked} --? forwards cut
-    ORDER BY position ASC LIMIT {looked} --? backwards cut
-), passed AS MATERIALIZED (
-    SELECT * FROM seen WHERE true
-        AND status >= %(least)s AND status <= %(most)s --? status
+    ORDER BY position DESC LIMIT {limit} --? forwards page_limit
+    ORDER BY position ASC LIMIT {limit} --? backwards page_limit
+    ORDER BY position DESC LIMIT {scan_limit} --? forwards scan_limit
+    ORDER BY position ASC LIMIT {scan_limit} --? backwards scan_limit
+), matches AS MATERIALIZED (
+    SELECT * FROM scanned WHERE true
+        AND status >= %(min_status)s AND status <= %(max_status)s --? status
         AND method = %(method)s --? method
         AND route = %(route)s --? route
         AND actor ->> 'id' = %(actor)s --? actor
         AND error_code = %(error_code)s --? error_code
     LIMIT {limit}
-), looked AS (
-    SELECT CASE WHEN (SELECT count(*) FROM passed) < {limit} THEN (SELECT count(*) FROM seen) ELSE 0 END AS number,
-        CASE WHEN (SELECT count(*) FROM passed) < {limit} THEN (SELECT min(position) FROM seen) END AS first,
-        CASE WHEN (SELECT count(*) FROM passed) < {limit} THEN (SELECT max(position) FROM seen) END AS last
+), scan AS (
+    SELECT CASE WHEN (SELECT count(*) FROM matches) < {limit} THEN (SELECT count(*) FROM scanned) ELSE 0 END AS number,
+        CASE WHEN (SELECT count(*) FROM matches) < {limit} THEN (SELECT min(position) FROM scanned) END AS first,
+        CASE WHEN (SELECT count(*) FROM matches) < {limit} THEN (SELECT max(position) FROM scanned) END AS last
 )
-SELECT looked.number, looked.first, looked.last, passed.* FROM looked LEFT JOIN passed ON true
+SELECT scan.number, scan.first, scan.last, matches.* FROM scan LEFT JOIN matches ON true
 
 -- insert_logs --
 INSERT INTO request_logs (org, livemode, position, id, method, path, route, query, status, error_code, duration_ms, actor,
@@ -45,7 +45,7 @@ ON CONFLICT DO NOTHING
 
 -- record_key_uses --
 INSERT INTO key_uses (org, livemode, key, used_at)
--- in one order, to avoid deadlocks
+-- in a fixed order, to avoid deadlocks
 SELECT org, livemode, key, used_at
 FROM json_to_recordset(%(uses)s::json) AS use (org text, livemode boolean, key text, used_at timestamptz)
 ORDER BY org, livemode, key

@@ -18,7 +18,7 @@ SELECT source, day, count(*) FILTER (WHERE status = 'succeeded'), count(*) FILTE
 FROM (
     SELECT source, status, (created_at AT TIME ZONE 'UTC')::date AS day, trigger
     FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND created_at >= %(since)s
-    ORDER BY id DESC LIMIT %(most)s
+    ORDER BY id DESC LIMIT %(max_runs)s
 ) AS newest
 WHERE trigger NOT IN ('category_rules', 'stock_check') AND status IN ('succeeded', 'failed')
 GROUP BY source, day ORDER BY source, day
@@ -30,14 +30,14 @@ FROM runs WHERE org = %(org)s AND livemode = %(livemode)s AND source = ANY(%(sou
 ORDER BY source, id DESC
 
 -- add_part --
-WITH room AS (
+WITH charged AS (
     UPDATE storage_usage u SET bytes = u.bytes + %(bytes)s FROM organisations o, plans p
     WHERE u.org = %(org)s AND u.livemode = %(livemode)s AND o.id = u.org AND p.code = o.plan
         AND u.bytes + %(bytes)s <= coalesce((p.meters -> %(meter)s ->> 'included')::bigint, u.bytes + %(bytes)s)
     RETURNING u.org, u.livemode
 )
 INSERT INTO push_parts (org, livemode, run, sequence, records)
-SELECT org, livemode, %(run)s, %(sequence)s, %(records)s FROM room
+SELECT org, livemode, %(run)s, %(sequence)s, %(records)s FROM charged
 
 -- save_batch_entry --
 INSERT INTO stored_objects AS s (org, livemode, key, kind, bytes, run, free_after, created_at)
@@ -80,6 +80,6 @@ SELECT e.expires_at, e.org, e.livemode, e.id FROM here.exports AS e
 WHERE e.status = 'succeeded' AND e.expires_at <= %(now)s ORDER BY e.expires_at LIMIT %(limit)s
 
 -- find_oldest_waiting --
--- Exports that wait for an earlier one of their tenant do not count.
+-- Exports that wait for a running export of the same tenant do not count.
 SELECT min(e.created_at) FROM here.exports AS e WHERE e.status = 'pending' AND NOT EXISTS (
     SELECT FROM here.exports AS r WHERE r.org = e.org AND r.livemode = e.livemode AND r.status = 'running')

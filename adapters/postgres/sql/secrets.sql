@@ -23,35 +23,35 @@ SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) 
     UNION ALL SELECT 'webhook_secrets', secret FROM here.webhook_endpoints AS e
     UNION ALL SELECT 'former_webhook_secrets', previous_secret FROM here.webhook_endpoints AS f WHERE previous_secret IS NOT NULL
     UNION ALL SELECT 'kept_for_undoing', sealed FROM here.audit_kept AS a
-    UNION ALL SELECT 'answers', body FROM here.idempotency_keys AS k WHERE substring(body FROM 1 FOR 2) = ANY(%(heads)s)
-) kept GROUP BY key, kind
+    UNION ALL SELECT 'answers', body FROM here.idempotency_keys AS k WHERE substring(body FROM 1 FOR 2) = ANY(%(prefixes)s)
+) encrypted GROUP BY key, kind
 
 -- list_outdated_source_credentials --
 SELECT org, livemode, id, credentials, connector, config FROM here.sources AS s
 WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND credentials IS NOT NULL
-  AND substring(credentials FROM 1 FOR %(length)s) <> %(stamp)s
+  AND substring(credentials FROM 1 FOR %(length)s) <> %(current_prefix)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
 -- list_outdated_webhook_secrets --
 SELECT org, livemode, id, secret FROM here.webhook_endpoints AS e
-WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND substring(secret FROM 1 FOR %(length)s) <> %(stamp)s
+WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND substring(secret FROM 1 FOR %(length)s) <> %(current_prefix)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
 -- list_outdated_former_webhook_secrets --
 SELECT org, livemode, id, previous_secret FROM here.webhook_endpoints AS e
 WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND previous_secret IS NOT NULL
-  AND substring(previous_secret FROM 1 FOR %(length)s) <> %(stamp)s
+  AND substring(previous_secret FROM 1 FOR %(length)s) <> %(current_prefix)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
 -- list_outdated_answers --
 SELECT org, livemode, key, body FROM here.idempotency_keys AS k
-WHERE (org, livemode, key) > (%(org)s, %(livemode)s, %(owner)s) AND substring(body FROM 1 FOR 2) = ANY(%(heads)s)
-  AND substring(body FROM 1 FOR %(length)s) <> %(stamp)s
+WHERE (org, livemode, key) > (%(org)s, %(livemode)s, %(owner)s) AND substring(body FROM 1 FOR 2) = ANY(%(prefixes)s)
+  AND substring(body FROM 1 FOR %(length)s) <> %(current_prefix)s
 ORDER BY org, livemode, key LIMIT %(limit)s
 
 -- list_outdated_kept_for_undoing --
 SELECT org, livemode, entry, sealed FROM here.audit_kept AS a
-WHERE (org, livemode, entry) > (%(org)s, %(livemode)s, %(owner)s) AND substring(sealed FROM 1 FOR %(length)s) <> %(stamp)s
+WHERE (org, livemode, entry) > (%(org)s, %(livemode)s, %(owner)s) AND substring(sealed FROM 1 FOR %(length)s) <> %(current_prefix)s
 ORDER BY org, livemode, entry LIMIT %(limit)s
 
 -- count_reference_table_values --
@@ -59,48 +59,48 @@ SELECT encode(substring(secret FROM 3 FOR 16), 'escape') AS key, 'sso_secrets', 
 
 -- list_outdated_sso_secrets --
 SELECT org, true, 'sso:' || org || ' ' || issuer, secret FROM sso_connections
-WHERE org > %(org)s AND substring(secret FROM 1 FOR %(length)s) <> %(stamp)s ORDER BY org LIMIT %(limit)s
+WHERE org > %(org)s AND substring(secret FROM 1 FOR %(length)s) <> %(current_prefix)s ORDER BY org LIMIT %(limit)s
 
 -- replace_sso_secrets --
-UPDATE sso_connections SET secret = %(fresh)s
-WHERE org = %(org)s AND 'sso:' || org || ' ' || issuer = %(owner)s AND secret = %(sealed)s
+UPDATE sso_connections SET secret = %(reencrypted)s
+WHERE org = %(org)s AND 'sso:' || org || ' ' || issuer = %(owner)s AND secret = %(ciphertext)s
 
 -- replace_kept_for_undoing --
-UPDATE audit_kept SET sealed = %(fresh)s
-WHERE org = %(org)s AND livemode = %(livemode)s AND entry = %(owner)s AND sealed = %(sealed)s
+UPDATE audit_kept SET sealed = %(reencrypted)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND entry = %(owner)s AND sealed = %(ciphertext)s
 
 -- replace_source_credentials --
-UPDATE sources SET credentials = %(fresh)s
-WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND credentials = %(sealed)s
+UPDATE sources SET credentials = %(reencrypted)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND credentials = %(ciphertext)s
 
 -- replace_webhook_secrets --
-UPDATE webhook_endpoints SET secret = %(fresh)s
-WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND secret = %(sealed)s
+UPDATE webhook_endpoints SET secret = %(reencrypted)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND secret = %(ciphertext)s
 
 -- replace_former_webhook_secrets --
-UPDATE webhook_endpoints SET previous_secret = %(fresh)s
-WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND previous_secret = %(sealed)s
+UPDATE webhook_endpoints SET previous_secret = %(reencrypted)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND previous_secret = %(ciphertext)s
 
 -- replace_answers --
-UPDATE idempotency_keys SET body = %(fresh)s
-WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(owner)s AND body = %(sealed)s
+UPDATE idempotency_keys SET body = %(reencrypted)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(owner)s AND body = %(ciphertext)s
 
 -- count_user_values --
 SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) FROM (
     SELECT 'outgoing_mail' AS kind, sealed FROM outgoing_mail WHERE sealed <> ''
     UNION ALL SELECT 'authenticators', secret FROM authenticators
-) kept GROUP BY key, kind
+) encrypted GROUP BY key, kind
 
 -- list_outdated_outgoing_mail --
 SELECT id, sealed FROM outgoing_mail
-WHERE id > %(owner)s AND sealed <> '' AND substring(sealed FROM 1 FOR %(length)s) <> %(stamp)s ORDER BY id LIMIT %(limit)s
+WHERE id > %(owner)s AND sealed <> '' AND substring(sealed FROM 1 FOR %(length)s) <> %(current_prefix)s ORDER BY id LIMIT %(limit)s
 
 -- replace_outgoing_mail --
-UPDATE outgoing_mail SET sealed = %(fresh)s WHERE id = %(owner)s AND sealed = %(sealed)s
+UPDATE outgoing_mail SET sealed = %(reencrypted)s WHERE id = %(owner)s AND sealed = %(ciphertext)s
 
 -- list_outdated_authenticators --
 SELECT "user", secret FROM authenticators
-WHERE "user" > %(owner)s AND substring(secret FROM 1 FOR %(length)s) <> %(stamp)s ORDER BY "user" LIMIT %(limit)s
+WHERE "user" > %(owner)s AND substring(secret FROM 1 FOR %(length)s) <> %(current_prefix)s ORDER BY "user" LIMIT %(limit)s
 
 -- replace_authenticators --
-UPDATE authenticators SET secret = %(fresh)s WHERE "user" = %(owner)s AND secret = %(sealed)s
+UPDATE authenticators SET secret = %(reencrypted)s WHERE "user" = %(owner)s AND secret = %(ciphertext)s

@@ -31,11 +31,11 @@ FROM mappings WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(sou
 ORDER BY id FOR UPDATE
 
 -- list_confirmed --
-SELECT {known}
+SELECT {learned_columns}
 FROM mappings WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(confirmed)s
     AND source = %(source)s --? own
     AND source <> %(source)s --? others
-ORDER BY confirmed_at DESC, id DESC LIMIT %(most)s
+ORDER BY confirmed_at DESC, id DESC LIMIT %(max_mappings)s
 
 -- prune --
 DELETE FROM mappings WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND status = %(proposed)s

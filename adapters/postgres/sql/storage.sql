@@ -74,7 +74,7 @@ WHERE s.org = %(org)s AND s.livemode = %(livemode)s AND s.key = u.key AND u.befo
 RETURNING s.bytes
 
 -- postpone --
-UPDATE stored_objects s SET free_after = %(again)s
+UPDATE stored_objects s SET free_after = %(recheck_at)s
 WHERE s.org = %(org)s AND s.livemode = %(livemode)s AND s.key = ANY(%(keys)s) AND s.free_after <= %(now)s
     AND NOT s.freed AND ({needed})
 

@@ -1,5 +1,5 @@
 -- add_usage --
--- Usage against a reservation counts on the reservation's day and month, because both are one row.
+-- Usage against a reservation counts on the reservation's day and month, because usage and reservation are one row.
 INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount)
 SELECT %(org)s, %(livemode)s, %(meter)s, %(cause)s, coalesce((
     SELECT max(day) FROM usage_entries
@@ -32,7 +32,7 @@ SELECT meter, sum(amount) FROM (
     UNION ALL
     SELECT meter, amount FROM usage_entries
     WHERE org = %(org)s AND livemode = %(livemode)s AND day >= %(month)s AND day < %(next)s AND meter = ANY(%(meters)s)
-) AS counted GROUP BY meter
+) AS amounts GROUP BY meter
 
 -- list_days --
 SELECT meter, day, sum(amount)::bigint FROM (
@@ -41,7 +41,7 @@ SELECT meter, day, sum(amount)::bigint FROM (
     UNION ALL
     SELECT meter, day, amount FROM usage_entries
     WHERE org = %(org)s AND livemode = %(livemode)s AND meter = ANY(%(meters)s) AND day >= %(since)s AND day <= %(until)s
-) AS counted GROUP BY meter, day ORDER BY day, meter
+) AS amounts GROUP BY meter, day ORDER BY day, meter
 
 -- get_last_level --
 SELECT meter, day, amount FROM usage_days

@@ -45,11 +45,11 @@ WHERE e.rotation_expires_at <= %(now)s ORDER BY e.rotation_expires_at LIMIT %(li
 
 -- create_staging_table --
 CREATE TEMPORARY TABLE IF NOT EXISTS reported_deliveries (org text, livemode boolean, id text, endpoint text, event text,
-    type text, subject text, positions bigint[], network boolean, status text, body bytea, attempts jsonb, made integer, tries integer,
-    next_attempt_at timestamptz, created_at timestamptz, completed_at timestamptz) ON COMMIT DELETE ROWS
+    type text, subject text, positions bigint[], network boolean, status text, body bytea, attempts jsonb,
+    attempts_made integer, tries integer, next_attempt_at timestamptz, created_at timestamptz, completed_at timestamptz) ON COMMIT DELETE ROWS
 
 -- copy_deliveries --
-COPY reported_deliveries (org, livemode, {reported}, made) FROM STDIN (FORMAT binary)
+COPY reported_deliveries (org, livemode, {reported}, attempts_made) FROM STDIN (FORMAT binary)
 
 -- lock_endpoints --
 SELECT id, status FROM webhook_endpoints
@@ -57,13 +57,13 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s) ORDER BY i
 
 -- add_usage --
 -- Executed before the deliveries are recorded, so that a delivery that is reported again counts once. Only the partitions between the
--- first and the last id are read.
+-- first and the last ID are read.
 INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount)
-SELECT %(org)s, %(livemode)s, %(meter)s, %(subject)s, %(day)s, fresh.amount FROM (
+SELECT %(org)s, %(livemode)s, %(meter)s, %(subject)s, %(day)s, successes.amount FROM (
     SELECT cardinality(%(ids)s::text[]) - count(*) AS amount FROM webhook_deliveries
     WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s::text[]) AND status = 'succeeded'
         AND id >= %(first)s AND id <= %(last)s
-) AS fresh WHERE fresh.amount > 0
+) AS successes WHERE successes.amount > 0
 ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET amount = e.amount + excluded.amount
 
 -- record_deliveries --
@@ -75,11 +75,11 @@ SELECT %(org)s, %(livemode)s, n.id, n.endpoint, n.event, n.type, n.subject, n.po
     CASE WHEN n.endpoint = ANY(%(disabled)s) AND n.status IN ('pending', 'sending') THEN 'failed' ELSE n.status END, n.body,
     n.attempts, n.tries, CASE WHEN n.endpoint <> ALL(%(disabled)s) THEN n.next_attempt_at END, n.created_at,
     CASE WHEN n.endpoint = ANY(%(disabled)s) THEN coalesce(n.completed_at, %(now)s) ELSE n.completed_at END
-FROM reported_deliveries n WHERE n.org = %(org)s AND n.livemode = %(livemode)s AND n.endpoint = ANY(%(known)s)
+FROM reported_deliveries n WHERE n.org = %(org)s AND n.livemode = %(livemode)s AND n.endpoint = ANY(%(existing)s)
 ON CONFLICT (org, livemode, id) DO UPDATE SET event = excluded.event, type = excluded.type,
     positions = excluded.positions, status = excluded.status, body = coalesce(excluded.body, d.body),
     attempts = CASE WHEN jsonb_array_length(d.attempts) + jsonb_array_length(excluded.attempts) <= (
-        SELECT n.made FROM reported_deliveries n WHERE n.org = d.org AND n.livemode = d.livemode AND n.id = d.id
+        SELECT n.attempts_made FROM reported_deliveries n WHERE n.org = d.org AND n.livemode = d.livemode AND n.id = d.id
     ) THEN d.attempts || excluded.attempts ELSE d.attempts END,
     tries = excluded.tries, next_attempt_at = excluded.next_attempt_at, completed_at = excluded.completed_at
 WHERE d.status IN ('pending', 'sending') OR excluded.status = 'succeeded'

@@ -34,11 +34,11 @@ ORDER BY endpoint DESC, type DESC, id DESC --? by_type forwards
 ORDER BY endpoint ASC, type ASC, id ASC --? by_type backwards
 
 -- list_deliveries --
--- The scan continues into the next endpoint, status or type, where it is cut off.
+-- The scan continues into the next endpoint, status or type, where the outer condition removes the rows.
 SELECT {delivery} FROM (
     {scan_deliveries}
-    LIMIT {limit} --? whole
-    LIMIT {looked} --? cut
+    LIMIT {limit} --? page_limit
+    LIMIT {scan_limit} --? scan_limit
 ) w WHERE endpoint = %(endpoint)s
     AND status = %(status)s --? status
     AND type = %(type)s --? type
@@ -49,7 +49,7 @@ ORDER BY id ASC LIMIT {limit} --? backwards
 -- The end of a page whose scan reached its limit before the page was full.
 SELECT id FROM (
     {scan_deliveries}
-    OFFSET {looked} - 1 LIMIT 1
+    OFFSET {scan_limit} - 1 LIMIT 1
 ) w WHERE endpoint = %(endpoint)s
     AND status = %(status)s --? by_status
     AND type = %(type)s --? by_type
@@ -64,7 +64,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id IN (
     SELECT id FROM webhook_deliveries
     WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status = 'failed'
       AND created_at >= %(since)s AND created_at <= %(until)s
-    ORDER BY id LIMIT greatest(0, %(most)s - (SELECT count(*) FROM webhook_deliveries
+    ORDER BY id LIMIT greatest(0, %(max_open)s - (SELECT count(*) FROM webhook_deliveries
         WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status IN ('pending', 'sending')))
 )
 
@@ -82,8 +82,8 @@ SELECT e.subject, e.type, e.time, e.position FROM events e
 WHERE e.org = %(org)s AND e.livemode = %(livemode)s AND e.time >= %(since)s
 
 -- compute_totals --
-SELECT count(*), coalesce((SELECT max(events) FROM (SELECT count(*) AS events FROM near
-    GROUP BY date_trunc('minute', time)) minutes), 0), count(*) FILTER (WHERE close) FROM near
+SELECT count(*), coalesce((SELECT max(events) FROM (SELECT count(*) AS events FROM marked
+    GROUP BY date_trunc('minute', time)) minutes), 0), count(*) FILTER (WHERE close) FROM marked
 
 -- list_close_events --
-SELECT subject, type, time FROM near WHERE close ORDER BY subject, position
+SELECT subject, type, time FROM marked WHERE close ORDER BY subject, position
