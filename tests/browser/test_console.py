@@ -119,16 +119,16 @@ def test_everything_works_without_scripts(browser: Any, console: Console) -> Non
     page.locator(".menu-toggle summary").click()
     page.locator("nav a", has_text="Catalogue").click()
     page.locator("#q").fill("linen")
-    page.locator(".finder button").click()
+    page.locator(".search-form button").click()
     page.locator("tbody a").first.click()
     page.locator("a", has_text="Show history").click()
     assert page.locator("svg .line").count() > 0
     page.locator(".menu-toggle summary").click()
-    page.locator(".me summary").click()
+    page.locator(".user-menu summary").click()
     page.locator("button[value=dark]").click()
     assert page.locator("html").get_attribute("data-theme") == "dark"
     page.locator(".menu-toggle summary").click()
-    page.locator(".me summary").click()
+    page.locator(".user-menu summary").click()
     page.locator("button", has_text="Sign out").click()
     assert "/console/sign-in" in page.url
     page.context.close()

@@ -98,9 +98,9 @@ def test_a_file_is_dropped_and_its_run_moves(browser: Any, console: Console, tmp
     page.locator("#preview").get_by_text("€99.00").first.wait_for()
     page.get_by_role("button", name="Connect and import").click()
     page.wait_for_url("**/console/runs/*")
-    page.locator(".run-now .badge", has_text="Succeeded").wait_for(timeout=20_000)
+    page.locator(".run-progress .badge", has_text="Succeeded").wait_for(timeout=20_000)
     page.get_by_role("link", name="View in file").first.click()
-    assert "ca. wide" in page.locator(".cell-wrong").first.inner_text()
+    assert "ca. wide" in page.locator(".cell-with-problem").first.inner_text()
     assert not page.faults
     page.context.close()
 
@@ -137,7 +137,7 @@ def test_everything_works_without_a_script(browser: Any, console: Console, tmp_p
     page.get_by_role("button", name="Connect and import").click()
     while page.get_by_role("link", name="Refresh").count():
         page.get_by_role("link", name="Refresh").click()
-    assert page.locator(".run-now .badge", has_text="Succeeded").is_visible()
+    assert page.locator(".run-progress .badge", has_text="Succeeded").is_visible()
     page.goto(f"{console.base}/console/matching/review")
     page.get_by_role("button", name="Dismiss").click()
     assert page.get_by_text("Match dismissed").is_visible()

@@ -28,5 +28,5 @@ def test_a_file_is_dropped_looked_at_connected_and_read(stage: Stage, fjord: Ten
     done = eventually(over, "the run is over")
     assert "Succeeded" in done and "Unreadable value" in done
     sheet = person.get(f"{place}/sheet")
-    assert 'class="cell-wrong"' in sheet and "ca. wide" in sheet
+    assert 'class="cell-with-problem"' in sheet and "ca. wide" in sheet
     assert fjord.api.get("/v1/products", q="ash chair")["data"][0]["data"]["title"] == "Ash chair"

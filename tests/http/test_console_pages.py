@@ -105,7 +105,7 @@ async def test_the_first_page_shows_what_needs_attention(world: World) -> None:
     assert ": Degraded" in text and f"/console/sources/{made.sources[1]}" in text and "It said Oak table" in text
     assert "https://receiver.example/&lt;b&gt; is failing" in text
     assert "Changed offers" in text
-    strips = re.findall(r'<svg class="strip".*?</svg>', text, re.S)
+    strips = re.findall(r'<svg class="status-bars".*?</svg>', text, re.S)
     assert list(re.findall(r'class="(good|warn|bad|none)"', strips[1]))[-4:] == [
         "bad",
         "none",

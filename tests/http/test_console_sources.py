@@ -233,7 +233,7 @@ async def test_errors_are_explained_and_feed_content_is_escaped(desk: Desk) -> N
     listed = await desk.owner.get("/console/sources")
     assert "Access refused: 403" in listed.text and "<title>Nov 20: 1 failed</title>" in listed.text
     sheet = await desk.owner.get(f"/console/runs/{run.id}/sheet?kind=unreadable&field=price")
-    assert 'class="cell-wrong"' in sheet.text and ">4</a></th>" in sheet.text
+    assert 'class="cell-with-problem"' in sheet.text and ">4</a></th>" in sheet.text
     for path in ("/console/sources", f"/console/sources/{source['id']}", f"/console/sources/{source['id']}/settings",
                  f"/console/sources/{source['id']}/runs", f"/console/runs/{run.id}", f"/console/runs/{run.id}/sheet"):  # fmt: skip
         page = await desk.owner.get(path)

@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const texts = document.currentScript.dataset;
-  const live = (text) => { const place = document.getElementById("live"); if (place) place.textContent = text; };
+  const announce = (text) => { const status = document.getElementById("live"); if (status) status.textContent = text; };
 
   // htmx sends the session's CSRF token with every request that has side effects.
   document.addEventListener("htmx:configRequest", (event) => {
@@ -11,17 +11,17 @@
   // Reload the page if the session has ended, and announce other failures.
   document.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401 || event.detail.xhr.status === 403) { location.reload(); return; }
-    live(texts.failed);
+    announce(texts.failed);
   });
 
   // Buttons that copy their data or the preceding element, and confirmations of irreversible actions.
-  const prepare = (root) => { for (const button of root.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard; };
+  const showCopyButtons = (root) => { for (const button of root.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard; };
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
     await navigator.clipboard.writeText(button.dataset.copy || button.previousElementSibling.textContent);
     button.classList.add("done");
-    live(texts.copied);
+    announce(texts.copied);
     setTimeout(() => button.classList.remove("done"), 1500);
   });
   document.addEventListener("submit", (event) => {
@@ -29,63 +29,64 @@
     if (question && !window.confirm(question)) event.preventDefault();
   });
 
-  // Keys: / focuses the search, ? lists the keys, data-key="x" clicks an element, j and k move through [data-walk].
-  const typing = (element) => element.closest("input,textarea,select,[contenteditable]");
-  const walk = (step) => {
-    const all = [...document.querySelectorAll("[data-walk]")];
-    if (!all.length) return;
-    const at = all.indexOf(document.activeElement.closest("[data-walk]"));
-    all[Math.max(0, Math.min(all.length - 1, at + step))].focus();
+  // Keys: / focuses the search, ? lists the keys, data-key="x" clicks an element, j and k move through [data-list-item].
+  const isTextField = (element) => element.closest("input,textarea,select,[contenteditable]");
+  const moveFocus = (step) => {
+    const items = [...document.querySelectorAll("[data-list-item]")];
+    if (!items.length) return;
+    const index = items.indexOf(document.activeElement.closest("[data-list-item]"));
+    items[Math.max(0, Math.min(items.length - 1, index + step))].focus();
   };
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || isTextField(event.target)) return;
     if (event.key === "/") {
       const field = document.querySelector("main [type=search]");
       if (field) { event.preventDefault(); field.focus(); field.select(); }
-    } else if (event.key === "j") walk(1);
-    else if (event.key === "k") walk(-1);
+    } else if (event.key === "j") moveFocus(1);
+    else if (event.key === "k") moveFocus(-1);
     else if (/^[a-z?]$/i.test(event.key)) {
-      const found = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
-      if (found) { event.preventDefault(); found.click(); }
+      const target = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+      if (target) { event.preventDefault(); target.click(); }
     }
   });
 
   // Live updates: each event `show` replaces the contents of <div data-events="/console/…">; `end` closes the stream.
-  const follow = (place) => {
-    const source = new EventSource(place.dataset.events);
-    source.addEventListener("show", (event) => { place.innerHTML = event.data; prepare(place); });
+  const subscribe = (element) => {
+    const source = new EventSource(element.dataset.events);
+    source.addEventListener("show", (event) => { element.innerHTML = event.data; showCopyButtons(element); });
     source.addEventListener("end", (event) => { source.close(); if (event.data === "reload") location.reload(); });
     window.addEventListener("pagehide", () => source.close());
   };
 
   // Files dropped on the frame of a file field.
-  const droppable = (frame) => {
+  const acceptDrops = (frame) => {
     const input = frame.querySelector("input[type=file]");
-    frame.addEventListener("dragover", (event) => { event.preventDefault(); frame.classList.add("over"); });
-    frame.addEventListener("dragleave", () => frame.classList.remove("over"));
+    frame.addEventListener("dragover", (event) => { event.preventDefault(); frame.classList.add("drag-over"); });
+    frame.addEventListener("dragleave", () => frame.classList.remove("drag-over"));
     frame.addEventListener("drop", (event) => {
       event.preventDefault();
-      frame.classList.remove("over");
+      frame.classList.remove("drag-over");
       if (event.dataTransfer.files.length) { input.files = event.dataTransfer.files; input.dispatchEvent(new Event("change", { bubbles: true })); }
     });
   };
 
-  // Pictures that fail to load show the icon beneath.
-  const check = (picture) => { if (picture.complete && !picture.naturalWidth) picture.classList.add("missing"); };
-  document.addEventListener("error", (event) => { if (event.target.tagName === "IMG") event.target.classList.add("missing"); }, true);
+  // An image that fails to load and its frame, if any, get the class `failed`.
+  const markFailed = (image) => { for (const element of [image, image.closest(".image-frame")]) if (element) element.classList.add("failed"); };
+  const checkImage = (image) => { if (image.complete && !image.naturalWidth) markFailed(image); };
+  document.addEventListener("error", (event) => { if (event.target.tagName === "IMG") markFailed(event.target); }, true);
 
-  // Fields that submit their form when they change: <select data-sends>.
+  // Fields that submit their form when they change: <select data-auto-submit>.
   document.addEventListener("change", (event) => {
-    if (event.target.matches("[data-sends]")) event.target.form.requestSubmit();
+    if (event.target.matches("[data-auto-submit]")) event.target.form.requestSubmit();
   });
 
-  const begin = () => {
-    prepare(document);
-    document.querySelectorAll("img:not([loading=lazy])").forEach(check);
-    document.querySelectorAll("[data-events]").forEach(follow);
-    document.querySelectorAll("[data-drop]").forEach(droppable);
+  const initialise = () => {
+    showCopyButtons(document);
+    document.querySelectorAll("img:not([loading=lazy]), .image-frame img").forEach(checkImage);
+    document.querySelectorAll("[data-events]").forEach(subscribe);
+    document.querySelectorAll("[data-drop]").forEach(acceptDrops);
     document.querySelectorAll("[data-without-script]").forEach((element) => { element.hidden = true; });
   };
-  document.addEventListener("htmx:afterSwap", (event) => prepare(event.detail.target));
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin); else begin();
+  document.addEventListener("htmx:afterSwap", (event) => showCopyButtons(event.detail.target));
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", initialise); else initialise();
 })();

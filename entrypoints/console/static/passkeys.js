@@ -4,33 +4,33 @@
   // Passkeys need a host name; browsers refuse them for IP addresses.
   if (!window.PublicKeyCredential || !navigator.credentials || /^[\d.]+$|:/.test(location.hostname)) return;
   const texts = document.currentScript.dataset;
-  const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (char) => char.charCodeAt(0));
-  const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
-  const listed = (known) => (known || []).map((one) => ({ ...one, id: bytes(one.id) }));
-  const challenged = (asked) => ({ ...asked, challenge: bytes(asked.challenge) });
+  const decodeBase64Url = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (char) => char.charCodeAt(0));
+  const encodeBase64Url = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+  const decodeIds = (credentials) => (credentials || []).map((credential) => ({ ...credential, id: decodeBase64Url(credential.id) }));
+  const decodeChallenge = (options) => ({ ...options, challenge: decodeBase64Url(options.challenge) });
 
-  const create = async (asked) => {
-    const publicKey = { ...challenged(asked), user: { ...asked.user, id: bytes(asked.user.id) }, excludeCredentials: listed(asked.excludeCredentials) };
-    const made = await navigator.credentials.create({ publicKey });
-    return [made, { clientDataJSON: text(made.response.clientDataJSON), attestationObject: text(made.response.attestationObject) }];
+  const create = async (options) => {
+    const publicKey = { ...decodeChallenge(options), user: { ...options.user, id: decodeBase64Url(options.user.id) }, excludeCredentials: decodeIds(options.excludeCredentials) };
+    const credential = await navigator.credentials.create({ publicKey });
+    return [credential, { clientDataJSON: encodeBase64Url(credential.response.clientDataJSON), attestationObject: encodeBase64Url(credential.response.attestationObject) }];
   };
-  const get = async (asked) => {
-    const publicKey = { ...challenged(asked), allowCredentials: listed(asked.allowCredentials) };
-    const made = await navigator.credentials.get({ publicKey });
-    const { clientDataJSON, authenticatorData, signature, userHandle } = made.response;
-    const told = { clientDataJSON: text(clientDataJSON), authenticatorData: text(authenticatorData), signature: text(signature) };
-    return [made, userHandle ? { ...told, userHandle: text(userHandle) } : told];
+  const get = async (options) => {
+    const publicKey = { ...decodeChallenge(options), allowCredentials: decodeIds(options.allowCredentials) };
+    const credential = await navigator.credentials.get({ publicKey });
+    const { clientDataJSON, authenticatorData, signature, userHandle } = credential.response;
+    const assertion = { clientDataJSON: encodeBase64Url(clientDataJSON), authenticatorData: encodeBase64Url(authenticatorData), signature: encodeBase64Url(signature) };
+    return [credential, userHandle ? { ...assertion, userHandle: encodeBase64Url(userHandle) } : assertion];
   };
 
   const run = async (form) => {
-    const answer = await fetch(form.dataset.options, {
+    const reply = await fetch(form.dataset.options, {
       method: "POST", headers: { "X-Csrf": form.elements.csrf.value, "Content-Type": "application/x-www-form-urlencoded" },
     });
-    if (!answer.ok) throw new Error(`options: ${answer.status}`);
-    const asked = await answer.json();
-    const [made, response] = await (form.dataset.passkey === "create" ? create : get)(asked);
-    form.elements.challenge.value = asked.challenge;
-    form.elements.answer.value = JSON.stringify({ id: made.id, rawId: text(made.rawId), type: made.type, response, clientExtensionResults: {} });
+    if (!reply.ok) throw new Error(`options: ${reply.status}`);
+    const options = await reply.json();
+    const [credential, response] = await (form.dataset.passkey === "create" ? create : get)(options);
+    form.elements.challenge.value = options.challenge;
+    form.elements.answer.value = JSON.stringify({ id: credential.id, rawId: encodeBase64Url(credential.rawId), type: credential.type, response, clientExtensionResults: {} });
     form.submit();
   };
 
@@ -38,12 +38,12 @@
     form.hidden = false;
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const button = form.querySelector("button"), told = form.querySelector("[role=alert]");
+      const button = form.querySelector("button"), alert = form.querySelector("[role=alert]");
       button.disabled = true;
-      told.hidden = true;
+      alert.hidden = true;
       run(form).catch((error) => {
-        told.textContent = error.name === "InvalidStateError" ? texts.exists : texts.failed;
-        told.hidden = false;
+        alert.textContent = error.name === "InvalidStateError" ? texts.exists : texts.failed;
+        alert.hidden = false;
       }).finally(() => { button.disabled = false; });
     });
   }
