@@ -71,7 +71,7 @@ async def create_key(page: PageContext) -> Response:
         async with page.open_transaction("keys.create", livemode=form["mode"] != "test") as tx:
             key, secret = await page.dependencies[KeyService].create(tx, wanted)
         base_url = page.dependencies[Settings].base_url.rstrip("/")
-        return page.render("keys/made.html", status=201, key=key, secret=secret, base_url=base_url)
+        return page.render("keys/created.html", status=201, key=key, secret=secret, base_url=base_url)
     return page.render(
         "keys/new.html",
         form=form,

@@ -59,7 +59,7 @@ async def list_requests(page: PageContext) -> Response:
 
 
 request_pages.register_template(
-    "/<request>", "request_logs/one.html", operation_paths={"log": "/v1/request-logs/{request}"}
+    "/<request>", "request_logs/log.html", operation_paths={"log": "/v1/request-logs/{request}"}
 )
 
 

@@ -150,7 +150,7 @@ async def show_sample_preview(page: PageContext) -> Response:
     if position is None or position >= len(mapping.headers):
         raise NotFound
     found = _preview_samples(mapping, feed_settings, position, *_read_choice(page.query, position))
-    return page.render("sources/reading.html", tried=found, currency=feed_settings.currency)
+    return page.render("sources/column_preview.html", tried=found, currency=feed_settings.currency)
 
 
 @pages.register_post("/mappings/<id>", scope=WRITE_SCOPE, error_view=show_mapping)

@@ -28,7 +28,7 @@ pages = Pages("/console", section=N_("Matching"), scope="products:read")
 async def redirect_to_open_match(page: PageContext) -> Response:
     """Redirect to the newest open match; if no match is open, show a page that states this."""
     pair = await _find_next_pair(page, None, backwards=False)
-    return page.redirect(f"/console/matching/pairs/{pair}") if pair else page.render("matching/nothing.html")
+    return page.redirect(f"/console/matching/pairs/{pair}") if pair else page.render("matching/empty.html")
 
 
 @pages.register_get("/matching", title=N_("Matches"))

@@ -88,7 +88,7 @@ async def show_sheet(page: PageContext) -> Response:
         cells = [cell for headers, texts in rows for cell in zip_longest(headers, texts, fillvalue="")]
         shown = ListPortion.from_items(cells, start, _CELLS_PER_PAGE)
         return page.render(
-            "sources/line.html", run=run, source=source, sheet=sheet, line=line, cells=shown, query=query
+            "sources/problem_line.html", run=run, source=source, sheet=sheet, line=line, cells=shown, query=query
         )
     kind, field = query["kind"], query["field"]
     chosen = [one for one in run.problems if kind in ("", one.problem) and field in ("", one.field)]

@@ -167,7 +167,7 @@ async def start_sso(page: PageContext) -> Response:
     attempt = await page.dependencies[SsoSignIn].begin(
         email, target, requires_reauthentication=page.signed_in is not None
     )
-    response = page.render("sso/leaving.html", url=attempt.url, host=urlsplit(attempt.url).netloc, email=email)
+    response = page.render("sso/redirect.html", url=attempt.url, host=urlsplit(attempt.url).netloc, email=email)
     response.headers.append(
         page.cookies.build_header(_build_state_cookie_name(page), attempt.cookie, attempt.cookie_lifetime_seconds)
     )
@@ -209,7 +209,7 @@ async def accept_invitation(page: PageContext) -> Response:
         open_invitation.details.invitation,
     )
     return page.render(
-        "invitations/one.html",
+        "invitations/invitation.html",
         open_invitation=open_invitation,
         wanted=wanted,
         me=me,

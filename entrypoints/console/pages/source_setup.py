@@ -97,7 +97,7 @@ async def show_file_form(page: PageContext) -> Response:
             preview = await _preview_draft(page, _build_file_source(given), draft)
         except OperationRefused as error:
             page.refused = error
-    return page.render("sources/new_file_look.html", draft=draft, token=token, given=given, preview=preview)
+    return page.render("sources/new_file_preview.html", draft=draft, token=token, given=given, preview=preview)
 
 
 @pages.register_post("/sources/new/file", max_bytes=MAX_DRAFT_BYTES + MAX_FORM_BYTES)
