@@ -191,7 +191,7 @@ class ConsoleApi:
     """
 
     def __init__(self, pipeline: Pipeline, caller: Principal, request: ConsoleRequest, submission_id: str) -> None:
-        self._pipeline, self._caller, self._request, self._once = pipeline, caller, request, submission_id
+        self._pipeline, self._caller, self._request, self._submission_id = pipeline, caller, request, submission_id
 
     async def get(self, path: str, **query: Any) -> Any:
         """Send a GET request and return the decoded response. Query parameters that are None are omitted."""
@@ -209,8 +209,8 @@ class ConsoleApi:
         Service-Dry-Run (`true` or `explain`), or None for a request that takes effect.
         """
         content = b"" if body is None else encode_json(body)
-        digest = blake2b(f"{self._once}\0{path}\0".encode() + content, digest_size=16).hexdigest()
-        headers = {"idempotency-key": f"console-{digest}" if self._once else new_id("key"), "if-match": "*"}
+        digest = blake2b(f"{self._submission_id}\0{path}\0".encode() + content, digest_size=16).hexdigest()
+        headers = {"idempotency-key": f"console-{digest}" if self._submission_id else new_id("key"), "if-match": "*"}
         headers |= {"service-dry-run": dry_run} if dry_run else {}
         return msgspec.json.decode((await self._send_or_raise("POST", path, content, headers)).body or b"null")
 
@@ -435,7 +435,7 @@ class PageContext:
     @cached_property
     def api(self) -> ConsoleApi:
         """The client that runs API operations as the signed-in person."""
-        return ConsoleApi(self.console.pipeline, self.principal, self.request, self.form["once"])
+        return ConsoleApi(self.console.pipeline, self.principal, self.request, self.form["submission_id"])
 
     async def get_filtered_page(self, path: str, limit: int, filters: Mapping[str, str]) -> Any:
         """Return the page of an API list at the cursor in the query string.
@@ -470,9 +470,9 @@ class PageContext:
     @cached_property
     def hidden_fields(self) -> Markup:
         """The hidden fields of every form as HTML: the CSRF token, and an ID by which a repeated submission is recognised."""
-        return Markup('<input type="hidden" name="{}" value="{}"><input type="hidden" name="once" value="{}">').format(
-            CSRF_FIELD, self.csrf_token, new_id("key")
-        )
+        return Markup(
+            '<input type="hidden" name="{}" value="{}"><input type="hidden" name="submission_id" value="{}">'
+        ).format(CSRF_FIELD, self.csrf_token, new_id("key"))
 
     @property
     def theme(self) -> str:

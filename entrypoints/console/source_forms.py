@@ -130,7 +130,8 @@ def _parse_setting(field: FormField, text: str) -> Any:
 def read_credentials_form(methods: Sequence[SignInMethod], form: FormData) -> dict[str, Any]:
     """Return the credentials in the form for the selected sign-in method, without empty ones."""
     method = next(
-        (candidate for candidate in methods if candidate.key == form.get("way", "0")), methods[0] if methods else None
+        (candidate for candidate in methods if candidate.key == form.get("method", "0")),
+        methods[0] if methods else None,
     )
     fields = method.fields if method else ()
     return {field.name.rpartition(".")[2]: form[field.name] for field in fields if form[field.name]}

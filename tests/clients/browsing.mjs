@@ -23,7 +23,7 @@ function field(text, name) {
 async function word(url, action, names, decision) {
   const page = await send(url);
   if (page.status === 303) return page.place;
-  const form = new URLSearchParams({ decision, ...Object.fromEntries([...names, "csrf", "once", "org"].map((name) => [name, field(page.text, name)])) });
+  const form = new URLSearchParams({ decision, ...Object.fromEntries([...names, "csrf", "submission_id", "org"].map((name) => [name, field(page.text, name)])) });
   const { origin } = new URL(url);
   const headers = { "content-type": "application/x-www-form-urlencoded", origin, "sec-fetch-site": "same-origin" };
   const done = await send(new URL(action, url), { method: "POST", headers, body: form.toString() });

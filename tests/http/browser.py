@@ -46,7 +46,7 @@ class Browser:
 
     async def submit(self, page: Page, target: str, _headers: dict[str, str] | None = None, **fields: str) -> Page:
         """Send a form that the page has, with these fields."""
-        sent = {"csrf": page.field("csrf"), "once": page.field("once")} | fields
+        sent = {"csrf": page.field("csrf"), "submission_id": page.field("submission_id")} | fields
         return await self.post(target, _headers, **sent)
 
     async def post(self, target: str, _headers: dict[str, str] | None = None, **fields: str) -> Page:

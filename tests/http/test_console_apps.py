@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 APPS = "/console/developers/apps"
 SPITE = "<img src=x onerror=alert(1)>"
 WEB = {
-    "name": f"Shop {SPITE}", "kind": "web", "redirect_uris": "https://shop.test/back\n", "what": "some",
+    "name": f"Shop {SPITE}", "kind": "web", "redirect_uris": "https://shop.test/back\n", "scope_selection": "selected",
     "scopes": "products:read",
 }  # fmt: skip
 
@@ -45,7 +45,11 @@ async def test_an_app_is_made_changed_and_deleted(world: World) -> None:
     shown = await browser.get(place)
     assert page.status == 201 and secret and secret not in shown.text and secret[-4:] in shown.text
     assert "<img" not in page.text + shown.text + (await browser.get(APPS)).text
-    sent = WEB | {"name": "Other", "redirect_uris": "https://shop.test/a\nhttps://shop.test/b", "what": "all"}
+    sent = WEB | {
+        "name": "Other",
+        "redirect_uris": "https://shop.test/a\nhttps://shop.test/b",
+        "scope_selection": "all",
+    }
     saved = await browser.follow(await browser.submit(shown, place, **sent))
     assert "App saved" in saved.text and "https://shop.test/b" in saved.text
     wrong = await browser.submit(shown, place, **sent | {"redirect_uris": 'http://shop.test/ "><b>'})

@@ -36,7 +36,9 @@ async def world() -> AsyncIterator[World]:
 async def _made(browser: Browser, **fields: str) -> tuple[Page, str]:
     """A key made by the form; answers the page and the secret on it."""
     form = await browser.get(f"{HERE}/keys/new")
-    page = await browser.submit(form, f"{HERE}/keys/new", **{"name": "Sync", "what": "all", "mode": "live"} | fields)
+    page = await browser.submit(
+        form, f"{HERE}/keys/new", **{"name": "Sync", "scope_selection": "all", "mode": "live"} | fields
+    )
     found = re.search(r"<code>(svc_[0-9A-Za-z_]+)</code>", page.text)
     return page, found[1] if found else ""
 
@@ -73,13 +75,13 @@ async def test_a_keys_secret_is_shown_once_and_works(world: World) -> None:
 
 async def test_a_key_is_created_as_requested(world: World) -> None:
     browser = await world.browser(role="developer")
-    _, secret = await _made(browser, mode="test", restricted="true", what="some", scopes="products:read")
+    _, secret = await _made(browser, mode="test", restricted="true", scope_selection="selected", scopes="products:read")
     assert secret.startswith("svc_rk_test_")
     restricted = Client(world.app, secret)
     assert (await restricted.get("/v1/products")).status == 200 and (await restricted.get("/v1/sources")).status == 403
-    _, reads = await _made(browser, name="Reads", what="read")
+    _, reads = await _made(browser, name="Reads", scope_selection="read")
     assert (await Client(world.app, reads).post("/v1/sources", {"name": "x", "kind": "push"})).status == 403
-    page, none = await _made(browser, what="some", scopes="billing:write")
+    page, none = await _made(browser, scope_selection="selected", scopes="billing:write")
     assert page.status == 400 and not none and "at least one" in page.text
     page, none = await _made(browser, name="Second", networks="everywhere <b>")
     assert page.status == 400 and not none and "everywhere &lt;b&gt;" in page.text and 'value="Second"' in page.text
@@ -127,7 +129,12 @@ async def test_lists_go_on_by_cursor(world: World) -> None:
 
 async def _endpoint(browser: Browser, **fields: str) -> tuple[Page, str]:
     form = await browser.get(f"{HERE}/webhooks/new")
-    sent = {"url": "https://receiver.example/hooks", "which": "some", "event_types": "offer.changed", "payload": "thin"}
+    sent = {
+        "url": "https://receiver.example/hooks",
+        "event_selection": "selected",
+        "event_types": "offer.changed",
+        "payload": "thin",
+    }
     page = await browser.submit(form, f"{HERE}/webhooks/new", **sent | fields)
     found = re.search(rf"{HERE}/webhooks/(whe_\w+)", page.text)
     return page, found[1] if found else ""
@@ -148,12 +155,14 @@ async def test_an_endpoint_is_made_changed_and_deleted(world: World) -> None:
     sent = {
         "version": form.field("version"),
         "url": "https://receiver.example/other",
-        "which": "all",
+        "event_selection": "all",
         "payload": "thin",
     }
     saved = await browser.follow(await browser.submit(form, f"{place}/edit", **sent))
     assert "all types" in saved.text and "Disabled" in saved.text and "Endpoint saved" in saved.text
-    stale = await browser.submit(form, f"{place}/edit", **sent | {"which": "all", "url": "https://receiver.example/3"})
+    stale = await browser.submit(
+        form, f"{place}/edit", **sent | {"event_selection": "all", "url": "https://receiver.example/3"}
+    )
     assert stale.status == 412
     rotated = await browser.submit(await browser.get(f"{place}/rotate"), f"{place}/rotate", overlap_hours="24")
     [other] = re.findall(r"whsec_[^<]+(?=</code>)", rotated.text)
@@ -221,7 +230,7 @@ async def test_request_logs_are_filtered_and_shown_whole(world: World) -> None:
 
 async def _in_test_mode(world: World, role: str = "developer") -> Browser:
     browser = await world.browser(role=role)
-    await browser.submit(await browser.get("/console"), "/console/look-at", mode="test")
+    await browser.submit(await browser.get("/console"), "/console/switch", mode="test")
     return browser
 
 

@@ -19,7 +19,7 @@ from tests.http.sources import shop
 
 pytestmark = pytest.mark.asyncio
 _FOREIGN = {"types": "all", "operation": "catalogue.list_products"}
-_ANYBODYS = {"/console/sign-out", "/console/look-at", "/console/theme"}
+_ANYBODYS = {"/console/sign-out", "/console/switch", "/console/theme"}
 LONG = "9" * 5000
 NUMBERS = ("abc", "-1", LONG, "³", "1e900000", "NaN", "Infinity", "[" * 5000)
 
@@ -78,7 +78,7 @@ async def test_the_last_day_there_is_has_no_day_after(world: World) -> None:
 async def test_a_key_without_expiry_is_requested_explicitly(world: World) -> None:
     browser = await world.browser(role="owner")
     for text in (LONG, "-1", "soon", "³"):
-        sent = await _send(browser, "/console/developers/keys/new", name="k", what="all", expires=text)
+        sent = await _send(browser, "/console/developers/keys/new", name="k", scope_selection="all", expires=text)
         assert sent.status not in (201, 500), text[:5]
 
 
@@ -87,7 +87,7 @@ async def test_an_unknown_passkey_is_no_server_error(world: World) -> None:
     page = await anonymous.get("/console/sign-in")
     async with asyncio.timeout(20):
         for answer in ("[" * 15_000, "{}", "null", '{"a":' * 3000):
-            sent: Any = await anonymous.submit(page, "/console/sign-in/passkey", answer=answer, challenge="x")
+            sent: Any = await anonymous.submit(page, "/console/sign-in/passkey", credential=answer, challenge="x")
             assert sent.status < 500, answer[:5]
 
 

@@ -75,7 +75,7 @@ async def test_every_page_has_its_headers_and_nothing_inline(world: World) -> No
         assert not re.search(r"<[^>]*\s(style|on[a-z]+)\s*=", page.text), rule
         assert not re.search(r"<script(?![^>]*\ssrc=)|<style|javascript:", page.text), rule
         for form in re.findall(r"<form[^>]*method=\"post\".*?</form>", page.text, re.S):
-            assert 'name="csrf"' in form and 'name="once"' in form, form
+            assert 'name="csrf"' in form and 'name="submission_id"' in form, form
 
 
 async def test_a_form_needs_its_sessions_token_and_our_own_page(world: World) -> None:
@@ -99,7 +99,7 @@ async def test_a_form_needs_its_sessions_token_and_our_own_page(world: World) ->
 
 
 async def test_a_form_is_not_read_before_its_sender_is_known(world: World) -> None:
-    found = await Browser(world.app).post("/console/sign-out", csrf="x", once="y")
+    found = await Browser(world.app).post("/console/sign-out", csrf="x", submission_id="y")
     assert found.status == 303 and found.header("location") == "/console/sign-in"
 
 
@@ -115,12 +115,12 @@ async def test_signing_out_ends_the_session_here_and_there(world: World) -> None
 async def test_a_person_chooses_organisation_and_mode(world: World) -> None:
     browser = await world.browser()
     oak = world.orgs["Oak"]
-    assert (await browser.submit(await browser.get("/console"), "/console/look-at", org=oak.id)).status == 404
+    assert (await browser.submit(await browser.get("/console"), "/console/switch", org=oak.id)).status == 404
     await world.join(browser.user, "Oak", "viewer")
-    moved = await browser.submit(await browser.get("/console"), "/console/look-at", org=oak.id)
+    moved = await browser.submit(await browser.get("/console"), "/console/switch", org=oak.id)
     shown = await browser.follow(moved)
     assert "Oak" in shown.text and "Fjord" not in shown.text
-    tested = await browser.submit(shown, "/console/look-at", mode="test", next="/console/catalogue")
+    tested = await browser.submit(shown, "/console/switch", mode="test", next="/console/catalogue")
     assert tested.header("location") == "/console/catalogue"
     assert "Test mode" in (await browser.follow(tested)).text
 

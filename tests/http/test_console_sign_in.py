@@ -265,14 +265,14 @@ async def test_a_passkey_is_added_used_renamed_and_removed(world: World, ingrid:
         return options, json.loads(options)["challenge"]
 
     options, challenge = await request_options(browser, page, "/console/account/passkeys/options")
-    made = {"answer": device.create(options), "challenge": challenge, "name": "<Laptop>"}
+    made = {"credential": device.create(options), "challenge": challenge, "name": "<Laptop>"}
     added = await browser.follow(await browser.submit(page, "/console/account/passkeys", **made))
     assert "&lt;Laptop&gt;" in added.text
     assert (await browser.submit(page, "/console/account/passkeys", **made)).status == 403, "the challenge is used up"
 
     form = await signed_out.get("/console/sign-in")
     options, challenge = await request_options(signed_out, form, "/console/sign-in/passkey/options")
-    signed = {"answer": device.get(options), "challenge": challenge, "next": "/console/account"}
+    signed = {"credential": device.get(options), "challenge": challenge, "next": "/console/account"}
     entered = await signed_out.submit(form, "/console/sign-in/passkey", **signed)
     assert entered.header("location") == "/console/account" and signed_out.cookies[COOKIE]
     again = await Browser(world.app).submit(form, "/console/sign-in/passkey", **signed)
@@ -281,7 +281,7 @@ async def test_a_passkey_is_added_used_renamed_and_removed(world: World, ingrid:
     world.clock.advance(timedelta(minutes=16))
     confirm = await signed_out.get("/console/confirm?next=/console/account/passkeys")
     options, challenge = await request_options(signed_out, confirm, "/console/confirm/options")
-    proved = {"answer": device.get(options), "challenge": challenge, "next": _next(confirm)}
+    proved = {"credential": device.get(options), "challenge": challenge, "next": _next(confirm)}
     page = await signed_out.follow(await signed_out.submit(confirm, "/console/confirm", **proved))
     (id_,) = set(re.findall(r"pky_\w+", page.text))
     renamed = await signed_out.submit(page, f"/console/account/passkeys/{id_}/rename", name="Phone")

@@ -45,7 +45,7 @@ async def desk() -> AsyncIterator[Desk]:
 
 async def send_file(browser: Browser, page: Page, target: str, content: bytes, name: str = "prices.csv") -> Page:
     """A form with a file, as a browser sends it."""
-    parts = [("csrf", page.field("csrf")), ("once", page.field("once"))]
+    parts = [("csrf", page.field("csrf")), ("submission_id", page.field("submission_id"))]
     body = "".join(
         f'--{EDGE}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n' for key, value in parts
     ).encode()
@@ -160,7 +160,7 @@ async def test_credentials_are_written_and_never_shown(desk: Desk) -> None:
     stored = await owner.submit(form, f"{path}/credentials", **{"credentials.0.token": "tok-very-secret"})
     assert "Credentials saved" in (await owner.follow(stored)).text
     assert "tok-very-secret" not in (await owner.get(f"{path}/settings")).text
-    await owner.submit(form, f"{path}/credentials", forget="true")
+    await owner.submit(form, f"{path}/credentials", delete_credentials="true")
     assert not (await desk.shop.stored(source["id"])).has_credentials
 
 
@@ -174,19 +174,19 @@ async def test_a_shop_is_tried_before_it_is_connected(desk: Desk) -> None:
         "config.url": "https://shop.example",
         "credentials.0.token": "tok-secret",
     }
-    looked = await owner.submit(form, "/console/sources/new/shop", do="look", **typed)
+    looked = await owner.submit(form, "/console/sources/new/shop", action="preview", **typed)
     assert "Oak chair" in looked.text and "tok-secret" not in looked.text and "<script>alert" not in looked.text
     assert desk.shop.services.connectors.tasks[-1].credentials == {"token": "tok-secret"}
     assert (await desk.shop.client.get("/v1/sources")).json()["data"] == []
     desk.shop.services.connectors.feed = FetchFailed("credentials_refused", "The shop refuses the token.")
-    refused = await owner.submit(looked, "/console/sources/new/shop", do="connect", **typed)
+    refused = await owner.submit(looked, "/console/sources/new/shop", action="connect", **typed)
     assert "refuses the token" in refused.text and "Connect despite" in refused.text
     desk.shop.services.connectors.feed = [FEED]
-    made = await owner.submit(refused, "/console/sources/new/shop", do="connect", **typed)
+    made = await owner.submit(refused, "/console/sources/new/shop", action="connect", **typed)
     [source] = (await desk.shop.client.get("/v1/sources")).json()["data"]
     assert made.header("location") == f"/console/sources/{source['id']}" and source["has_credentials"]
     private = await owner.submit(
-        refused, "/console/sources/new/shop", do="look", **(typed | {"config.url": "http://10.0.0.1/"})
+        refused, "/console/sources/new/shop", action="preview", **(typed | {"config.url": "http://10.0.0.1/"})
     )
     assert private.status == 422
 
@@ -249,10 +249,10 @@ async def test_columns_are_reviewed_with_their_cells(desk: Desk) -> None:
     path, owner = f"/console/mappings/{mapping.id}", desk.owner
     form = await owner.get(path)
     assert 'value="sku"' in form.text and "<script>alert" not in form.text
-    tried = await owner.get(f"{path}/reading?position=1&field.1=dimensions.width&settings.1=unit%3Dcm")
+    tried = await owner.get(f"{path}/preview?position=1&field.1=dimensions.width&settings.1=unit%3Dcm")
     assert "80 cm" in tried.text and "<html" not in tried.text
-    assert "Not imported" in (await owner.get(f"{path}/reading?position=1&field.1=nonsense")).text
-    assert (await owner.get(f"{path}/reading?position=9")).status == 404
+    assert "Not imported" in (await owner.get(f"{path}/preview?position=1&field.1=nonsense")).text
+    assert (await owner.get(f"{path}/preview?position=9")).status == 404
     wrong = await owner.submit(form, path, **{"field.0": "sku", "field.1": "widht", "field.2": ""})
     assert wrong.status == 400 and 'value="widht"' in wrong.text and "dimensions.width" in wrong.text
     none = await owner.submit(form, path, **{"field.0": "", "field.1": "", "field.2": ""})

@@ -140,7 +140,7 @@ async def test_redirect_uris_are_changed_only_with_recent_authentication(world: 
     app, browser = await Stage(world).app(), await world.browser()
     world.clock.advance(timedelta(minutes=20))
     page = await browser.get(f"{APPS}/{app.id}")
-    sent = {"name": "Sync", "redirect_uris": "https://evil.example/cb", "what": "all"}
+    sent = {"name": "Sync", "redirect_uris": "https://evil.example/cb", "scope_selection": "all"}
     led = await browser.submit(page, f"{APPS}/{app.id}", **sent)
     assert (led.header("location") or "").startswith("/console/confirm")
     async with world.uow.begin_reading(Tenant(world.orgs["Fjord"].id, True)) as tx:

@@ -252,7 +252,9 @@ async def test_providers_that_cannot_be_used(world: World) -> None:
     shown = await owner.get(PLACE)
     for metadata in UNFIT:
         world.provider.metadata = metadata
-        page = await owner.submit(shown, f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret=SECRET, joins_as="")
+        page = await owner.submit(
+            shown, f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret=SECRET, default_role=""
+        )
         assert page.status == 400 and "f-issuer-error" in page.text and SECRET not in page.text, metadata
 
 
@@ -285,12 +287,12 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     page = await owner.get(PLACE)
     assert f"/console/sso/callback/{org}" in page.text
     made = await owner.submit(
-        page, f"{PLACE}/save", issuer=f"{ISSUER}/", client_id=CLIENT, secret=SECRET, joins_as="editor"
+        page, f"{PLACE}/save", issuer=f"{ISSUER}/", client_id=CLIENT, secret=SECRET, default_role="editor"
     )
     assert made.status == 303, made.text
     page = await owner.get(PLACE)
     assert f'value="{ISSUER}"' in page.text and SECRET not in page.text
-    assert (await owner.submit(page, f"{PLACE}/switch", act="enforce")).status == 422
+    assert (await owner.submit(page, f"{PLACE}/switch", action="enforce")).status == 422
     await owner.submit(page, f"{PLACE}/domains", domain="@Fjord.Example.")
     assert (await owner.submit(page, f"{PLACE}/domains", domain="localhost")).status == 400
     async with world.uow.begin_reading(Tenant(org, True)) as tx:
@@ -302,19 +304,19 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     world.names.put("fjord.example", "TXT", "v=spf1 -all", domain.record)
     proven = await owner.follow(await owner.submit(page, f"{PLACE}/domains/check", domain="fjord.example"))
     assert "Domain fjord.example verified" in proven.text
-    assert (await owner.submit(proven, f"{PLACE}/switch", act="enforce")).status == 422, "nobody has come in yet"
+    assert (await owner.submit(proven, f"{PLACE}/switch", action="enforce")).status == 422, "nobody has come in yet"
     assert (await came_in(world, org)).status == 303
-    assert (await owner.submit(proven, f"{PLACE}/switch", act="enforce")).status == 303
+    assert (await owner.submit(proven, f"{PLACE}/switch", action="enforce")).status == 303
     async with world.uow.begin_reading(Tenant(org, True)) as tx:
         connection = await tx[SsoStore].find_connection()
     assert connection.enforced and connection.joins_as == "editor"
-    kept = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret="", joins_as="")
+    kept = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret="", default_role="")
     assert kept.status == 303
-    other = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id="another", secret="", joins_as="")
+    other = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id="another", secret="", default_role="")
     assert other.status == 400 and "has another client secret" in other.text
     assert (await owner.submit(proven, f"{PLACE}/domains/remove", domain="fjord.example")).status == 409
     world.clock.advance(timedelta(minutes=20))
-    late = await owner.submit(proven, f"{PLACE}/switch", act="remove")
+    late = await owner.submit(proven, f"{PLACE}/switch", action="remove")
     assert late.status == 303 and late.header("location") == f"/console/confirm?next={PLACE}"
 
 

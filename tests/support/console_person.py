@@ -46,7 +46,9 @@ class Person:
 
     def submit(self, page: str, path: str, **fields: Any) -> str:
         """Send a form of the page and go where it leads; a field that is (name, bytes) is a file."""
-        known = {name: unescape(re.search(rf'name="{name}" value="([^"]*)"', page)[1]) for name in ("csrf", "once")}  # type: ignore[index]
+        known = {
+            name: unescape(re.search(rf'name="{name}" value="([^"]*)"', page)[1]) for name in ("csrf", "submission_id")
+        }  # type: ignore[index]
         files = {name: value for name, value in fields.items() if isinstance(value, tuple)}
         plain = known | {name: value for name, value in fields.items() if name not in files}
         if not files:
@@ -101,7 +103,8 @@ class Tab:
     def submit(self, form: TabResponse, path: str, **fields: str) -> TabResponse:
         """Send a form of that page."""
         known = {
-            name: unescape(re.search(rf'name="{name}" value="([^"]*)"', form.text)[1]) for name in ("csrf", "once")
+            name: unescape(re.search(rf'name="{name}" value="([^"]*)"', form.text)[1])
+            for name in ("csrf", "submission_id")
         }  # type: ignore[index]
         return self._request("POST", path, urlencode(known | fields).encode())
 

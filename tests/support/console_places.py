@@ -77,5 +77,5 @@ def _further(made: Large) -> dict[str, Sequence[str]]:
             "?part=pictures",
         ),
         "/console/runs/<id>/sheet": (f"?kind={problem.problem}&field={problem.field}",),
-        "/console/mappings/<id>/reading": ("?position=1&field.1=title",),
+        "/console/mappings/<id>/preview": ("?position=1&field.1=title",),
     }

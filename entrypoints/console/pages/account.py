@@ -117,7 +117,7 @@ async def add_passkey(page: PageContext) -> Response:
     """Show the person's passkeys; if the browser submits a new passkey, add it."""
     user, service, form = page.person.user, page.accounts.passkeys, page.form
     if page.must_process:
-        await service.register(user, form["answer"], form["challenge"], form["name"], page.client_info)
+        await service.register(user, form["credential"], form["challenge"], form["name"], page.client_info)
         return page.redirect(PASSKEYS_PATH, gettext("Passkey added"))
     return page.render("account/passkeys.html", passkeys=await service.list_by_user(user.id))
 
@@ -147,9 +147,9 @@ async def confirm_identity(page: PageContext) -> Response:
     accounts, user, session, form = page.accounts, page.person.user, page.person.session, page.form
     target = choose_safe_target(form["next"] or page.query["next"])
     if page.must_process:
-        if "answer" in form:
+        if "credential" in form:
             session = await accounts.passkeys.complete_reauthentication(
-                user, session, form["answer"], form["challenge"]
+                user, session, form["credential"], form["challenge"]
             )
         else:
             session = await accounts.passwords.reauthenticate(
@@ -191,7 +191,7 @@ async def sign_out(page: PageContext) -> Response:
     return response
 
 
-@pages.register_post("/look-at")
+@pages.register_post("/switch")
 async def switch_organisation_or_mode(page: PageContext) -> Response:
     """Switch the session to another organisation or mode."""
     session = page.person.session

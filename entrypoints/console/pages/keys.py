@@ -58,13 +58,13 @@ async def create_key(page: PageContext) -> Response:
     form, permitted_scopes = page.form, ROLES[page.principal.role]
     if page.must_process:
         scopes = {
-            "some": frozenset(form.get_all("scopes")),
+            "selected": frozenset(form.get_all("scopes")),
             "read": frozenset(scope for scope in permitted_scopes if scope.endswith(":read")),
         }
         wanted = NewKey(
             name=form["name"],
             restricted=form["restricted"] == "true",
-            scopes=scopes.get(form["what"]),
+            scopes=scopes.get(form["scope_selection"]),
             networks=tuple(form.split_values("networks")),
             days=(parse_whole_number(expires) or 0) if (expires := form.get("expires")) else None,  # 0 is refused
         )
@@ -112,7 +112,8 @@ async def list_apps(page: PageContext) -> Response:
 def _read_app_form(page: PageContext) -> tuple[tuple[str, ...], frozenset[str]]:
     """Return the redirect URIs in the form, without duplicates, and the selected scopes."""
     lines = [line.strip() for line in page.form["redirect_uris"].splitlines() if line.strip()]
-    return tuple(dict.fromkeys(lines)), SCOPES if page.form["what"] == "all" else frozenset(page.form.get_all("scopes"))
+    scopes = SCOPES if page.form["scope_selection"] == "all" else frozenset(page.form.get_all("scopes"))
+    return tuple(dict.fromkeys(lines)), scopes
 
 
 @app_pages.register_get("/<app>")

@@ -142,7 +142,7 @@ async def show_mapping(page: PageContext) -> Response:
     )
 
 
-@pages.register_get("/mappings/<id>/reading")
+@pages.register_get("/mappings/<id>/preview")
 async def show_sample_preview(page: PageContext) -> Response:
     """Show the values that a column's samples have with the field and settings in the query."""
     mapping, feed_settings = await _find_mapping(page)

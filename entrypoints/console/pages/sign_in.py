@@ -102,7 +102,7 @@ async def sign_in_by_passkey(page: PageContext) -> Response:
     """Sign in with a passkey."""
     form, passkeys = page.form, page.accounts.passkeys
     found = await passkeys.complete_sign_in(
-        form["answer"], form["challenge"], page.client_info, _get_known_accounts_cookie(page)
+        form["credential"], form["challenge"], page.client_info, _get_known_accounts_cookie(page)
     )
     return await _start_session(page, found, choose_safe_target(form["next"]))
 

@@ -283,7 +283,7 @@ async def connect_probe(page: PageContext) -> Response:
     proposal = probe["proposal"]
     config = proposal["config"] | read_currency_form(form)
     body = proposal | build_source_request(form, proposal["kind"], config, schedule=read_schedule_form(form))
-    if form.get("do") == "look":
+    if form.get("action") == "preview":
         return await show_probe(page, preview=await _preview_pull(page, body))
     source = await page.api.post("/v1/sources", body)
     return page.redirect(
@@ -331,7 +331,7 @@ async def connect_shop(page: PageContext) -> Response:
     body = build_source_request(form, "api", config, connector=connector.name, schedule=read_schedule_form(form))
     credentials = read_credentials_form(build_sign_in_methods(connector.credentials_schema), form)
     preview = await _preview_pull(page, body, credentials)
-    if form.get("do") == "look" or not (preview["ok"] or form.get("anyway")):
+    if form.get("action") == "preview" or not (preview["ok"] or form.get("ignore_failure")):
         return await show_shop(page, preview=preview)
     source = await page.api.post("/v1/sources", body)
     await page.api.send_change("PUT", f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})

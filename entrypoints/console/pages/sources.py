@@ -143,7 +143,7 @@ async def save_settings(page: PageContext) -> Response:
 async def save_credentials(page: PageContext) -> Response:
     """Store the entered credentials of a source; if the form requests deletion, delete the stored credentials instead."""
     path, source_page = _build_api_path(page), f"/console/sources/{page.path_parameters['id']}"
-    if page.form.get("forget"):
+    if page.form.get("delete_credentials"):
         await page.api.send_change("DELETE", f"{path}/credentials")
         return page.redirect(f"{source_page}/settings", gettext("Credentials deleted"))
     source = await page.api.get(path)
@@ -220,7 +220,7 @@ async def change_categories(page: PageContext) -> Response:
         if (entry := entry_by_key.get(key)) is None:
             continue
         category = ids.get(entered.strip(), entered.strip()) or None
-        if form.get("do") == "suggested" and category is None and "inherited" not in entry:
+        if form.get("action") == "apply_suggestions" and category is None and "inherited" not in entry:
             category = entry.get("suggestion", {}).get("id")
         if category != entry.get("rule", {}).get("id"):
             rules.append({"path": entry["path"], "category": category})

@@ -35,11 +35,15 @@ async def show_settings(page: PageContext) -> Response:
     async with page.open_read_transaction(livemode=True) as tx:
         connection, domains = await tx[SsoStore].find_connection(), await tx[SsoStore].list_domains()
         affected = len(await page.dependencies[SsoSettings].list_members_in_verified_domains(tx)) if connection else 0
-    given = {"issuer": "", "client_id": "", "joins_as": "viewer"}
+    form = {"issuer": "", "client_id": "", "default_role": "viewer"}
     if "issuer" in page.form:
-        given = {name: page.form.get(name) for name in given}
+        form = {name: page.form.get(name) for name in form}
     elif connection is not None:
-        given = {name: getattr(connection, name) or "" for name in given}
+        form = {
+            "issuer": connection.issuer,
+            "client_id": connection.client_id,
+            "default_role": connection.joins_as or "",
+        }
     return page.render(
         "sso/settings.html",
         connection=connection,
@@ -47,7 +51,7 @@ async def show_settings(page: PageContext) -> Response:
         affected=affected,
         roles=[role for role in _ROLES if role in JOINABLE_ROLES],
         redirect_uri=page.dependencies[SsoSignIn].build_redirect_uri(page.principal.tenant.org),
-        given=given,
+        form=form,
     )
 
 
@@ -100,26 +104,28 @@ async def _save_provider(page: PageContext) -> Response:
         issuer = await page.dependencies[IdentityProviders].check_issuer(form.get("issuer"))
     except ProviderFault as error:
         raise InvalidRequest.for_field("issuer", "invalid_value", str(error)) from None
-    wanted = SsoConnectionInput(issuer, form.get("client_id"), form.get("secret") or None, form.get("joins_as") or None)
+    wanted = SsoConnectionInput(
+        issuer, form.get("client_id"), form.get("secret") or None, form.get("default_role") or None
+    )
     await _run_as_owner(page, "sso.set", page.dependencies[SsoSettings].save_connection, wanted)
     return page.redirect(SSO_PATH, gettext("Identity provider saved"))
 
 
 async def _switch_sso(page: PageContext) -> Response:
     """Turn single sign-on on or off, start or stop enforcing it, or remove it."""
-    settings, act = page.dependencies[SsoSettings], page.form["act"]
-    acts: Mapping[str, tuple[Any, ...]] = {
+    settings, action = page.dependencies[SsoSettings], page.form["action"]
+    arguments_by_action: Mapping[str, tuple[Any, ...]] = {
         "enforce": (settings.set_enforced, True),
         "relax": (settings.set_enforced, False),
         "enable": (settings.set_enabled, True),
         "disable": (settings.set_enabled, False),
         "remove": (settings.delete_connection,),
     }
-    if act not in acts:
+    if action not in arguments_by_action:
         raise InvalidRequest
-    await _run_as_owner(page, f"sso.{act}", *acts[act])
+    await _run_as_owner(page, f"sso.{action}", *arguments_by_action[action])
     await _end_barred_sessions(page)
-    return page.redirect(SSO_PATH, find_label(act, "sso_acts"))
+    return page.redirect(SSO_PATH, find_label(action, "sso_actions"))
 
 
 async def _end_barred_sessions(page: PageContext) -> None:

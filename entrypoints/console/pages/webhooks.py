@@ -81,7 +81,7 @@ def _read_form(page: PageContext) -> dict[str, Any]:
         **existing_only,
         **form.select("description"),
         "url": form.get("url"),
-        "event_types": [ALL_TYPES] if form["which"] == "all" else form.get_all("event_types"),
+        "event_types": [ALL_TYPES] if form["event_selection"] == "all" else form.get_all("event_types"),
         "payload": form.get("payload", "thin"),
         "coalesce_seconds": parse_number_or_text(form.get("coalesce_seconds", "0")),
         "filters": {name: chosen for name, chosen in ids.items() if chosen},

@@ -30,7 +30,7 @@
     const options = await reply.json();
     const [credential, response] = await (form.dataset.passkey === "create" ? create : get)(options);
     form.elements.challenge.value = options.challenge;
-    form.elements.answer.value = JSON.stringify({ id: credential.id, rawId: encodeBase64Url(credential.rawId), type: credential.type, response, clientExtensionResults: {} });
+    form.elements.credential.value = JSON.stringify({ id: credential.id, rawId: encodeBase64Url(credential.rawId), type: credential.type, response, clientExtensionResults: {} });
     form.submit();
   };
 
