@@ -204,7 +204,7 @@ class OperatorsPage:
 
     async def _render_page(self) -> Response:
         overview = await self._reader.read()
-        text = get_environment().get_template("operators/overview.html").render(seen=overview, theme="")
+        text = get_environment().get_template("operators/overview.html").render(overview=overview, theme="")
         headers = [
             (b"content-type", b"text/html; charset=utf-8"),
             (b"cache-control", b"no-store"),

@@ -144,20 +144,20 @@ class Pages(list[ConsolePage]):
 
         Args:
             rule: The page's path below the base.
-            template: The template's name. The template variable `given` contains the active filters.
-            page_size: The page size of the list in the template variable `found`.
-            filter_names: Query parameters of the page that filter the list `found`.
-            operation_paths: Paths of GET operations by the template variable for the response, such as `found`. A path
+            template: The template's name. The template variable `filters` contains the active filters.
+            page_size: The page size of the list in the template variable `results`.
+            filter_names: Query parameters of the page that filter the list `results`.
+            operation_paths: Paths of GET operations by the template variable for the response, such as `results`. A path
                 contains `{name}` for a parameter of the rule.
             **fields: Fields of ConsolePage.
         """
 
         async def view(page: PageContext) -> Response:
-            given, values = page.query.select(*filter_names), dict[str, Any]()
+            filters, values = page.query.select(*filter_names), dict[str, Any]()
             for name, path in operation_paths.items():
-                query = {"limit": page_size, "starting_after": page.cursor, **given} if name == "found" else {}
+                query = {"limit": page_size, "starting_after": page.cursor, **filters} if name == "results" else {}
                 values[name] = await page.api.get(path.format_map(page.path_parameters), **query)
-            return page.render(template, given=given, **values)
+            return page.render(template, filters=filters, **values)
 
         return self.register_get(rule, **fields)(view)
 

@@ -275,20 +275,20 @@ def format_names(items: Iterable[Any]) -> Markup:
 
 
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
-    "when": format_relative_time,
-    "clock": format_exact_time,
-    "day": format_day,
-    "date": format_short_date,
+    "relative_time": format_relative_time,
+    "exact_time": format_exact_time,
+    "date": format_day,
+    "short_date": format_short_date,
     "number": format_number,
     "money": format_money,
     "size": format_byte_count,
-    "span": format_duration,
+    "duration": format_duration,
     "words": format_words,
     "label": find_label,
     "browser": format_user_agent,
-    "described": format_fields,
-    "text_of": format_field,
-    "listing": format_names,
+    "format_fields": format_fields,
+    "format_field": format_field,
+    "join_names": format_names,
 }
 """Filters of the templates by name."""
 

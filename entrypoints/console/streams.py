@@ -42,8 +42,8 @@ def stream_progress(
         template: The template with the block `progress`.
         find_object: Function that reads the object; if it returns None, NotFound is raised.
         resource: The API resource that renders the object as JSON.
-        build_values: Function that returns the variables of the block from the JSON. The variable `open` must be
-            present: true while work is in progress.
+        build_values: Function that returns the variables of the block from the JSON. The variable `is_open` must
+            be present: true while work is in progress.
     """
 
     async def read_values() -> dict[str, Any]:
@@ -105,7 +105,7 @@ async def _stream_changes(
         if has_changed:
             last_html = html
             yield encode_event("show", html)
-        if not values["open"]:
+        if not values["is_open"]:
             yield encode_event("end", "reload")
             return
         if is_heartbeat_due:

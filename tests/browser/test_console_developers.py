@@ -140,7 +140,7 @@ def test_a_key_is_made_and_revoked_and_an_operation_tried(browser: Any, service:
         assert service.do(Client(service.world.app, secret).get("/v1/org")).status == 401
         page.goto(f"{service.address}{HERE}/reference/orgs.read")
         page.get_by_role("button", name="Send request").click()
-        assert "Response 200" in page.inner_text("#answer")
+        assert "Response 200" in page.inner_text("#response")
         if scripts:
             looked_at(page, "tried")
 

@@ -133,5 +133,5 @@ async def test_differences_are_listed_field_by_field() -> None:
 async def test_bars_show_whatever_is_more_than_nothing(world: World) -> None:
     today = world.clock.now().date()
     days = [(today + timedelta(days=n), value) for n, value in enumerate((0, 1, 100_000))]
-    drawn = get_environment().globals["bars"](days, "Use", str)
+    drawn = get_environment().globals["day_bars"](days, "Use", str)
     assert re.findall(r'<rect[^>]* height="([^"]+)"', drawn) == ["1.5", "72.0"] and "Nov 21: 1<" in drawn

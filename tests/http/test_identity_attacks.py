@@ -288,7 +288,7 @@ async def test_a_page_that_shows_progress_shows_nothing_after_the_sign_out(
     shown = iter(range(9))
 
     async def state() -> dict[str, object]:
-        return {"text": str(next(shown)), "open": True}
+        return {"text": str(next(shown)), "is_open": True}
 
     pieces = streams._stream_changes(page, "", state)  # type: ignore[arg-type]
     assert b"show" in await anext(pieces)

@@ -88,7 +88,7 @@ async def turn_on_one_time_codes(page: PageContext) -> Response:
     user, factors = page.person.user, page.accounts.factors
     if page.must_process:
         recovery_codes = await factors.confirm(user, page.form["code"], page.client_info)
-        return page.render("account/recovery_codes.html", codes=recovery_codes, first=True)
+        return page.render("account/recovery_codes.html", codes=recovery_codes, is_first=True)
     if await factors.has_authenticator(user.id):
         return page.render("account/codes_on.html", codes_left=await factors.count_unused_codes(user.id))
     enrolment = await factors.get_pending_enrolment(user) or await factors.enrol(user)
@@ -108,7 +108,7 @@ async def turn_off_one_time_codes(page: PageContext) -> Response:
 async def replace_recovery_codes(page: PageContext) -> Response:
     """Replace the recovery codes, and show the new codes, which cannot be shown again."""
     recovery_codes = await page.accounts.factors.renew_codes(page.person.user, page.client_info)
-    return page.render("account/recovery_codes.html", codes=recovery_codes, first=False)
+    return page.render("account/recovery_codes.html", codes=recovery_codes, is_first=False)
 
 
 @pages.register_form("/account/passkeys")

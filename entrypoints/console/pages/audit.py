@@ -100,9 +100,11 @@ def _format_change_title(object: str, action: str) -> str:
 async def list_entries(page: PageContext) -> Response:
     """Show the audit entries that match the filters. Days are in UTC; the last day is included."""
     filters = page.query.select("object", "action", "target", "actor", "undoable")
-    given = filters | page.query.select("since", "until", "cursor")
+    all_filters = filters | page.query.select("since", "until", "cursor")
     days = {
-        name: convert_to_day_start(given[name], int(name == "until")) for name in ("since", "until") if name in given
+        name: convert_to_day_start(all_filters[name], int(name == "until"))
+        for name in ("since", "until")
+        if name in all_filters
     }
     found = await page.get_filtered_page("/v1/audit-events", _PAGE_SIZE, filters | days)
     actors = [one["actor"] for one in found["data"]]
@@ -110,14 +112,14 @@ async def list_entries(page: PageContext) -> Response:
     people = await page.people.get_many(ids) if ids else {}
     return page.render(
         "organisation/audit.html",
-        found=found,
+        results=found,
         # Changes of one act are shown together; the first entry represents them.
         acts=[list(act) for _, act in groupby(found["data"], lambda one: one["act"])],
-        title_of=lambda action: _find_action_title(page, action),
+        action_title=lambda action: _find_action_title(page, action),
         change_title=_format_change_title,
-        shown=_list_first_differences,
+        list_differences=_list_first_differences,
         people={id: user.name or user.email for id, user in people.items()},
-        given=given,
+        filters=all_filters,
     )
 
 
@@ -135,13 +137,13 @@ async def show_entry(page: PageContext) -> Response:
     if entry is None:
         raise NotFound
     all_differences = list_differences(entry.change.before, entry.change.after, 10_000)
-    lines = ListPortion.from_items(all_differences, page.query.get_number("from"), 200)
+    differences = ListPortion.from_items(all_differences, page.query.get_number("from"), 200)
     return page.render(
         "organisation/entry.html",
         entry=entry,
         title=_find_action_title(page, entry.context.operation),
         change_title=_format_change_title,
-        lines=lines,
+        differences=differences,
     )
 
 

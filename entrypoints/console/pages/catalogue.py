@@ -37,20 +37,20 @@ pages = Pages("/console", section=N_("Catalogue"), scope="products:read")
 @pages.register_get("/catalogue", title=N_("Products"))
 async def list_products(page: PageContext) -> Response:
     """Show the list of products, or only the element of the page that htmx requests."""
-    given, partial = page.query.select("q", *_FILTERS, "cursor"), page.request.element_id
-    q = given.get("q", "")
+    filters, partial = page.query.select("q", *_FILTERS, "cursor"), page.request.element_id
+    q = filters.get("q", "")
     if max(len(search_terms.normalise_code(q)), len(q)) < 2:
-        given.pop("q", None)
-    found, counts, further, names = _EMPTY_PAGE, None, list[str](), dict[str, str]()
+        filters.pop("q", None)
+    found, counts, completions, names = _EMPTY_PAGE, None, list[str](), dict[str, str]()
     if partial != "filters":
         try:
-            found, further = await _find_products(page, given)
+            found, completions = await _find_products(page, filters)
         except OperationRefused as error:
             if error.status != 400:
                 raise
             page.refused = error
     if partial != "results":
-        counts, names = await asyncio.gather(_count_filters(page, given), find_source_names(page))
+        counts, names = await asyncio.gather(_count_filters(page, filters), find_source_names(page))
     rows = []
     for product in found["data"]:
         offers = [offer for variant in product["variants"] for offer in variant["offers"]]
@@ -60,15 +60,15 @@ async def list_products(page: PageContext) -> Response:
         "catalogue/products.html",
         status=200,
         image_origins=(*list_picture_origins(picture for _, _, picture, _ in rows), *page.console.object_origins),
-        found=found,
+        results=found,
         rows=rows,
-        further=further,
-        given=given,
-        kept={name: value for name, value in given.items() if name != "cursor"},
+        completions=completions,
+        filters=filters,
+        active_filters={name: value for name, value in filters.items() if name != "cursor"},
         counts=counts,
-        names=names,
+        source_names=names,
         categories=categories.category_by_id(),
-        filtered=any(name in given for name in ("q", *_FILTERS)),
+        is_filtered=any(name in filters for name in ("q", *_FILTERS)),
     )
 
 
@@ -127,12 +127,12 @@ async def show_product(page: PageContext) -> Response:
     variant_index = _find_variant_index(variants, query["variant"])
     variant = msgspec.json.decode(variants[variant_index]) if variants else None
     offers = variant["offers"] if variant else []
-    alone = [offer for offer in offers if offer["id"] == query["offer"]]
+    selected_offers = [offer for offer in offers if offer["id"] == query["offer"]]
     newest = sorted(offers, key=lambda offer: offer["observed_at"], reverse=True)
-    offer_page = ListPortion.from_items(alone or newest, query.get_number("offers"), _OFFERS_PER_PAGE)
+    offer_page = ListPortion.from_items(selected_offers or newest, query.get_number("offers"), _OFFERS_PER_PAGE)
     start = query.get_number("variants")
     start = variant_index - variant_index % _VARIANTS_PER_PAGE if start is None else start
-    listed = ListPortion.from_items(variants, start, _VARIANTS_PER_PAGE)
+    variant_page = ListPortion.from_items(variants, start, _VARIANTS_PER_PAGE)
     gallery = list_pictures(*(variant["data"].get("media", ()) if variant else ()), *product["data"].get("media", ()))
     pictures = gallery if part == "pictures" else gallery[:_MAX_IMAGES]
     # The lowest price is marked when several sources offer.
@@ -146,25 +146,23 @@ async def show_product(page: PageContext) -> Response:
         product=product,
         title=find_title(product),
         category=categories.category_by_id().get(product["data"].get("category", "")),
-        gallery=pictures,
-        picture_count=len(gallery),
+        images=pictures,
+        image_count=len(gallery),
         variant=variant,
         variant_title=_format_variant_title(variant) if variant else "",
-        listed=listed,
+        variant_page=variant_page,
         rows=[
             (item, _format_variant_title(item), summarise_offers(item["offers"]))
-            for item in map(msgspec.json.decode, listed.items)
+            for item in map(msgspec.json.decode, variant_page.items)
         ],
         offer_page=offer_page,
-        columns=sorted(
-            offer_page.items, key=lambda item: (names.get(item["source"], item["source"]), item["location"])
-        ),
-        alone=bool(alone),
-        best={offer["id"] for offer in offer_page.items if lowest and find_price(offer) == lowest[0]},
-        names=names,
+        offers=sorted(offer_page.items, key=lambda item: (names.get(item["source"], item["source"]), item["location"])),
+        has_selected_offer=bool(selected_offers),
+        cheapest_offers={offer["id"] for offer in offer_page.items if lowest and find_price(offer) == lowest[0]},
+        source_names=names,
         # An unmerged product comes from the source of its offers.
         own_source=next(iter((*own_sources, *(offer["source"] for offer in offers))), ""),
-        whole=part == "fields",
+        shows_all_fields=part == "fields",
         history=await _read_history(page, product, offer_page.items, names) if part == "history" and offers else None,
         origin=await _find_origin_rows(page, variant) if part == "origin" and variant else None,
     )
@@ -217,7 +215,7 @@ async def _read_history(page: PageContext, product: Json, offers: Sequence[Json]
         for offer in offers
     }
     return build_offer_history(offers, found.events, name_by_offer, page.dependencies[Clock].now()) | {
-        "whole": found.is_complete
+        "is_complete": found.is_complete
     }
 
 

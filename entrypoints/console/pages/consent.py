@@ -60,11 +60,11 @@ async def show_authorization(page: PageContext) -> Response:
         form_origins=[_build_form_target(request.redirect_uri)],
         app=request.app,
         host=redirects.describe_target(request.redirect_uri),
-        maker=await _find_app_owner(page, request.app),
+        owner_name=await _find_app_owner(page, request.app),
         orgs=orgs,
-        chosen=own_org.id,
+        selected_org=own_org.id,
         permissions=describe_scopes(request.scopes),
-        request=page.request.query,
+        request_query=page.request.query,
     )
 
 
@@ -121,17 +121,17 @@ async def show_device(page: PageContext) -> Response:
     user_code = page.query.get("user_code")
     found = await _find_device(page, user_code) if user_code else None
     if found is None:
-        return page.render("oauth/device.html", wrong=bool(user_code))
+        return page.render("oauth/device.html", is_wrong=bool(user_code))
     if not (orgs := await page.sessions.list_accessible_organisations(page.person.session)):
         return page.render("errors/no_organisation.html", status=403)
     device, app = found
     return page.render(
         "oauth/device_consent.html",
         app=app,
-        maker=await _find_app_owner(page, app),
-        typed=user_code[:20].upper(),
+        owner_name=await _find_app_owner(page, app),
+        user_code=user_code[:20].upper(),
         orgs=orgs,
-        chosen=page.person.session.org,
+        selected_org=page.person.session.org,
         permissions=describe_scopes(device.scopes),
     )
 
@@ -151,7 +151,7 @@ async def decide_device(page: PageContext) -> Response:
                 decision = await consent.record_device_consent(tx, found, user)
         if await consent.save_decision(decision):
             return page.render("oauth/device_done.html", app=found[1], approved=approved, org=org)
-    return page.render("oauth/device.html", wrong=True)
+    return page.render("oauth/device.html", is_wrong=True)
 
 
 def _parse_request(query: str) -> OAuthRequest:

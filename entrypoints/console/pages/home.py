@@ -27,7 +27,7 @@ async def show_home(page: PageContext) -> Response:
     if not sources and page.may("sources:read"):
         return page.render("home/empty.html")
     first = sorted(sources, key=lambda source: source["status"] not in _UNHEALTHY_STATUSES)[:MAX_SHOWN_ITEMS]
-    counts, pairs, endpoints, strips, usage = await asyncio.gather(
+    counts, pairs, endpoints, daily_statuses, usage = await asyncio.gather(
         _count_changes_today(page),
         _read_or_empty(page, "products:read", "/v1/match-pairs", status="open", limit=10),
         _read_or_empty(page, "webhooks:read", "/v1/webhook-endpoints", limit=20),
@@ -38,13 +38,15 @@ async def show_home(page: PageContext) -> Response:
         "home/home.html",
         counts=counts,
         pairs=pairs,
-        waiting=[source for source in sources if source["status"] in _UNHEALTHY_STATUSES or _needs_mapping(source)],
+        unhealthy_sources=[
+            source for source in sources if source["status"] in _UNHEALTHY_STATUSES or _needs_mapping(source)
+        ],
         endpoints=[one for one in endpoints["data"] if one["status"] == "disabled" or one.get("failing_since")],
         sources=first,
-        strips=strips,
+        daily_statuses=daily_statuses,
         source_count=len(sources),
         usage=[one for one in usage.get("meters", ()) if one["used"] or one.get("included")],
-        shown=MAX_SHOWN_ITEMS,
+        max_items=MAX_SHOWN_ITEMS,
         days=DAILY_STATUS_DAYS,
     )
 

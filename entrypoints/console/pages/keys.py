@@ -34,20 +34,20 @@ async def _find_names(page: PageContext, users: Iterable[str | None]) -> Mapping
 @key_pages.register_get(title=N_("API keys"))
 async def list_keys(page: PageContext) -> Response:
     """Show the active API keys, or the revoked ones if the query selects them."""
-    ended = page.query["show"] == "revoked"
+    shows_revoked = page.query["show"] == "revoked"
     async with page.open_read_transaction() as tx:
         service = page.dependencies[KeyService]
-        listed = await service.list_keys(tx, PageRequest(limit=20, key=page.cursor), revoked=ended)
+        listed = await service.list_keys(tx, PageRequest(limit=20, key=page.cursor), revoked=shows_revoked)
     return page.render(
         "keys/list.html",
         keys=listed.page.items,
-        found={"has_more": listed.page.has_more, "next_cursor": listed.page.next_key},
-        used=listed.last_used_at,
-        makers=await _find_names(page, [key.member for key in listed.page.items]),
-        ended=ended,
+        results={"has_more": listed.page.has_more, "next_cursor": listed.page.next_key},
+        last_used_at=listed.last_used_at,
+        creator_names=await _find_names(page, [key.member for key in listed.page.items]),
+        shows_revoked=shows_revoked,
         prefixes=KEY_PREFIXES,
         now=page.dependencies[Clock].now(),
-        makes=page.principal.role in KEY_CREATOR_ROLES,
+        can_create=page.principal.role in KEY_CREATOR_ROLES,
     )
 
 
@@ -75,8 +75,8 @@ async def create_key(page: PageContext) -> Response:
     return page.render(
         "keys/new.html",
         form=form,
-        held=permitted_scopes,
-        kinds=sorted({scope.partition(":")[0] for scope in permitted_scopes}),
+        permitted_scopes=permitted_scopes,
+        resources=sorted({scope.partition(":")[0] for scope in permitted_scopes}),
     )
 
 
@@ -89,10 +89,10 @@ async def revoke_key(page: PageContext) -> Response:
             key = await page.dependencies[KeyService].revoke(tx, id)
         return page.redirect(KEYS_PATH, gettext("Key %(name)s revoked", name=key.name))
     async with page.open_read_transaction() as tx:
-        found, used = await tx[KeyStore].get(id), await tx[KeyStore].get_last_uses([id])
+        found, last_uses = await tx[KeyStore].get(id), await tx[KeyStore].get_last_uses([id])
     if found is None or found.revoked_at is not None:
         return page.redirect(KEYS_PATH, gettext("This key is already revoked or does not exist."), tone="info")
-    return page.render("keys/revoke.html", key=found, used=used.get(id), prefixes=KEY_PREFIXES)
+    return page.render("keys/revoke.html", key=found, last_used_at=last_uses.get(id), prefixes=KEY_PREFIXES)
 
 
 @app_pages.register_get(title=N_("OAuth apps"))
@@ -106,7 +106,7 @@ async def list_apps(page: PageContext) -> Response:
         listed = await services.apps.list_apps(tx)
         grants = await services.consents.list_consents(tx, page.principal, includes_all_members=page.is_manager)
     people = await _find_names(page, [grant.user for grant in grants])
-    return page.render("apps/list.html", apps=listed, grants=grants, people=people, permissions=describe_scopes)
+    return page.render("apps/list.html", apps=listed, grants=grants, people=people, describe_scopes=describe_scopes)
 
 
 def _read_app_form(page: PageContext) -> tuple[tuple[str, ...], frozenset[str]]:
@@ -124,7 +124,7 @@ async def show_app(page: PageContext) -> Response:
         # An error in one of the redirect URIs is shown at the field that contains them all.
         if page.refused and name.startswith("redirect_uris"):
             page.refused.fields.setdefault("redirect_uris", text)
-    uris, chosen = (
+    redirect_uris, selected_scopes = (
         _read_app_form(page) if page.is_post else (app.redirect_uris, app.scopes) if app else ((), DEFAULT_SCOPES)
     )
     return page.render(
@@ -132,9 +132,9 @@ async def show_app(page: PageContext) -> Response:
         app=app,
         name=form["name"] if page.is_post else app.name if app else "",
         kind=form.get("kind", "web"),
-        uris=form["redirect_uris"] if page.is_post else "\n".join(uris),
-        chosen=chosen,
-        everything=chosen == SCOPES and (page.is_post or app is not None),
+        redirect_uris=form["redirect_uris"] if page.is_post else "\n".join(redirect_uris),
+        selected_scopes=selected_scopes,
+        has_all_scopes=selected_scopes == SCOPES and (page.is_post or app is not None),
         permissions=describe_scopes(SCOPES),
     )
 

@@ -55,7 +55,7 @@ async def list_requests(page: PageContext) -> Response:
     if page.principal.role in KEY_CREATOR_ROLES:
         async with page.open_read_transaction() as tx:
             keys = (await tx[KeyStore].page(PageRequest(limit=100))).items
-    return page.render("request_logs/list.html", found=found, filters=filters | times, keys=keys)
+    return page.render("request_logs/list.html", results=found, filters=filters | times, keys=keys)
 
 
 request_pages.register_template(
@@ -67,9 +67,9 @@ request_pages.register_template(
 async def list_events(page: PageContext) -> Response:
     """Show the newest events, or a page of older ones."""
     found = await page.get_filtered_page("/v1/changes/recent", _PAGE_SIZE, page.query.select("types"))
-    live = page.cursor is None and page.refused is None
-    values = {"found": found, "shown": found["data"], "types": FEED_TYPES, "chosen": page.query.get("types")}
-    return page.render("events/list.html", status=200, live=live, **values)
+    is_live = page.cursor is None and page.refused is None
+    values = {"results": found, "events": found["data"], "types": FEED_TYPES, "selected_type": page.query.get("types")}
+    return page.render("events/list.html", status=200, is_live=is_live, **values)
 
 
 @event_pages.register_get("/<subject>/<event>")
@@ -86,7 +86,7 @@ async def show_event(page: PageContext) -> Response:
         raise NotFound(
             gettext("This event does not exist or is too old to show here. Read older events from the change feed.")
         )
-    return page.render("events/event.html", one=_decode(body), json=msgspec.json.format(body, indent=2).decode())
+    return page.render("events/event.html", event=_decode(body), payload=msgspec.json.format(body, indent=2).decode())
 
 
 @event_pages.register_get("/stream/<types>")
@@ -133,5 +133,5 @@ async def _stream_list(
                     yield b": \n\n"
                     continue
                 newest_events.extendleft(new)
-                yield encode_event("show", render_template("events/feed.html", None, {"shown": newest_events}))
+                yield encode_event("show", render_template("events/feed.html", None, {"events": newest_events}))
                 await asyncio.sleep(_MIN_UPDATE_SECONDS)

@@ -128,17 +128,17 @@ async def show_mapping(page: PageContext) -> Response:
         mapping=mapping,
         source=await page.api.get(f"/v1/sources/{mapping['source']}"),
         rows=rows,
-        shown=portion,
-        alone=is_single,
-        at_once=COLUMNS_PER_FORM,
-        unseen=[
+        portion=portion,
+        is_single=is_single,
+        page_size=COLUMNS_PER_FORM,
+        hidden_choices=[
             (f"{name}.{position}", page.form.get(f"{name}.{position}"))
             for position in hidden_positions
             for name in ("field", "settings")
         ],
-        fields=FIELD_NAMES,
-        offered=SELECTABLE_FIELDS,
-        editable=page.may(WRITE_SCOPE),
+        field_names=FIELD_NAMES,
+        selectable_fields=SELECTABLE_FIELDS,
+        is_editable=page.may(WRITE_SCOPE),
     )
 
 
@@ -149,8 +149,8 @@ async def show_sample_preview(page: PageContext) -> Response:
     position = page.query.get_number("position")
     if position is None or position >= len(mapping.headers):
         raise NotFound
-    found = _preview_samples(mapping, feed_settings, position, *_read_choice(page.query, position))
-    return page.render("sources/column_preview.html", tried=found, currency=feed_settings.currency)
+    samples = _preview_samples(mapping, feed_settings, position, *_read_choice(page.query, position))
+    return page.render("sources/column_preview.html", samples=samples, currency=feed_settings.currency)
 
 
 @pages.register_post("/mappings/<id>", scope=WRITE_SCOPE, error_view=show_mapping)

@@ -34,11 +34,11 @@ async def redirect_to_open_match(page: PageContext) -> Response:
 @pages.register_get("/matching", title=N_("Matches"))
 async def list_pairs(page: PageContext) -> Response:
     """Show the matches with the selected status."""
-    status, given = page.query.get("status", "open"), page.query.select("product", "variant")
+    status, items = page.query.get("status", "open"), page.query.select("product", "variant")
     known = status if status in _STATUSES else None
-    found = await page.api.get("/v1/match-pairs", limit=25, status=known, starting_after=page.cursor, **given)
-    kept = {"status": status, "cursor": page.cursor or ""} | given
-    return page.render("matching/pairs.html", found=found, chosen=status, statuses=_STATUSES, kept=kept)
+    found = await page.api.get("/v1/match-pairs", limit=25, status=known, starting_after=page.cursor, **items)
+    query = {"status": status, "cursor": page.cursor or ""} | items
+    return page.render("matching/pairs.html", results=found, selected_status=status, statuses=_STATUSES, query=query)
 
 
 async def _find_next_pair(page: PageContext, pair: str | None, *, backwards: bool) -> str | None:
@@ -71,9 +71,9 @@ async def show_pair(page: PageContext) -> Response:
         sides=(left, right),
         rows=compare_items(left, right),
         evidence=sorted((part for part in pair["evidence"] if part["weight"]), key=lambda part: -abs(part["weight"])),
-        next=await _find_next_pair(page, pair["id"], backwards=False),
-        previous=await _find_next_pair(page, pair["id"], backwards=True),
-        names={source["id"]: source["name"] for source in sources if source},
+        next_pair=await _find_next_pair(page, pair["id"], backwards=False),
+        previous_pair=await _find_next_pair(page, pair["id"], backwards=True),
+        source_names={source["id"]: source["name"] for source in sources if source},
     )
 
 
@@ -105,7 +105,7 @@ pages.register_template(
     "matching/merges.html",
     page_size=25,
     filter_names=("status", "kind"),
-    operation_paths={"found": "/v1/merges"},
+    operation_paths={"results": "/v1/merges"},
     title=N_("Merges"),
 )
 
@@ -113,15 +113,23 @@ pages.register_template(
 @pages.register_get("/merges/<id>")
 async def show_merge(page: PageContext) -> Response:
     """Show a merge with a preview of what its undo would change."""
-    merge, preview, why_not, survivor = await page.api.get(f"/v1/merges/{page.path_parameters['id']}"), None, "", None
+    merge = await page.api.get(f"/v1/merges/{page.path_parameters['id']}")
+    preview, refusal_reason, survivor = None, "", None
     if merge["status"] == "applied" and page.may(WRITE_SCOPE):
         try:
             preview = await page.api.post(f"/v1/merges/{merge['id']}/undo", dry_run="explain")
         except OperationRefused as error:
-            why_not = error.detail
+            refusal_reason = error.detail
     if merge["kind"] == "product":
         survivor = await page.get_visible(f"/v1/products/{merge['survivor']}")
-    return page.render("matching/merge.html", merge=merge, survivor=survivor, preview=preview, most=60, why_not=why_not)
+    return page.render(
+        "matching/merge.html",
+        merge=merge,
+        survivor=survivor,
+        preview=preview,
+        max_changes=60,
+        refusal_reason=refusal_reason,
+    )
 
 
 @pages.register_post("/merges/<id>/undo", scope=WRITE_SCOPE, error_view=show_merge)
@@ -136,17 +144,17 @@ async def undo_merge(page: PageContext) -> Response:
 @pages.register_get("/judge", title=N_("AI review"))
 async def show_judge_settings(page: PageContext) -> Response:
     """Show the settings of the judge, which the console calls AI review."""
-    now = await page.api.get(_SETTINGS_PATH)
+    settings = await page.api.get(_SETTINGS_PATH)
     values: Mapping[str, Any] = {
-        "enabled": now["enabled"],
-        "model": now.get("model") or "",
-        **{name: f"{Decimal(str(now[name])) * 100:f}".rstrip("0").rstrip(".") for name in _PERCENT_FIELDS},
-        "daily_budget": f"{Decimal(now['daily_budget_micros']) / _MICROS_PER_DOLLAR:.2f}",
+        "enabled": settings["enabled"],
+        "model": settings.get("model") or "",
+        **{name: f"{Decimal(str(settings[name])) * 100:f}".rstrip("0").rstrip(".") for name in _PERCENT_FIELDS},
+        "daily_budget": f"{Decimal(settings['daily_budget_micros']) / _MICROS_PER_DOLLAR:.2f}",
     }
     if page.is_post:
         values = {name: page.form[name] for name in values}
     return page.render(
-        "matching/judge.html", values=values, configured=page.dependencies.find_optional(LanguageModels) is not None
+        "matching/judge.html", values=values, is_configured=page.dependencies.find_optional(LanguageModels) is not None
     )
 
 

@@ -29,18 +29,18 @@ async def list_members(page: PageContext) -> Response:
     """Show the members of the organisation; owners and admins also see the pending invitations."""
     async with page.open_read_transaction() as tx:
         listed = await tx[OrgStore].list_members(PageRequest(limit=_PAGE_SIZE, key=page.cursor))
-        waiting: Page[Invitation] = Page((), False, None)
+        invitations: Page[Invitation] = Page((), False, None)
         if page.is_manager:
             request = PageRequest(limit=_PAGE_SIZE, key=page.query.get("invited") or None)
-            waiting = await tx[OrgStore].list_invitations(tx.now, request)
-    owns = page.principal.role == OWNER
+            invitations = await tx[OrgStore].list_invitations(tx.now, request)
+    is_owner = page.principal.role == OWNER
     return page.render(
         "members/list.html",
         members=listed,
         people=await page.people.get_many([member.user for member in listed.items]),
-        waiting=waiting,
-        owns=owns,
-        roles=ROLES if owns else ROLES[1:],
+        invitations=invitations,
+        is_owner=is_owner,
+        roles=ROLES if is_owner else ROLES[1:],
         form=page.form,
     )
 
@@ -95,14 +95,14 @@ async def remove_member(page: PageContext) -> Response:
         raise OperationRefused(
             {"status": 404, "title": gettext("Not found"), "detail": gettext("The organisation has no such member.")}
         )
-    leaves = user.id == page.person.user.id
+    is_self = user.id == page.person.user.id
     if not page.must_process:
-        return page.render("members/remove.html", user=user, member=member, leaves=leaves)
+        return page.render("members/remove.html", user=user, member=member, is_self=is_self)
     service = MemberService()
-    removed = await page.run_use_case("members.remove", *((service.leave,) if leaves else (service.remove, user.id)))
+    removed = await page.run_use_case("members.remove", *((service.leave,) if is_self else (service.remove, user.id)))
     # The tokens are already invalid; this only removes them from lists, so a crash before it does no harm.
     await page.sessions.revoke_tokens(removed.user, removed.org)
-    if leaves:
+    if is_self:
         return page.redirect("/console/organisations", gettext("You left the organisation."), tone="info")
     return page.redirect(MEMBERS_PATH, gettext("%(email)s removed", email=removed.email))
 
@@ -124,7 +124,7 @@ show_exports = pages.register_template(
     "/exports",
     "organisation/exports.html",
     page_size=_PAGE_SIZE,
-    operation_paths={"found": "/v1/exports"},
+    operation_paths={"results": "/v1/exports"},
     scope="exports:read",
     title=N_("Exports"),
 )
@@ -151,7 +151,7 @@ async def change_settings(page: PageContext) -> Response:
         return page.redirect(f"{BASE_PATH}/settings", gettext("Settings saved"))
     async with page.open_read_transaction() as tx:
         organisation = await tx[OrgStore].get_organisation()
-    given = page.form if page.is_post else {"name": organisation.name, "api_version": organisation.api_version or ""}
+    form = page.form if page.is_post else {"name": organisation.name, "api_version": organisation.api_version or ""}
     return page.render(
-        "organisation/settings.html", own=organisation, given=given, versions=list(reversed(SUPPORTED.dates))
+        "organisation/settings.html", organisation=organisation, form=form, versions=list(reversed(SUPPORTED.dates))
     )

@@ -80,21 +80,21 @@ async def show_operation(page: PageContext) -> Response:
     example = operation.example if operation.example is not None else wire.build_example(dict(operation.reply or {}))
     return page.render(
         "reference/operation.html",
-        tried=await _send_request(page, operation) if page.must_process else None,
-        row=operation,
+        exchange=await _send_request(page, operation) if page.must_process else None,
+        operation=operation,
         # The site's functions escape their input.
-        described=Markup(render_paragraphs(operation.description)),  # noqa: S704
-        answers=Markup(render_fields(operation.reply, with_bounds=False))  # noqa: S704
+        description=Markup(render_paragraphs(operation.description)),  # noqa: S704
+        response_fields=Markup(render_fields(operation.reply, with_bounds=False))  # noqa: S704
         if operation.reply and page.query["part"] == "fields"
         else "",
-        who=CALLER_DESCRIPTIONS[operation.caller_kind],
-        limit=describe_rate_class(operation.rate),
-        docs=f"/docs/reference/{operation.area}#{operation.id}",
+        permitted_caller=CALLER_DESCRIPTIONS[operation.caller_kind],
+        rate_limit=describe_rate_class(operation.rate),
+        documentation_url=f"/docs/reference/{operation.area}#{operation.id}",
         inputs=build_request_inputs(operation),
-        example="" if operation.reply is None or operation.is_stream else _to_text(example),
-        call=format_curl(operation, page.dependencies[Settings].base_url.rstrip("/")),
+        example_response="" if operation.reply is None or operation.is_stream else _to_text(example),
+        example_request=format_curl(operation, page.dependencies[Settings].base_url.rstrip("/")),
         form=page.form,
-        may=page.may(operation.scope),
+        is_permitted=page.may(operation.scope),
     )
 
 
@@ -169,8 +169,8 @@ async def _send_request(page: PageContext, operation: Operation) -> dict[str, An
     caller = None if key else replace(page.principal, tenant=replace(page.principal.tenant, livemode=False))
     response = await page.api.send(operation.method, path, body, request_headers, query=query, caller=caller)
     shown_body = response.body[:_MAX_SHOWN_BYTES]
-    is_cut = len(shown_body) < len(response.body)
-    if not is_cut and "json" in (response.find_header("content-type") or ""):
+    is_truncated = len(shown_body) < len(response.body)
+    if not is_truncated and "json" in (response.find_header("content-type") or ""):
         shown_body = msgspec.json.format(shown_body, indent=2)
     # The curl command reads the key from the environment.
     url = f"{base_url}{path}?{query}".rstrip("?")
@@ -181,7 +181,12 @@ async def _send_request(page: PageContext, operation: Operation) -> dict[str, An
     lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers.items()]
     lines += [f"-d {shlex.quote(body.decode())}"] if body else []
     call = " \\\n  ".join(lines)
-    return {"curl": call, "response": response, "body": shown_body.decode("utf-8", "replace"), "shortened": is_cut}
+    return {
+        "curl": call,
+        "response": response,
+        "body": shown_body.decode("utf-8", "replace"),
+        "is_truncated": is_truncated,
+    }
 
 
 def _build_headers(operation: Operation, form: FormData) -> dict[str, str]:

@@ -45,14 +45,16 @@ async def show_run(page: PageContext) -> Response:
         groups[problem["problem"], problem["field"]].append(problem)
     largest = sorted(groups, key=lambda group: -len(groups[group]))
     requested = query.get("kind"), query.get("field")
-    chosen = requested if requested in groups else next(iter(largest), None)
+    selected_group = requested if requested in groups else next(iter(largest), None)
     return page.render(
         "sources/run.html",
         source=await page.api.get(f"/v1/sources/{run['source']}"),
         counts={group: len(found) for group, found in groups.items()},
         groups=ListPortion.from_items(largest, query.get_number("groups"), _GROUPS_PER_PAGE),
-        chosen=chosen,
-        problems=ListPortion.from_items(groups[chosen] if chosen else [], query.get_number("from"), _PROBLEMS_PER_PAGE),
+        selected_group=selected_group,
+        problems=ListPortion.from_items(
+            groups[selected_group] if selected_group else [], query.get_number("from"), _PROBLEMS_PER_PAGE
+        ),
         columns=ListPortion.from_items(run.get("columns") or [], query.get_number("columns"), _COLUMNS_PER_PAGE),
         **_build_live_values(run),
     )
@@ -60,7 +62,7 @@ async def show_run(page: PageContext) -> Response:
 
 def _build_live_values(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the template variables of the part of a run's page that is updated live."""
-    return {"run": run, "open": run["status"] in ("queued", "running", "waiting")}
+    return {"run": run, "is_open": run["status"] in ("queued", "running", "waiting")}
 
 
 @pages.register_get("/runs/<id>/progress")
@@ -92,16 +94,16 @@ async def show_sheet(page: PageContext) -> Response:
         )
     kind, field = query["kind"], query["field"]
     chosen = [one for one in run.problems if kind in ("", one.problem) and field in ("", one.field)]
-    places = ListPortion.from_items(list_problem_lines(chosen), start, _LINES_PER_PAGE)
+    portion = ListPortion.from_items(list_problem_lines(chosen), start, _LINES_PER_PAGE)
     tables = await excerpting.read_excerpts(
-        org, run, source, list_problem_lines(chosen), places.start, len(places.items)
+        org, run, source, list_problem_lines(chosen), portion.start, len(portion.items)
     )
     return page.render(
         "sources/sheet.html",
         run=run,
         source=source,
         count=len(chosen),
-        shown=places,
+        portion=portion,
         query=query,
         tables=[_mark_problems(table, chosen) for table in tables],
     )
@@ -145,7 +147,7 @@ def _mark_problems(table: FeedExcerpt, problems: Sequence[Problem]) -> dict[str,
         "sheet": table.sheet,
         "headers": headers,
         "rows": rows,
-        "left_out": len(table.headers) - len(visible_columns),
+        "omitted_column_count": len(table.headers) - len(visible_columns),
     }
 
 

@@ -119,7 +119,7 @@ async def sign_in_by_link(page: PageContext) -> Response:
         if found is not None:
             return await _start_session(page, found, choose_safe_target(page.form["next"]))
     is_valid = await page.dependencies[LinkService].find(secret, LinkPurpose.SIGN_IN) is not None
-    return page.render("sign_in/link.html", status=200 if is_valid else 410, holds=is_valid)
+    return page.render("sign_in/link.html", status=200 if is_valid else 410, is_valid=is_valid)
 
 
 @pages.register_form("/console/forgot")
@@ -128,7 +128,7 @@ async def request_password_link(page: PageContext) -> Response:
     if page.must_process:
         await page.accounts.passwords.mail_reset_link(page.form.get("email"), page.client_info)
     email = page.form.get("email") or page.query.get("email")
-    return page.render("sign_in/forgot.html", sent=page.must_process, email=email)
+    return page.render("sign_in/forgot.html", is_sent=page.must_process, email=email)
 
 
 @pages.register_form("/console/set-password/<secret>")
@@ -162,7 +162,7 @@ async def start_sso(page: PageContext) -> Response:
     # The page is needed because the Content-Security-Policy blocks forms that redirect to other sites.
     email, target = page.query.get("email")[:254], choose_safe_target(page.query["next"])
     if not email:
-        return page.render("sso/start.html", place=target)
+        return page.render("sso/start.html", next=target)
     await _limit_sso_attempts(page)
     attempt = await page.dependencies[SsoSignIn].begin(
         email, target, requires_reauthentication=page.signed_in is not None
@@ -203,19 +203,16 @@ async def accept_invitation(page: PageContext) -> Response:
         raise (page.refused or NotFound(gettext(_INVITATION_EXPIRED)))
     if page.must_process:
         return await _accept_invitation(page, open_invitation)
-    me, place, wanted = (
-        page.signed_in.user if page.signed_in else None,
-        f"{INVITATION_PATH}{secret}",
-        open_invitation.details.invitation,
-    )
+    user, invitation = page.signed_in.user if page.signed_in else None, open_invitation.details.invitation
+    path = f"{INVITATION_PATH}{secret}"
     return page.render(
         "invitations/invitation.html",
         open_invitation=open_invitation,
-        wanted=wanted,
-        me=me,
-        fits=me is not None and me.email_key == wanted.email_key,
-        place=place,
-        sign_in=build_sign_in_url(place),
+        invitation=invitation,
+        user=user,
+        is_recipient=user is not None and user.email_key == invitation.email_key,
+        path=path,
+        sign_in_url=build_sign_in_url(path),
         form=page.form,
     )
 
@@ -244,7 +241,7 @@ async def _accept_invitation(page: PageContext, open_invitation: OpenInvitation)
 
 async def _add_member(page: PageContext, open_invitation: OpenInvitation, user: User) -> User:
     """Add a user to the organisation of an invitation; return the user, whose email address is now verified."""
-    wanted, invitations = open_invitation.details.invitation, page.console.invitations
-    async with page.open_transaction_as(wanted.org, user.id, "invitations.accept") as tx:
-        await invitations.accept(tx, user, wanted)
+    invitation, invitations = open_invitation.details.invitation, page.console.invitations
+    async with page.open_transaction_as(invitation.org, user.id, "invitations.accept") as tx:
+        await invitations.accept(tx, user, invitation)
     return await invitations.mark_verified(user)

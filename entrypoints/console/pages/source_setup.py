@@ -74,7 +74,7 @@ class DraftFile(NamedTuple):
 @pages.register_get("/sources/new", title=N_("Connect a source"))
 async def show_source_kinds(page: PageContext) -> Response:
     """Show the kinds of sources that can be connected."""
-    return page.render("sources/new.html", mail=page.dependencies[Settings].mail_domain is not None)
+    return page.render("sources/new.html", accepts_mail=page.dependencies[Settings].mail_domain is not None)
 
 
 def _get_form_values(page: PageContext) -> FormData:
@@ -85,19 +85,19 @@ def _get_form_values(page: PageContext) -> FormData:
 @pages.register_get("/sources/new/file")
 async def show_file_form(page: PageContext) -> Response:
     """Show the form for uploading a file; after the upload, show a preview of the file and the form for its source."""
-    given, preview = _get_form_values(page), None
-    if not (token := given.get("draft")):
-        return page.render("sources/new_file.html", most=MAX_DRAFT_BYTES)
+    form, preview = _get_form_values(page), None
+    if not (token := form.get("draft")):
+        return page.render("sources/new_file.html", max_bytes=MAX_DRAFT_BYTES)
     draft = _read_draft_token(page, token)
-    if not given.get("name"):
+    if not form.get("name"):
         title = draft.name.rpartition(".")[0].replace("_", " ").replace("-", " ").strip()[:100]
-        given = FormData([*given.pairs, ("name", title.capitalize() or draft.name)])
+        form = FormData([*form.pairs, ("name", title.capitalize() or draft.name)])
     if page.refused is None:
         try:
-            preview = await _preview_draft(page, _build_file_source(given), draft)
+            preview = await _preview_draft(page, _build_file_source(form), draft)
         except OperationRefused as error:
             page.refused = error
-    return page.render("sources/new_file_preview.html", draft=draft, token=token, given=given, preview=preview)
+    return page.render("sources/new_file_preview.html", draft=draft, token=token, form=form, preview=preview)
 
 
 @pages.register_post("/sources/new/file", max_bytes=MAX_DRAFT_BYTES + MAX_FORM_BYTES)
@@ -106,7 +106,7 @@ async def store_draft(page: PageContext) -> Response:
     upload = page.files.get("file")
     if upload is None or upload.size == 0:
         page.refused = page.to_refused(InvalidRequest.for_field("file", "required", gettext(_NO_FILE)))
-        return page.render("sources/new_file.html", status=422, most=MAX_DRAFT_BYTES)
+        return page.render("sources/new_file.html", status=422, max_bytes=MAX_DRAFT_BYTES)
     drafts = page.dependencies[DraftFiles]
     async with page.open_transaction("uploads.announce") as tx:
         id = await drafts.reserve(tx, upload.size)
@@ -246,20 +246,18 @@ async def show_probe(page: PageContext, preview: Any = None) -> Response:
 
     `preview` contains the template variables of a preview of the proposed source, if any.
     """
-    probe, given = await page.api.get(f"/v1/source-probes/{page.path_parameters['id']}"), _get_form_values(page)
+    probe, form = await page.api.get(f"/v1/source-probes/{page.path_parameters['id']}"), _get_form_values(page)
     proposal = probe.get("proposal")
-    if not given.get("name") and proposal:
+    if not form.get("name") and proposal:
         interval = str(proposal.get("schedule", {}).get("interval_minutes", ""))
         proposed = {"name": proposal["name"], "currency": proposal["config"].get("currency", "")}
-        given = FormData([*proposed.items(), ("interval_minutes", interval), *given.pairs])
-    return page.render(
-        "sources/probe.html", proposal=proposal, given=given, preview=preview, **_build_live_values(probe)
-    )
+        form = FormData([*proposed.items(), ("interval_minutes", interval), *form.pairs])
+    return page.render("sources/probe.html", proposal=proposal, form=form, preview=preview, **_build_live_values(probe))
 
 
 def _build_live_values(probe: Mapping[str, Any]) -> dict[str, Any]:
     """Return the template variables of the part of a website check's page that is updated live."""
-    return {"probe": probe, "open": probe["status"] in ("queued", "running")}
+    return {"probe": probe, "is_open": probe["status"] in ("queued", "running")}
 
 
 @pages.register_get("/probes/<id>/progress", scope=READ_SCOPE)
@@ -304,8 +302,8 @@ async def show_shop(page: PageContext, preview: Any = None) -> Response:
 
     `preview` contains the template variables of a preview of the shop's products, if any.
     """
-    given, shops = _get_form_values(page), _find_shop_connectors(page)
-    if (info := shops.get(given.get("connector"))) is None:
+    form, shops = _get_form_values(page), _find_shop_connectors(page)
+    if (info := shops.get(form.get("connector"))) is None:
         return page.render("sources/new_shop.html", shops=shops.values())
     settings = build_settings_fields(
         info.config_schema, {}, ("url", "currency", "auth", "weight_unit", "dimension_unit")
@@ -314,9 +312,9 @@ async def show_shop(page: PageContext, preview: Any = None) -> Response:
     return page.render(
         "sources/new_shop_form.html",
         info=info,
-        fields=fill_fields(settings, given),
-        methods=[method._replace(fields=fill_fields(method.fields, given)) for method in methods],
-        given=given,
+        settings=fill_fields(settings, form),
+        methods=[method._replace(fields=fill_fields(method.fields, form)) for method in methods],
+        form=form,
         preview=preview,
     )
 
@@ -351,7 +349,7 @@ async def connect_mail_or_push(page: PageContext) -> Response:
             config = {"inbound": {"senders": []}} | set_allowed_senders(config, form)
         source = await page.api.post("/v1/sources", build_source_request(form, kind, config))
         return page.redirect(f"/console/sources/{source['id']}", gettext("%(name)s is connected.", name=source["name"]))
-    return page.render(f"sources/new_{kind}.html", given=form)
+    return page.render(f"sources/new_{kind}.html", form=form)
 
 
 async def _preview_draft(page: PageContext, body: Mapping[str, Any], draft: DraftFile) -> dict[str, Any]:

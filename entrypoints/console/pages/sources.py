@@ -38,7 +38,7 @@ for _rule, _template, _list, _limit in (
     ("/<id>/mail", "sources/mail.html", "inbound-messages", 8),
 ):
     pages.register_template(
-        _rule, _template, page_size=_limit, operation_paths={"source": _API, "found": f"{_API}/{_list}"}
+        _rule, _template, page_size=_limit, operation_paths={"source": _API, "results": f"{_API}/{_list}"}
     )
 
 
@@ -62,9 +62,9 @@ async def list_sources(page: PageContext) -> Response:
         runs = await tx[RunStore].list_newest([source["id"] for source in sources], since) if sources else ()
     return page.render(
         "sources/list.html",
-        found=found,
-        strips=await build_daily_status_bars(page, sources),
-        last={run.source: run for run in runs},
+        results=found,
+        daily_statuses=await build_daily_status_bars(page, sources),
+        last_runs={run.source: run for run in runs},
     )
 
 
@@ -81,7 +81,7 @@ async def _render_source(page: PageContext, test_result: Any = None) -> Response
         "sources/source.html",
         source=source,
         runs=(await page.api.get(f"{_build_api_path(page)}/runs", limit=5))["data"],
-        days=(await build_daily_status_bars(page, [source]))[source["id"]],
+        daily_statuses=(await build_daily_status_bars(page, [source]))[source["id"]],
         test_result=test_result,
     )
 
@@ -105,22 +105,22 @@ async def perform_action(page: PageContext) -> Response:
 @pages.register_get("/<id>/settings", scope=WRITE_SCOPE)
 async def show_settings(page: PageContext) -> Response:
     """Show the forms for settings and credentials; after an error, with the entered values except secrets."""
-    part = page.request.path.rpartition("/")[2] if page.refused else ""
+    failed_form = page.request.path.rpartition("/")[2] if page.refused else ""
     source = await page.api.get(_build_api_path(page))
     info = page.dependencies[Connectors].find_connector(source["connector"])
-    given = page.form if part == "settings" else None
-    config = source["config"] if given is None or info is None else read_settings_form(info.config_schema, given, {})
+    form = page.form if failed_form == "settings" else None
+    config = source["config"] if form is None or info is None else read_settings_form(info.config_schema, form, {})
     senders = source["config"].get("inbound", {}).get("senders", [])
     return page.render(
         "sources/settings.html",
         source=source,
-        fields=build_settings_fields(info.config_schema, config) if info else [],
+        settings=build_settings_fields(info.config_schema, config) if info else [],
         methods=build_sign_in_methods(info.credentials_schema) if info else [],
-        senders="\n".join(senders) if given is None else given["senders"],
-        given=given or FormData([]),
-        part=part,
-        pulled=source["kind"] in ("url", "api"),
-        stock=info is not None and "stock" in info.streams,
+        senders="\n".join(senders) if form is None else form["senders"],
+        form=form or FormData([]),
+        failed_form=failed_form,
+        has_schedule=source["kind"] in ("url", "api"),
+        has_stock_schedule=info is not None and "stock" in info.streams,
     )
 
 
@@ -181,19 +181,19 @@ async def list_categories(page: PageContext) -> Response:
         }
         key = _format_path_key(entry)
         rows.append(
-            entry | name_by_kind | {"key": key, "chosen": entered_by_key.get(key, name_by_kind.get("rule", ""))}
+            entry | name_by_kind | {"key": key, "entered": entered_by_key.get(key, name_by_kind.get("rule", ""))}
         )
     return page.render(
         "sources/categories.html",
         source=await page.api.get(_build_api_path(page)),
         rows=rows,
         start=start,
-        at_once=_MAX_PATHS,
+        page_size=_MAX_PATHS,
         total=len(entries),
-        left_out=rules["left_out"],
-        unfiled=len(open_entries),
-        suggested=sum("suggestion" in entry for entry in open_entries),
-        names=list(_map_category_ids()),
+        omitted_count=rules["left_out"],
+        unmapped_count=len(open_entries),
+        suggestion_count=sum("suggestion" in entry for entry in open_entries),
+        category_names=list(_map_category_ids()),
     )
 
 

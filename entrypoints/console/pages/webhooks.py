@@ -16,7 +16,7 @@ _ENDPOINT = f"{_API}/{{endpoint}}"
 _DELIVERY = f"{_ENDPOINT}/deliveries/{{delivery}}"
 
 pages = Pages(WEBHOOKS_PATH, section="Developers", scope="webhooks:read")
-pages.register_template("", "webhooks/list.html", page_size=20, operation_paths={"found": _API}, title=N_("Webhooks"))
+pages.register_template("", "webhooks/list.html", page_size=20, operation_paths={"results": _API}, title=N_("Webhooks"))
 pages.register_template(
     "/<endpoint>/deliveries/<delivery>",
     "webhooks/delivery.html",
@@ -40,16 +40,16 @@ def _build_endpoint_path(page: PageContext) -> str:
 async def show_endpoint_form(page: PageContext) -> Response:
     """Show the form of a new or existing webhook endpoint."""
     endpoint = await page.api.get(_build_endpoint_path(page)) if "endpoint" in page.path_parameters else None
-    wanted: dict[str, Any] = {"event_types": ["offer.changed"], "payload": "thin", "coalesce_seconds": 0}
-    wanted |= (endpoint or {}) | (_read_form(page) if page.is_post else {})
+    values: dict[str, Any] = {"event_types": ["offer.changed"], "payload": "thin", "coalesce_seconds": 0}
+    values |= (endpoint or {}) | (_read_form(page) if page.is_post else {})
     return page.render(
         "webhooks/form.html",
-        values=wanted,
+        values=values,
         endpoint=endpoint,
         sources=(await page.api.get("/v1/sources", limit=100))["data"] if page.may("sources:read") else [],
         types=sorted(SUBSCRIBABLE),
-        every=ALL_TYPES in wanted["event_types"],
-        fat="fat_webhooks" in page.principal.organisation.plan.features,
+        has_all_types=ALL_TYPES in values["event_types"],
+        can_use_fat_payload="fat_webhooks" in page.principal.organisation.plan.features,
     )
 
 
@@ -93,7 +93,7 @@ async def show_endpoint(page: PageContext) -> Response:
     """Show a webhook endpoint with the deliveries that match the filters."""
     endpoint, filters = await page.api.get(_build_endpoint_path(page)), page.query.select("status", "type", "event")
     found = await page.get_filtered_page(f"{_build_endpoint_path(page)}/deliveries", 20, filters)
-    return page.render("webhooks/endpoint.html", status=200, endpoint=endpoint, found=found, filters=filters)
+    return page.render("webhooks/endpoint.html", status=200, endpoint=endpoint, results=found, filters=filters)
 
 
 @pages.register_form("/<endpoint>/rotate", scope=WRITE_SCOPE)
