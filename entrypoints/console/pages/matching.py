@@ -34,10 +34,10 @@ async def redirect_to_open_match(page: PageContext) -> Response:
 @pages.register_get("/matching", title=N_("Matches"))
 async def list_pairs(page: PageContext) -> Response:
     """Show the matches with the selected status."""
-    status, items = page.query.get("status", "open"), page.query.select("product", "variant")
+    status, item_filters = page.query.get("status", "open"), page.query.select("product", "variant")
     known = status if status in _STATUSES else None
-    found = await page.api.get("/v1/match-pairs", limit=25, status=known, starting_after=page.cursor, **items)
-    query = {"status": status, "cursor": page.cursor or ""} | items
+    found = await page.api.get("/v1/match-pairs", limit=25, status=known, starting_after=page.cursor, **item_filters)
+    query = {"status": status, "cursor": page.cursor or ""} | item_filters
     return page.render("matching/pairs.html", results=found, selected_status=status, statuses=_STATUSES, query=query)
 
 
