@@ -112,7 +112,7 @@ def test_everything_works_without_scripts(browser: Any, service: Served) -> None
     secret = re.search(r"[A-Z2-7]{32}", page.inner_text("main"))
     assert secret and not page.get_by_role("button", name="passkey").is_visible()
     app, clock = pyotp.TOTP(secret[0]), service.world.clock
-    page.get_by_label("Code from your authenticator app").fill(app.at(clock.now()))
+    page.get_by_label("Authenticator code").fill(app.at(clock.now()))
     page.get_by_role("button", name="Turn on").click()
     codes = page.inner_text("pre").split()
     context.clear_cookies()

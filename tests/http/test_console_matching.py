@@ -104,7 +104,7 @@ async def test_a_merge_shows_what_undoing_it_would_do(desk: Desk) -> None:
     listed = await owner.get("/console/merges?kind=variant&status=applied")
     assert merges[0]["id"] in listed.text
     one = await owner.get(f"/console/merges/{merges[0]['id']}")
-    assert "Preview of the undo" in one.text and "undone" in one.text and "Undo merge" in one.text
+    assert "Undo preview" in one.text and "undone" in one.text and "Undo merge" in one.text
     assert (await client.get(f"/v1/merges/{merges[0]['id']}")).json()["status"] == "applied"
     done = await owner.follow(await owner.submit(one, f"/console/merges/{merges[0]['id']}/undo"))
     assert "Merge undone. Both items are separate again." in done.text

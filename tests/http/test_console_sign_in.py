@@ -299,6 +299,6 @@ async def test_an_account_without_an_organisation_has_its_pages(world: World) ->
     renamed = await browser.submit(page, "/console/account/profile", name="  Ada   Lovelace ")
     assert 'value="Ada Lovelace"' in (await browser.follow(renamed)).text
     world.clock.advance(timedelta(minutes=16))
-    assert "Email a link to set a password" in (await browser.get("/console/confirm")).text
+    assert "Send password link" in (await browser.get("/console/confirm")).text
     for place in ("/console/account/passkeys", "/console/account/codes"):
         assert "/console/confirm" in ((await browser.get(place)).header("location") or "")
