@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from domain.catalogue import categories
 from domain.ingestion.vocabulary.kinds import _BY_NAME, find_brick, find_kind_in_path
-from tests.unit.ingestion.test_normalise import _run
+from tests.unit.ingestion.test_normalisation import _run
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from domain.catalogue.data import VariantData
 from domain.ingestion.pieces import assign_sizes_to_parts, find_only_labelled_piece, names_several_pieces
-from tests.unit.ingestion.test_normalise import _run
+from tests.unit.ingestion.test_normalisation import _run
 
 HEADERS = ["SKU", "Title", "Category", "Parts", "Product Dimension (Inch)", "Price"]
 

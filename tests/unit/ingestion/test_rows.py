@@ -8,7 +8,7 @@ from domain.ingestion.mapping.proposal import map_declared_fields
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.normalisation import normalise_rows
 from domain.kernel.problems import Problem
-from tests.unit.ingestion.test_normalise import _run
+from tests.unit.ingestion.test_normalisation import _run
 
 
 def _given(columns: dict[str, str], rows: list[list[Any]]) -> tuple[list[ProductStatement], list[Problem]]:

@@ -13,8 +13,8 @@ from adapters.markup import documents, page
 from adapters.markup.documents import MarkupDocuments, parse_robots
 from connectors.sdk.robots import Robots
 from domain.probes.facts import ProbeResponse
-from tests.unit.probes.webs import index, json_ld, product, urlset
-from tests.unit.probes.webs import page as html
+from tests.unit.probes.shop_sites import index, json_ld, product, urlset
+from tests.unit.probes.shop_sites import page as html
 
 pytestmark = pytest.mark.slow
 

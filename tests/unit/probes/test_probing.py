@@ -19,8 +19,8 @@ from domain.probes.ports import Unreachable
 from domain.probes.usecases.polite_client import PoliteClient, ProbeLimits
 from domain.probes.usecases.probe_runner import ProbeFailed, ProbeOutcome, ProbeRunner
 from tests.support.memory.hosts import MemoryWeb
-from tests.unit.probes import webs
-from tests.unit.probes.webs import SITE, page
+from tests.unit.probes import shop_sites
+from tests.unit.probes.shop_sites import SITE, page
 
 pytestmark = pytest.mark.asyncio
 
@@ -50,7 +50,7 @@ async def look(
 
 async def test_a_shopify_shop() -> None:
     web = MemoryWeb()
-    webs.shopify(web)
+    shop_sites.shopify(web)
     outcome = await look(web)
     report = outcome.report
     assert (report.platform, report.confidence) == ("shopify", 0.99)
@@ -81,7 +81,7 @@ async def test_a_shopify_shop() -> None:
 async def test_a_woocommerce_shop_is_proposed_to_its_own_connector_alone() -> None:
     """Its prices are minor units: any other connector would read them a hundred times too high."""
     web = MemoryWeb()
-    webs.woocommerce(web)
+    shop_sites.woocommerce(web)
     outcome = await look(web, connectors="csv api shopify")
     report = outcome.report
     assert report.platform == "woocommerce" and report.feed is not None
@@ -99,7 +99,7 @@ async def test_a_woocommerce_shop_is_proposed_to_its_own_connector_alone() -> No
 
 async def test_a_magento_shop_is_known_by_its_pages() -> None:
     web = MemoryWeb()
-    webs.magento(web)
+    shop_sites.magento(web)
     outcome = await look(web, connectors="json_ld")
     report = outcome.report
     assert report.platform == "magento" and report.confidence > 0.9 and report.feed is None
@@ -116,7 +116,7 @@ async def test_a_magento_shop_is_known_by_its_pages() -> None:
 
 async def test_coverage_counts_pages_that_state_nothing() -> None:
     web = MemoryWeb()
-    webs.magento(web, products=4)
+    shop_sites.magento(web, products=4)
     web.serve(f"{SITE}/oak-chair-1001.html", page())
     web.serve(f"{SITE}/oak-chair-1002.html", page('<script type="application/ld+json">{"@type": "Product",</script>'))
     report = (await look(web)).report
@@ -127,8 +127,8 @@ async def test_coverage_counts_pages_that_state_nothing() -> None:
 
 async def test_robots_that_forbid_everything() -> None:
     web = MemoryWeb()
-    webs.shopify(web)
-    webs.robots(web, "User-agent: *\nDisallow: /\n")
+    shop_sites.shopify(web)
+    shop_sites.robots(web, "User-agent: *\nDisallow: /\n")
     outcome = await look(web)
     assert web.requests == [f"{SITE}/robots.txt"]
     assert (outcome.report.robots.state, outcome.report.estimate.effort) == ("disallow_all", "infeasible")
@@ -138,7 +138,7 @@ async def test_robots_that_forbid_everything() -> None:
 
 async def test_robots_that_forbid_everything_but_the_file() -> None:
     web = MemoryWeb()
-    webs.robots(web, "User-agent: *\nDisallow: /\nAllow: /feed.csv\n")
+    shop_sites.robots(web, "User-agent: *\nDisallow: /\nAllow: /feed.csv\n")
     web.serve(f"{SITE}/feed.csv", b"sku,title\n1,Oak\n2,Ash\n", content_type="text/csv")
     outcome = await look(web, f"{SITE}/feed.csv")
     assert outcome.report.robots.state == "disallow_all" and outcome.report.estimate.effort == "low"
@@ -147,16 +147,16 @@ async def test_robots_that_forbid_everything_but_the_file() -> None:
 
 async def test_robots_that_forbid_us_by_name() -> None:
     web = MemoryWeb()
-    webs.shopify(web)
-    webs.robots(web, "User-agent: *\nAllow: /\n\nUser-agent: joinery\nDisallow: /\n")
+    shop_sites.shopify(web)
+    shop_sites.robots(web, "User-agent: *\nAllow: /\n\nUser-agent: joinery\nDisallow: /\n")
     assert (await look(web)).report.robots.state == "disallow_all"
     assert web.requests == [f"{SITE}/robots.txt"]
 
 
 async def test_what_robots_forbid_is_reported_and_never_requested() -> None:
     web = MemoryWeb()
-    webs.shopify(web)
-    webs.robots(web, "User-agent: *\nDisallow: /products.json\nDisallow: /*chair-1\n")
+    shop_sites.shopify(web)
+    shop_sites.robots(web, "User-agent: *\nDisallow: /products.json\nDisallow: /*chair-1\n")
     outcome = await look(web)
     assert outcome.proposal is None and outcome.report.feed is None
     assert f"{SITE}/products.json?limit=25" in outcome.report.disallowed
@@ -166,7 +166,7 @@ async def test_what_robots_forbid_is_reported_and_never_requested() -> None:
 @pytest.mark.parametrize("status", [500, 503, 429])
 async def test_robots_that_cannot_be_read_allow_nothing(status: int) -> None:
     web = MemoryWeb()
-    webs.shopify(web)
+    shop_sites.shopify(web)
     web.serve(f"{SITE}/robots.txt", "", status)
     report = (await look(web)).report
     assert (report.robots.state, report.estimate.effort) == ("unreachable", "infeasible")
@@ -175,7 +175,7 @@ async def test_robots_that_cannot_be_read_allow_nothing(status: int) -> None:
 
 async def test_no_robots_allow_everything() -> None:
     web = MemoryWeb()
-    webs.shopify(web)
+    shop_sites.shopify(web)
     del web.pages[f"{SITE}/robots.txt"]
     assert (await look(web)).report.robots.state == "missing"
     assert f"{SITE}/products.json?limit=25" in web.requests
@@ -183,8 +183,8 @@ async def test_no_robots_allow_everything() -> None:
 
 async def test_the_crawl_delay_is_waited_before_every_request() -> None:
     web, time = MemoryWeb(), Time()
-    webs.magento(web, products=3)
-    webs.robots(web, "User-agent: *\nCrawl-delay: 7\n")
+    shop_sites.magento(web, products=3)
+    shop_sites.robots(web, "User-agent: *\nCrawl-delay: 7\n")
     report = (await look(web, time=time)).report
     assert report.robots.crawl_delay_seconds == 7.0
     assert time.slept == [7.0] * (report.requests - 1)
@@ -192,8 +192,8 @@ async def test_the_crawl_delay_is_waited_before_every_request() -> None:
 
 async def test_a_crawl_delay_that_leaves_no_time_ends_the_probe_instead_of_being_cut_short() -> None:
     web, time = MemoryWeb(), Time()
-    webs.magento(web)
-    webs.robots(web, "User-agent: *\nCrawl-delay: 250\n")
+    shop_sites.magento(web)
+    shop_sites.robots(web, "User-agent: *\nCrawl-delay: 250\n")
     report = (await look(web, time=time)).report
     assert report.requests == 3 and time.slept == [250.0, 250.0]
     assert any("time limit" in note for note in report.notes)
@@ -202,7 +202,7 @@ async def test_a_crawl_delay_that_leaves_no_time_ends_the_probe_instead_of_being
 
 async def test_at_most_so_many_requests_and_bytes() -> None:
     web = MemoryWeb()
-    webs.magento(web, products=40)
+    shop_sites.magento(web, products=40)
     report = (await look(web, requests=5)).report
     assert report.requests == len(web.requests) == 5 and any("5 requests" in note for note in report.notes)
     web.requests.clear()
@@ -212,7 +212,7 @@ async def test_at_most_so_many_requests_and_bytes() -> None:
 
 async def test_a_wall_that_answers_200_ends_the_probe() -> None:
     web = MemoryWeb()
-    webs.shopify(web)
+    shop_sites.shopify(web)
     web.serve(f"{SITE}/", page(title="Just a moment...", body="<p>Checking your browser</p>"))
     outcome = await look(web)
     assert outcome.report.wall is not None and outcome.report.wall.kind == "bot_challenge"
@@ -223,7 +223,7 @@ async def test_a_wall_that_answers_200_ends_the_probe() -> None:
 
 async def test_a_redirect_to_the_login() -> None:
     web = MemoryWeb()
-    webs.robots(web)
+    shop_sites.robots(web)
     web.serve(f"{SITE}/", status=302, location="/account/login?next=%2F")
     web.serve(f"{SITE}/account/login?next=%2F", page(body='<form><input type="password"></form>'))
     report = (await look(web)).report
@@ -233,7 +233,7 @@ async def test_a_redirect_to_the_login() -> None:
 
 async def test_a_rate_limit_ends_the_probe() -> None:
     web = MemoryWeb()
-    webs.magento(web)
+    shop_sites.magento(web)
     web.serve(f"{SITE}/oak-chair-1000.html", "slow down", 429, retry_after="60")
     report = (await look(web)).report
     assert report.wall is not None and report.wall.kind == "rate_limit" and "60" in report.wall.detail
@@ -242,9 +242,9 @@ async def test_a_rate_limit_ends_the_probe() -> None:
 
 async def test_redirects_are_judged_by_the_rules_of_where_they_lead() -> None:
     web = MemoryWeb()
-    webs.robots(web)
+    shop_sites.robots(web)
     web.serve(f"{SITE}/", status=301, location="https://www.vendor.example/shop")
-    webs.robots(web, "User-agent: *\nDisallow: /shop\n", site="https://www.vendor.example")
+    shop_sites.robots(web, "User-agent: *\nDisallow: /shop\n", site="https://www.vendor.example")
     report = (await look(web)).report
     assert web.requests[:3] == [f"{SITE}/robots.txt", f"{SITE}/", "https://www.vendor.example/robots.txt"]
     assert "https://www.vendor.example/shop" in report.disallowed
@@ -254,7 +254,7 @@ async def test_redirects_are_judged_by_the_rules_of_where_they_lead() -> None:
 @pytest.mark.parametrize("ring", [("/", "/"), ("/", "/b", "/"), tuple(f"/{number}" for number in range(30))])
 async def test_endless_redirects_end(ring: tuple[str, ...]) -> None:
     web = MemoryWeb()
-    webs.robots(web)
+    shop_sites.robots(web)
     for place, following in itertools.pairwise(ring):
         web.serve(f"{SITE}{place}", status=302, location=following)
     report = (await look(web, f"{SITE}{ring[0]}")).report
@@ -274,7 +274,7 @@ async def test_a_site_that_gives_no_answer() -> None:
 
 async def test_what_breaks_on_the_way_is_noted() -> None:
     web = MemoryWeb()
-    webs.magento(web)
+    shop_sites.magento(web)
     web.pages[f"{SITE}/sitemap.xml"] = Unreachable("The server did not answer in time.")
     report = (await look(web)).report
     assert report.sitemap is None and any("did not answer in time" in note for note in report.notes)
@@ -295,7 +295,7 @@ FILES = {
 async def test_an_address_that_is_a_file(format: str) -> None:
     content, media_type, fields = FILES[format]
     web = MemoryWeb()
-    webs.robots(web)
+    shop_sites.robots(web)
     web.serve(f"{SITE}/feed", content, content_type=media_type)
     outcome = await look(web, f"{SITE}/feed")
     assert outcome.report.feed is not None and outcome.report.feed.fields == fields
@@ -311,7 +311,7 @@ async def test_an_address_that_is_a_file(format: str) -> None:
 @pytest.mark.parametrize("content", [b"PK\x03\x04 price.csv", b"\x1f\x8b\x08 packed"])
 async def test_an_archive_is_reported_with_advice(content: bytes) -> None:
     web = MemoryWeb()
-    webs.robots(web)
+    shop_sites.robots(web)
     web.serve(f"{SITE}/feed", content, content_type="application/octet-stream")
     outcome = await look(web, f"{SITE}/feed")
     assert outcome.proposal is None and outcome.report.estimate.kind == "file"
@@ -323,7 +323,7 @@ async def test_an_archive_is_reported_with_advice(content: bytes) -> None:
 )
 async def test_what_is_neither_page_nor_file(content: bytes) -> None:
     web = MemoryWeb()
-    webs.robots(web)
+    shop_sites.robots(web)
     web.serve(f"{SITE}/", content, content_type="application/octet-stream")
     outcome = await look(web)
     assert outcome.proposal is None and outcome.report.estimate.effort == "high"
@@ -331,7 +331,7 @@ async def test_what_is_neither_page_nor_file(content: bytes) -> None:
 
 async def test_an_address_that_is_a_sitemap() -> None:
     web = MemoryWeb()
-    webs.magento(web)
+    shop_sites.magento(web)
     report = (await look(web, f"{SITE}/sitemap.xml")).report
     assert report.sitemap is not None and report.sitemap.product_pages == 12
     assert report.sample is not None and len(report.sample.pages) == 8 and report.platform == "magento"
@@ -339,7 +339,7 @@ async def test_an_address_that_is_a_sitemap() -> None:
 
 async def test_a_refused_feed_is_reported_with_its_status() -> None:
     web = MemoryWeb()
-    webs.shopify(web)
+    shop_sites.shopify(web)
     web.serve(f"{SITE}/products.json?limit=25", "no", 403)
     outcome = await look(web)
     assert outcome.report.feed is not None
@@ -349,9 +349,10 @@ async def test_a_refused_feed_is_reported_with_its_status() -> None:
 
 async def test_a_site_built_by_hand() -> None:
     web = MemoryWeb()
-    webs.robots(web)
+    shop_sites.robots(web)
     web.serve(
-        f"{SITE}/", page(body=webs.WORDS + "<a href='/p/1234'>Oak</a><a href='https://other.example/p/5'>Other</a>")
+        f"{SITE}/",
+        page(body=shop_sites.WORDS + "<a href='/p/1234'>Oak</a><a href='https://other.example/p/5'>Other</a>"),
     )
     web.serve(f"{SITE}/p/1234", page())
     report = (await look(web)).report
@@ -374,13 +375,16 @@ _JSON = st.sampled_from(
      '{"currency": "\\u0000\\u0000\\u0000", "published_products_count": true}', '{"currency": "EUR", "published_products_count": 1e300}', '{"published_products_count": -1}']
 )  # fmt: skip
 _PAGE = st.tuples(_URLS, _JSON, _TEXT).map(
-    lambda drawn: webs.page(
-        f'<script type="application/ld+json">{drawn[1]}</script>' + webs.json_ld(webs.product(1)),
+    lambda drawn: shop_sites.page(
+        f'<script type="application/ld+json">{drawn[1]}</script>' + shop_sites.json_ld(shop_sites.product(1)),
         drawn[2] + "".join(f'<a href="{url}">x</a>' for url in drawn[0]),
     )
 )
 _SITEMAP = st.one_of(
-    _URLS.map(lambda urls: webs.urlset(*urls)), _URLS.map(lambda urls: webs.index(*urls)), _URLS.map("\n".join), _TEXT
+    _URLS.map(lambda urls: shop_sites.urlset(*urls)),
+    _URLS.map(lambda urls: shop_sites.index(*urls)),
+    _URLS.map("\n".join),
+    _TEXT,
 )
 _ROBOTS = st.tuples(_URLS, _TEXT).map(
     lambda drawn: "User-agent: *\nAllow: /\n" + "".join(f"Sitemap: {url}\n" for url in drawn[0]) + drawn[1]
@@ -421,7 +425,7 @@ async def test_whatever_a_site_answers_there_is_a_report(answers: dict[str, tupl
 
 async def test_only_names_of_cookies_are_reported() -> None:
     web = MemoryWeb()
-    webs.robots(web)
+    shop_sites.robots(web)
     web.pages[f"{SITE}/"] = ProbeResponse(
         f"{SITE}/", 200, {"content-type": "text/html"}, ("woocommerce_cart_hash",), page().encode()
     )

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.probes.structured_data import MAX_BLOCK_CHARS, STATED_FIELDS, compute_coverage, extract_products
-from tests.unit.probes.webs import product
+from tests.unit.probes.shop_sites import product
 
 
 def fields(*values: Any) -> list[frozenset[str]]:

@@ -15,7 +15,7 @@ from domain.matching.model import AUTO_MERGE_PROBABILITY
 from domain.matching.scoring import DEFAULT_WEIGHTS, convert_to_probability
 from domain.matching.tables import LEFT, RIGHT, MatchIndex, match_sides
 from tests.support.matching import products_of
-from tests.unit.matching.linking_runs import Index, items, linked
+from tests.unit.matching.memory_index import Index, items, linked
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from entrypoints.clients.python.runtime.async_groups import AsyncFollowChanges
 from entrypoints.clients.python.runtime.calls import RetryPolicy
 from entrypoints.clients.python.runtime.errors import JoineryError
 from entrypoints.clients.python.runtime.tables import MAX_FEED_RETRY_DELAY
-from tests.unit.clients.answer_cases import CASES, LONG, Case
-from tests.unit.clients.test_retrying import Played, answer
+from tests.unit.clients.response_cases import CASES, LONG, Case
+from tests.unit.clients.test_retries import Played, answer
 from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
 __all__ = ["run_script"]
