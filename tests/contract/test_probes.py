@@ -82,7 +82,7 @@ async def _claimed(backend: Backend, tenant: Tenant, lease: timedelta = LEASE) -
 
 def _shop() -> MemoryWeb:
     web = MemoryWeb()
-    shop_sites.shopify(web)
+    shop_sites.serve_shopify_shop(web)
     return web
 
 
@@ -121,7 +121,7 @@ async def test_an_error_of_our_own_ends_it(backend: Backend, tenant: Tenant, cap
 
 async def test_who_comes_too_late_changes_nothing(backend: Backend, tenant: Tenant) -> None:
     probe, slow = await _queued(backend.uow, tenant), GatedWeb()
-    shop_sites.robots(slow)
+    shop_sites.serve_robots(slow)
     [job] = await _claimed(backend, tenant, SHORT)
     handler = _handler(backend.uow, slow)
     handler._lease = SHORT
@@ -142,7 +142,7 @@ async def test_a_probe_whose_attempts_die_is_given_up(backend: Backend, tenant: 
     probe = await _queued(backend.uow, tenant)
     for attempt in range(1, 4):
         web = GatedWeb()
-        shop_sites.robots(web)
+        shop_sites.serve_robots(web)
         [job] = await _claimed(backend, tenant, SHORT)
         assert job.attempt == attempt
         handler = _handler(backend.uow, web)
@@ -166,7 +166,7 @@ async def test_a_probe_that_never_ends_is_stopped(
 ) -> None:
     monkeypatch.setattr("domain.probes.usecases.execution._EXTRA_SECONDS", 0.0)
     probe, web = await _queued(backend.uow, tenant), GatedWeb()
-    shop_sites.robots(web)
+    shop_sites.serve_robots(web)
     [job] = await _claimed(backend, tenant)
     await _handler(backend.uow, web, seconds=0.3, pause=0.0)(job, asyncio.Event())
     ended = await _stored(backend.uow, tenant, probe)
@@ -177,7 +177,7 @@ async def test_probes_of_one_host_take_turns_in_a_process(backend: Backend, tena
     other = await backend.tenant()
     first, second = await _queued(backend.uow, tenant), await _queued(backend.uow, other)
     web = GatedWeb()
-    shop_sites.shopify(web)
+    shop_sites.serve_shopify_shop(web)
     jobs = await backend.dispatch.claim("probe:vendor.example", 50, LEASE)
     [mine] = [job for job in jobs if job.tenant == tenant]
     [theirs] = [job for job in jobs if job.tenant == other]

@@ -19,5 +19,5 @@ from entrypoints.console.request import MAX_COOKIE_CHARS, MAX_COOKIE_HEADER_CHAR
         ("a=1; " + "x" * MAX_COOKIE_HEADER_CHARS, {}),
     ],
 )
-def test_cookies(header: str, cookies: dict[str, str]) -> None:
+def test_cookies_are_parsed(header: str, cookies: dict[str, str]) -> None:
     assert parse_cookies(header) == cookies

@@ -1,4 +1,4 @@
-"""Every part of a process can be made of what its maker's parameters name."""
+"""Every part of a process can be created from the parameters of its factory."""
 
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from entrypoints.operations.operation import create_handlers, create_services
 from entrypoints.settings import Settings
 
 
-def _dependencies(tmp_path: Path) -> Dependencies:
+def _create_dependencies(tmp_path: Path) -> Dependencies:
     return create_dependencies(
         Settings(
             database_url="postgresql:///nowhere",
@@ -26,33 +26,33 @@ def _dependencies(tmp_path: Path) -> Dependencies:
 
 
 @pytest.mark.asyncio
-async def test_every_maker_finds_what_it_needs(tmp_path: Path) -> None:
-    dependencies = _dependencies(tmp_path)
+async def test_every_factory_has_its_dependencies(tmp_path: Path) -> None:
+    dependencies = _create_dependencies(tmp_path)
     for kind in dependencies._factories:
         assert dependencies[kind] is dependencies[kind]
     await dependencies.close()
 
 
 @pytest.mark.asyncio
-async def test_every_area_is_given_what_it_needs(tmp_path: Path) -> None:
-    dependencies = _dependencies(tmp_path)
+async def test_every_area_has_its_dependencies(tmp_path: Path) -> None:
+    dependencies = _create_dependencies(tmp_path)
     assert set(create_services(AREAS, dependencies)) == {area.name for area in AREAS}
     assert create_handlers(AREAS, dependencies)
     assert [tick for area in AREAS for tick in dependencies.call(area.create_ticks)]
     await dependencies.close()
 
 
-def test_what_nobody_makes_is_refused(tmp_path: Path) -> None:
+def test_a_missing_factory_is_an_error(tmp_path: Path) -> None:
     def needs_number(number: int) -> int:
         return number
 
     with pytest.raises(ValueError, match="no signature"):
-        _dependencies(tmp_path).call(needs_number)
+        _create_dependencies(tmp_path).call(needs_number)
 
 
 @pytest.mark.asyncio
-async def test_a_given_part_reaches_whatever_is_made_later(tmp_path: Path) -> None:
-    dependencies = _dependencies(tmp_path)
+async def test_given_parts_are_injected(tmp_path: Path) -> None:
+    dependencies = _create_dependencies(tmp_path)
 
     class Holder:
         def __init__(self, number: int, missing: float = 1.5, known: str = "") -> None:
@@ -60,5 +60,5 @@ async def test_a_given_part_reaches_whatever_is_made_later(tmp_path: Path) -> No
 
     dependencies[int], dependencies[str] = 4, "text"
     assert dependencies.call(partial(Holder, known="kept")).known == "kept"
-    made = dependencies[Holder]
-    assert (made.number, made.missing, made.known) == (4, 1.5, "text") and dependencies[Holder] is made
+    holder = dependencies[Holder]
+    assert (holder.number, holder.missing, holder.known) == (4, 1.5, "text") and dependencies[Holder] is holder

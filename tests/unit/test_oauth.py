@@ -1,4 +1,4 @@
-"""OAuth's rules: which URLs are apps, which addresses are meant, what a scope is called, and how secrets are recognised."""
+"""OAuth rules: URLs of apps, redirect addresses, sentences of scopes, and recognition of secrets."""
 
 from datetime import timedelta
 
@@ -9,7 +9,7 @@ from domain.oauth.usecases.clients import is_document_url, parse_cache_time
 from entrypoints.operations.scopes import SENTENCE_BY_SCOPE
 
 
-def test_which_urls_may_be_an_app() -> None:
+def test_urls_of_apps_are_recognised() -> None:
     for good in ("https://editor.example/client.json", "https://editor.example:443/a/b?v=1"):
         assert is_document_url(good), good
     for bad in (
@@ -27,7 +27,7 @@ def test_which_urls_may_be_an_app() -> None:
     )
 
 
-def test_which_addresses_are_meant() -> None:
+def test_redirect_addresses_are_matched() -> None:
     native, web = AppKind.NATIVE, AppKind.WEB
     for registered, requested in (
         ("http://127.0.0.1/cb", "http://127.0.0.1:9999/cb"),

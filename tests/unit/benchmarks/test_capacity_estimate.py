@@ -1,4 +1,4 @@
-"""The reckoning of what a number of offers needs: what is assumed must show, and nothing may be rounded away."""
+"""The capacity estimate for a number of offers: assumptions have an effect, and nothing is rounded away."""
 
 from dataclasses import replace
 
@@ -17,13 +17,13 @@ from benchmarks.capacity_estimate import (
 SMALL, LARGE = (4.0, 32.0, 256.0), (32.0, 256.0, 2_048.0)
 
 
-def test_room_of_a_catalogue_goes_by_its_offers() -> None:
+def test_the_space_of_a_catalogue_depends_on_its_offers() -> None:
     measured, assumed = MeasuredCosts(offer_bytes=1_000), Assumptions(bloat_factor=1.5)
     assert estimate_capacity(1e6, measured, assumed).catalogue == pytest.approx(1.5e9 / GIB)
     assert estimate_capacity(2e6, measured, assumed).catalogue == pytest.approx(3e9 / GIB)
 
 
-def test_room_of_events_goes_by_changes_and_days() -> None:
+def test_the_space_of_events_depends_on_changes_and_days() -> None:
     assumed = Assumptions(
         daily_changed_share=0.1, events_days=20, published_share=0.25, deliveries_per_event=2, delivery_bytes=500
     )
@@ -34,7 +34,7 @@ def test_room_of_events_goes_by_changes_and_days() -> None:
     assert need.event_rate == pytest.approx(4 * 1e5 / DAY)
 
 
-def test_processor_time_goes_by_rows_and_requests() -> None:
+def test_processor_time_depends_on_rows_and_requests() -> None:
     assumed = Assumptions(
         daily_imports=1, daily_changed_share=0, requests_per_offer=1, peak_factor=1, deliveries_per_event=0
     )
@@ -48,7 +48,7 @@ def test_processor_time_goes_by_rows_and_requests() -> None:
     assert need.database_cores == pytest.approx(25e-6 + DAY * 500e-6)
 
 
-def test_the_peak_counts_for_processors_and_not_for_room() -> None:
+def test_the_peak_affects_processors_but_not_space() -> None:
     calm, busy = (
         estimate_capacity(1e8, assumed=Assumptions(peak_factor=1)),
         estimate_capacity(1e8, assumed=Assumptions(peak_factor=8)),
@@ -73,12 +73,12 @@ def test_all_data_is_the_sum_of_its_parts() -> None:
         ({"disk": 1, "memory": 1, "cores": 7}, 4, "cores"),
     ],
 )
-def test_what_is_scarcest_decides(wanted: dict[str, float], count: int, by: str) -> None:
+def test_the_scarcest_resource_determines_the_nodes(wanted: dict[str, float], count: int, by: str) -> None:
     assumed = Assumptions(machine_types=(SMALL,), core_utilisation=0.5, memory_utilisation=0.75)
     assert choose_nodes(assumed, wanted) == (SMALL, count, by)
 
 
-def test_small_machines_where_they_do_and_few_where_many_would_hardly_cost_less() -> None:
+def test_small_nodes_are_chosen_unless_few_large_ones_cost_about_the_same() -> None:
     assumed = Assumptions(machine_types=(SMALL, LARGE))
     assert compute_node_price(assumed, SMALL) < compute_node_price(assumed, LARGE)
     assert choose_nodes(assumed, {"disk": 10, "memory": 1, "cores": 1}) == (SMALL, 1, "cores")
@@ -97,7 +97,7 @@ def test_standbys_cost_as_much_as_their_primaries() -> None:
     )
 
 
-def test_connections_go_by_processes() -> None:
+def test_connections_depend_on_processes() -> None:
     need = estimate_capacity(1e10, assumed=Assumptions(connections_per_process=10))
     assert need.connections_per_node == 10 * need.processes
     assert need.processes > 100

@@ -1,4 +1,4 @@
-"""What measures promises must notice when they are broken: lost, late, unsigned and overlapping deliveries, gaps, repeats."""
+"""The reconciliation detects lost, late, unsigned and overlapping deliveries, gaps and repeats."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from benchmarks.receiver_client import ReceivedDelivery
 IDS = ["a1", "a2", "a3", "b1"]
 
 
-def got(id: str, received: float, **other: Any) -> ReceivedDelivery:
+def create_delivery(id: str, received: float, **other: Any) -> ReceivedDelivery:
     version = int(id[1])
     values: dict[str, Any] = {
         "endpoint": "/x", "id": id, "type": "offer.changed", "subject": id[0], "version": version,
@@ -21,7 +21,7 @@ def got(id: str, received: float, **other: Any) -> ReceivedDelivery:
     return ReceivedDelivery(**values | other)
 
 
-GOOD = [got("a1", 1), got("b1", 1.1), got("a2", 2), got("a3", 3)]
+GOOD = [create_delivery("a1", 1), create_delivery("b1", 1.1), create_delivery("a2", 2), create_delivery("a3", 3)]
 
 
 def test_complete_deliveries_are_accepted() -> None:
@@ -30,7 +30,7 @@ def test_complete_deliveries_are_accepted() -> None:
 
 
 def test_repeats_are_counted_and_allowed() -> None:
-    report = reconcile({"/x": IDS}, [*GOOD, got("a1", 4, attempt=2)])
+    report = reconcile({"/x": IDS}, [*GOOD, create_delivery("a1", 4, attempt=2)])
     assert report.is_clean and report.repeats == 1
 
 
@@ -38,12 +38,12 @@ def test_repeats_are_counted_and_allowed() -> None:
     "received",
     [
         GOOD[:3],
-        [GOOD[0], GOOD[1], GOOD[2], got("a3", 3, verified=[])],
-        [GOOD[0], GOOD[1], got("a3", 2), got("a2", 3)],
-        [GOOD[0], GOOD[1], got("a2", 2, previous_version=0), GOOD[3]],
-        [GOOD[0], GOOD[1], got("a2", 1.2), GOOD[3]],
-        [*GOOD, got("c1", 4)],
-        [*GOOD, got("a1", 4, endpoint="/y")],
+        [GOOD[0], GOOD[1], GOOD[2], create_delivery("a3", 3, verified=[])],
+        [GOOD[0], GOOD[1], create_delivery("a3", 2), create_delivery("a2", 3)],
+        [GOOD[0], GOOD[1], create_delivery("a2", 2, previous_version=0), GOOD[3]],
+        [GOOD[0], GOOD[1], create_delivery("a2", 1.2), GOOD[3]],
+        [*GOOD, create_delivery("c1", 4)],
+        [*GOOD, create_delivery("a1", 4, endpoint="/y")],
     ],
     ids=["missing", "unverified", "overtaken", "gap", "overlapping", "unpublished", "foreign endpoint"],
 )
@@ -66,5 +66,5 @@ TABLE = [SeenEvent("1", "a", 1), SeenEvent("2", "a", 2), SeenEvent("3", "b", 1)]
     ],
     ids=["as it is", "other subjects' order is free", "missed", "out of order", "again", "unknown"],
 )
-def test_readers_are_judged(found: list[SeenEvent], clean: bool) -> None:
+def test_results_of_readers_are_compared_with_the_table(found: list[SeenEvent], clean: bool) -> None:
     assert compare_with_table(found, TABLE).startswith(NO_ERRORS) is clean

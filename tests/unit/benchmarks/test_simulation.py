@@ -1,4 +1,4 @@
-"""What reckons a cluster's size must reckon right: even placement, nothing lost, and waits as queueing theory has them."""
+"""Simulations of a cluster: even placement, no lost load, and waiting times of queueing theory."""
 
 import math
 import random
@@ -25,12 +25,12 @@ LOADS = draw_loads(SIZES, 1.0, random.Random(1))
 COSTS = RelayCosts(transaction=0.004, owner=0.0003, event=0.0001, notification_delay=0.001)
 
 
-def hashed(shards: int = 64) -> Placement:
+def place_by_hash(shards: int = 64) -> Placement:
     return Placement.create_by_hash(TENANTS, shards, 3)
 
 
 @pytest.mark.parametrize(("count", "exponent"), [(10, 0.0), (10_000, 1.0), (10_000, 1.2)])
-def test_shares_go_by_rank(count: int, exponent: float) -> None:
+def test_shares_depend_on_the_rank(count: int, exponent: float) -> None:
     shares = compute_zipf_shares(count, exponent)
     assert math.isclose(sum(shares), 1)
     assert all(math.isclose(shares[0] / share, rank**exponent) for rank, share in enumerate(shares, start=1))
@@ -38,7 +38,7 @@ def test_shares_go_by_rank(count: int, exponent: float) -> None:
 
 @pytest.mark.parametrize("shards", [32, 64, 256])
 def test_hashing_is_even(shards: int) -> None:
-    """Pearson's statistic stays within five standard deviations of what chance gives."""
+    """Pearson's statistic stays within five standard deviations of its expected value."""
     counts = Counter(compute_shard(tenant, shards) for tenant in TENANTS)
     expected = len(TENANTS) / shards
     chi = sum((counts[shard] - expected) ** 2 / expected for shard in range(shards))
@@ -47,41 +47,41 @@ def test_hashing_is_even(shards: int) -> None:
 
 
 def test_shards_are_placed_on_the_nodes_in_turn() -> None:
-    assert hashed(32).nodes[:4] == [0, 1, 2, 0]
+    assert place_by_hash(32).nodes[:4] == [0, 1, 2, 0]
 
 
 @pytest.mark.parametrize("weights", [SIZES, LOADS], ids=["sizes", "loads"])
-def test_whatever_is_moved_nothing_is_lost(weights: list[float]) -> None:
+def test_moving_shards_loses_no_load(weights: list[float]) -> None:
     hottest = sorted(range(len(weights)), key=lambda tenant: -weights[tenant])[:10]
-    isolated = hashed().isolate(hottest, weights)
+    isolated = place_by_hash().isolate(hottest, weights)
     rebalanced, _ = isolated.rebalance(weights)
-    for placement in (hashed(), isolated, rebalanced):
+    for placement in (place_by_hash(), isolated, rebalanced):
         assert math.isclose(sum(placement.sum_by_node(weights)), 1)
         assert math.isclose(sum(placement.sum_by_shard(weights)), 1)
 
 
-def test_isolated_tenants_are_alone_and_the_others_stay() -> None:
-    made = hashed().isolate([0, 1, 2], SIZES)
+def test_isolated_tenants_have_their_own_shards() -> None:
+    made = place_by_hash().isolate([0, 1, 2], SIZES)
     tenants = Counter(made.shards)
     assert all(tenants[made.shards[tenant]] == 1 for tenant in (0, 1, 2))
-    assert made.shards[3:] == hashed().shards[3:]
+    assert made.shards[3:] == place_by_hash().shards[3:]
 
 
-def test_isolating_puts_the_heaviest_on_the_lightest_nodes() -> None:
+def test_the_heaviest_tenants_are_isolated_on_the_lightest_nodes() -> None:
     weights = [5.0, 4.0, 3.0, 1.0, 1.0, 1.0]
     crowded = Placement([0, 0, 0, 0, 1, 2], [0, 1, 2], 3)
     assert sorted(crowded.isolate([0, 1, 2], weights).sum_by_node(weights)) == [4.0, 5.0, 6.0]
 
 
 @pytest.mark.parametrize("weights", [SIZES, LOADS], ids=["sizes", "loads"])
-def test_rebalancing_evens_out(weights: list[float]) -> None:
-    made, moves = hashed().rebalance(weights)
-    assert made.compute_peak_ratio(weights) < hashed().compute_peak_ratio(weights)
+def test_rebalancing_evens_out_the_load(weights: list[float]) -> None:
+    made, moves = place_by_hash().rebalance(weights)
+    assert made.compute_peak_ratio(weights) < place_by_hash().compute_peak_ratio(weights)
     assert made.compute_peak_ratio(weights) < 1.02
     assert [node for shard, node in enumerate(made.nodes) if shard in moves] == [
         moves[shard] for shard in sorted(moves)
     ]
-    assert all(made.nodes[shard] == node for shard, node in enumerate(hashed().nodes) if shard not in moves)
+    assert all(made.nodes[shard] == node for shard, node in enumerate(place_by_hash().nodes) if shard not in moves)
 
 
 def test_rebalancing_cannot_split_a_shard() -> None:
@@ -111,14 +111,14 @@ def test_organisations_never_wait_for_each_other() -> None:
     assert waits == {1: [0.0, pytest.approx(0.001)], 2: [0.0]}
 
 
-def test_tenants_come_by_their_shares() -> None:
+def test_tenants_are_drawn_by_their_shares() -> None:
     drawn = list(TransactionArrivals(10, [0.7, 0.3]).draw(50_000, random.Random(1)))
     assert sum(tenant == 0 for _, tenant, _ in drawn) / len(drawn) == pytest.approx(0.7, abs=0.01)
     assert drawn[-1][0] == pytest.approx(5_000, rel=0.03)
 
 
 @pytest.mark.parametrize("rate", [50.0, 2_000.0, 20_000.0])
-def test_everything_is_relayed_once_in_its_owner_s_order(rate: float) -> None:
+def test_events_are_relayed_once_in_the_order_of_their_owner(rate: float) -> None:
     arrivals = list(TransactionArrivals(rate, compute_zipf_shares(100, 1.0), 0.01, 700).draw(3_000, random.Random(1)))
     result = SimulatedRelay(COSTS).run(iter(arrivals))
     wrote = Counter[int]()
@@ -165,6 +165,6 @@ def test_a_relays_throughput_is_limited_by_its_costs() -> None:
     assert result.utilisation > 0.97
 
 
-def test_quantiles() -> None:
+def test_quantiles_are_computed() -> None:
     assert compute_quantiles([3, 1, 2, 4], 0, 0.5, 0.99) == [1, 3, 4]
     assert all(math.isnan(value) for value in compute_quantiles([], 0.5))

@@ -1,4 +1,4 @@
-"""The rungs of the absence ladder."""
+"""Steps of the absence ladder."""
 
 from datetime import timedelta
 

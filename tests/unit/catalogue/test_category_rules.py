@@ -1,4 +1,4 @@
-"""Rules of category paths: the nearest one counts, a rule wins over the source, and the list loses no path untold."""
+"""Category rules: the nearest rule applies, a rule takes precedence over the source, and omitted paths are counted."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,17 +22,17 @@ RULES = st.dictionaries(PATHS, st.sampled_from(["ctg_1", "ctg_2"]), max_size=6)
 NONE = CategoryRules("src_1", MOMENT, MOMENT)
 
 
-def _filing(rules: dict[tuple[str, ...], str]) -> CategoryAssigner:
+def _create_assigner(rules: dict[tuple[str, ...], str]) -> CategoryAssigner:
     return CategoryAssigner(CategoryRule(path, category) for path, category in rules.items())
 
 
 @given(RULES, PATHS, st.sampled_from([None, "ctg_9"]))
-def test_the_nearest_rule_at_or_above_counts_and_wins_over_the_source(
+def test_the_nearest_rule_takes_precedence_over_the_source(
     rules: dict[tuple[str, ...], str], path: tuple[str, ...], stated: str | None
 ) -> None:
     covering = [above for above in rules if path[: len(above)] == above]
     expected = rules[max(covering, key=len)] if covering else stated
-    filing = _filing(rules)
+    filing = _create_assigner(rules)
     assert (
         filing.resolve_category(path, stated)
         == (filing.find_exact_category(path) or filing.find_inherited_category(path) or stated)
@@ -51,8 +51,12 @@ def test_reassigning_categories_gives_the_same_result_as_the_first_assignment(
         **({"category": stated} if stated else {}),
     }
     at_first, expected = dict(given_), dict(given_)
-    assert _filing(before).assign_category(at_first) == _filing(after).assign_category(expected) == stated
-    assert _filing(after).with_reassigned_category(at_first, stated) == expected
+    assert (
+        _create_assigner(before).assign_category(at_first)
+        == _create_assigner(after).assign_category(expected)
+        == stated
+    )
+    assert _create_assigner(after).with_reassigned_category(at_first, stated) == expected
 
 
 def test_rules_are_set_removed_and_kept() -> None:
@@ -67,7 +71,7 @@ def test_rules_are_set_removed_and_kept() -> None:
 
 
 @given(st.dictionaries(PATHS, st.integers(1, 9), max_size=8), RULES)
-def test_every_path_and_every_path_above_is_listed_with_what_it_covers(
+def test_every_path_and_its_ancestors_are_listed_with_their_products(
     products: dict[tuple[str, ...], int], rules: dict[tuple[str, ...], str]
 ) -> None:
     held = NONE.with_changes(MOMENT, [RuleChange(path, category) for path, category in rules.items()])
@@ -94,7 +98,7 @@ def test_levels_that_no_rule_can_have_are_not_listed() -> None:
     assert {one.products for one in found} == {3} and left_out == 1
 
 
-def test_the_paths_that_are_listed_have_a_bounded_number_of_characters() -> None:
+def test_listed_paths_have_a_bounded_number_of_characters() -> None:
     long = "x" * (MAX_PATHS_CHARS // 4)
     found, left_out = list_source_categories(
         CategoryPaths({(f"{number}{long}",): 1 for number in range(5)}, 0), CategoryAssigner(), None

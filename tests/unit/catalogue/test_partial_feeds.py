@@ -1,4 +1,4 @@
-"""A complete file that lacks columns of an earlier one leaves alone what it does not state."""
+"""A complete file without columns of an earlier file leaves the fields of these columns unchanged."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,16 +25,16 @@ FULL: Table = (
 )
 
 
-class Shop:
-    """The products of a source, after complete files."""
+class SourceCatalogue:
+    """Products of one source after its complete files were imported."""
 
     def __init__(self) -> None:
         self.products: dict[str, Product] = {}
-        self.last: CatalogueReconciler | None = None
+        self.reconciler: CatalogueReconciler | None = None
         self.statements: list[ProductStatement] = []
 
-    def take(self, *tables: Table) -> "Shop":
-        """Read the sheets of a file, and bring the products to what they state."""
+    def import_sheets(self, *tables: Table) -> "SourceCatalogue":
+        """Read the sheets of a file and apply their statements to the products."""
         stated: dict[str, ProductStatement] = {}
         grouped = True
         for headers, rows in tables:
@@ -51,7 +51,7 @@ class Shop:
                 statement, _ = normalise_rows(key, lines, plan)
                 stated[key] = merge_statements(stated[key], statement) if key in stated else statement
         self.statements = list(stated.values())
-        self.last = CatalogueReconciler(
+        self.reconciler = CatalogueReconciler(
             SOURCE,
             "run_1",
             Stream.CATALOGUE,
@@ -62,10 +62,10 @@ class Shop:
             has_product_keys=grouped,
         )
         for statement in self.statements:
-            product = self.last.apply_product(statement)
+            product = self.reconciler.apply_product(statement)
             self.products[product.key] = product
         for key in self.products.keys() - stated.keys():
-            self.last.withdraw_absent_product(self.products[key])
+            self.reconciler.withdraw_absent_product(self.products[key])
         return self
 
     def offers(self, key: str = "OAK-1") -> dict[str, Offer]:
@@ -79,8 +79,8 @@ SETTINGS = FeedSettings(currency="usd")
 
 
 @pytest.fixture
-def shop() -> Shop:
-    return Shop().take(FULL)
+def catalogue() -> SourceCatalogue:
+    return SourceCatalogue().import_sheets(FULL)
 
 
 @pytest.mark.parametrize(
@@ -93,23 +93,27 @@ def shop() -> Shop:
         ("SKU|Price", [["OAK-1", "81.00"]]),
     ],
 )
-def test_a_file_without_stock_columns_withdraws_nothing(shop: Shop, table: Table) -> None:
-    shop.take(table)
-    (offer,) = shop.offers().values()
+def test_a_file_without_stock_columns_withdraws_nothing(catalogue: SourceCatalogue, table: Table) -> None:
+    catalogue.import_sheets(table)
+    (offer,) = catalogue.offers().values()
     assert (offer.data["quantity"], offer.data["lead_time_days"], offer.withdrawn_at) == (12, 14, None)
     assert offer.data["price"] == (8100 if "Price" in table[0] else 7900)
     held = frozenset({("OAK-1", "default"), ("OAK-1", "NJ"), ("OAK-2", "default")})
-    assert select_offers_kept_by_catalogue(held, shop.statements) == held - {("OAK-2", "default")}
+    assert select_offers_kept_by_catalogue(held, catalogue.statements) == held - {("OAK-2", "default")}
 
 
-def test_a_price_without_a_location_holds_at_every_location() -> None:
-    shop = Shop().take(("SKU|Product Name|Price|Qty NJ|Qty CA", [["OAK-1", "Oak stool", "79.00", "4", "5"]]))
-    assert set(shop.offers()) == {"NJ", "CA"}
-    shop.take(("SKU|Product Name|Price", [["OAK-1", "Oak stool", "81.00"]]))
-    found = {place: (one.data["price"], one.data["quantity"], one.withdrawn_at) for place, one in shop.offers().items()}
+def test_a_price_without_a_location_applies_to_every_location() -> None:
+    catalogue = SourceCatalogue().import_sheets(
+        ("SKU|Product Name|Price|Qty NJ|Qty CA", [["OAK-1", "Oak stool", "79.00", "4", "5"]])
+    )
+    assert set(catalogue.offers()) == {"NJ", "CA"}
+    catalogue.import_sheets(("SKU|Product Name|Price", [["OAK-1", "Oak stool", "81.00"]]))
+    found = {
+        place: (one.data["price"], one.data["quantity"], one.withdrawn_at) for place, one in catalogue.offers().items()
+    }
     assert found == {"NJ": (8100, 4, None), "CA": (8100, 5, None)}
-    shop.take(("SKU|Product Name|Price|Qty NJ", [["OAK-1", "Oak stool", "82.00", "3"]]))
-    assert (shop.offers()["CA"].withdrawn_at, shop.offers()["NJ"].data["price"]) == (NOW, 8200)
+    catalogue.import_sheets(("SKU|Product Name|Price|Qty NJ", [["OAK-1", "Oak stool", "82.00", "3"]]))
+    assert (catalogue.offers()["CA"].withdrawn_at, catalogue.offers()["NJ"].data["price"]) == (NOW, 8200)
 
 
 GROUPED: Table = (
@@ -119,96 +123,104 @@ GROUPED: Table = (
 
 
 def test_an_item_of_another_title_becomes_a_product() -> None:
-    shop = Shop().take(GROUPED).take(("SKU|Product Name|Price", [["OAK-R", "Beech stool", "81.00"]]))
-    assert {key: product.data["title"] for key, product in shop.products.items()} == {
+    catalogue = (
+        SourceCatalogue()
+        .import_sheets(GROUPED)
+        .import_sheets(("SKU|Product Name|Price", [["OAK-R", "Beech stool", "81.00"]]))
+    )
+    assert {key: product.data["title"] for key, product in catalogue.products.items()} == {
         "OAK": "Oak stool",
         "OAK-R": "Beech stool",
     }
 
 
-def test_a_feed_whose_products_have_the_keys_of_former_variants_withdraws_those() -> None:
+def test_products_with_keys_of_former_variants_withdraw_the_variants() -> None:
     rows = [["OAK-R", "OAK-R-S", "Oak stool, small", "Red", "79.00", "4"]]
-    shop = Shop().take(GROUPED).take((GROUPED[0], rows))
-    assert all(offer.withdrawn_at == NOW for offer in shop.offers("OAK").values())
+    catalogue = SourceCatalogue().import_sheets(GROUPED).import_sheets((GROUPED[0], rows))
+    assert all(offer.withdrawn_at == NOW for offer in catalogue.offers("OAK").values())
 
 
 @pytest.mark.parametrize(
     "table", [("SKU|Price", [["OAK-R", "81.00"]]), ("SKU|Product Name|Price", [["OAK-R", "Oak stool", "81.00"]])]
 )
-def test_variants_stay_with_their_product_in_a_file_that_names_none(table: Table) -> None:
-    shop = Shop().take(GROUPED).take(table)
-    (product,) = shop.products.values()
+def test_variants_keep_their_product_in_a_file_without_products(table: Table) -> None:
+    catalogue = SourceCatalogue().import_sheets(GROUPED).import_sheets(table)
+    (product,) = catalogue.products.values()
     assert {one.key: one.offers[0].data["price"] for one in product.variants} == {"OAK-R": 8100, "OAK-B": 7900}
     assert product.data["title"] == "Oak stool"
     withdrawn = {one.key: one.offers[0].withdrawn_at for one in product.variants}
-    assert withdrawn == {"OAK-R": None, "OAK-B": NOW}, "the complete file names one of them"
-    assert shop.last is not None
-    assert shop.last.products_with_listed_variants == {"OAK"}
+    assert withdrawn == {"OAK-R": None, "OAK-B": NOW}, "the complete file lists one of its variants"
+    assert catalogue.reconciler is not None
+    assert catalogue.reconciler.products_with_listed_variants == {"OAK"}
 
 
 @pytest.mark.parametrize("later", ["SKU|Price", "SKU|Product Name|Price|Qty"])
-def test_a_discontinued_item_stays_so_without_a_column_of_the_status(later: str) -> None:
-    shop = Shop().take((FULL[0], [[*FULL[1][0][:7], "Discontinued", *FULL[1][0][8:]]]))
-    assert shop.products["OAK-1"].status == ProductStatus.DISCONTINUED
+def test_an_item_stays_discontinued_without_a_status_column(later: str) -> None:
+    catalogue = SourceCatalogue().import_sheets((FULL[0], [[*FULL[1][0][:7], "Discontinued", *FULL[1][0][8:]]]))
+    assert catalogue.products["OAK-1"].status == ProductStatus.DISCONTINUED
     row = {"SKU": "OAK-1", "Price": "80", "Product Name": "Oak stool", "Qty": "3"}
-    shop.take((later, [[row[name] for name in later.split("|")]]))
-    assert shop.products["OAK-1"].status == shop.products["OAK-1"].variants[0].status == ProductStatus.DISCONTINUED
-    shop.take(FULL)
-    assert shop.products["OAK-1"].status == ProductStatus.ACTIVE
+    catalogue.import_sheets((later, [[row[name] for name in later.split("|")]]))
+    assert (
+        catalogue.products["OAK-1"].status
+        == catalogue.products["OAK-1"].variants[0].status
+        == ProductStatus.DISCONTINUED
+    )
+    catalogue.import_sheets(FULL)
+    assert catalogue.products["OAK-1"].status == ProductStatus.ACTIVE
 
 
 def test_an_item_with_a_discontinued_availability_returns_with_another_availability() -> None:
     headers = "SKU|Product Name|Price|Availability"
-    shop = Shop().take((headers, [["OAK-1", "Oak stool", "79", "Discontinued"]]))
-    assert shop.products["OAK-1"].status == ProductStatus.DISCONTINUED
-    shop.take((headers, [["OAK-1", "Oak stool", "79", "In stock"]]))
-    assert shop.products["OAK-1"].status == ProductStatus.ACTIVE
+    catalogue = SourceCatalogue().import_sheets((headers, [["OAK-1", "Oak stool", "79", "Discontinued"]]))
+    assert catalogue.products["OAK-1"].status == ProductStatus.DISCONTINUED
+    catalogue.import_sheets((headers, [["OAK-1", "Oak stool", "79", "In stock"]]))
+    assert catalogue.products["OAK-1"].status == ProductStatus.ACTIVE
 
 
-def test_an_absent_product_is_active_once_it_is_stated_again(shop: Shop) -> None:
-    shop.products["OAK-1"].status = ProductStatus.PROBABLY_DISCONTINUED
-    shop.take(("SKU|Product Name", [["OAK-1", "Oak stool II"]]))
-    assert shop.products["OAK-1"].status == ProductStatus.ACTIVE
+def test_an_absent_product_becomes_active_when_it_is_listed_again(catalogue: SourceCatalogue) -> None:
+    catalogue.products["OAK-1"].status = ProductStatus.PROBABLY_DISCONTINUED
+    catalogue.import_sheets(("SKU|Product Name", [["OAK-1", "Oak stool II"]]))
+    assert catalogue.products["OAK-1"].status == ProductStatus.ACTIVE
 
 
 def test_sheets_complete_each_other_field_by_field() -> None:
-    shop = Shop().take(
+    catalogue = SourceCatalogue().import_sheets(
         ("SKU|Product Name|Price|Width (in)", [["OAK-1", "Oak stool", "79.00", "14"]]),
         ("SKU|Product Name|Qty|Lead Time (days)|Seat Height (in)", [["OAK-1", "Oak stool", "5", "14", "18"]]),
     )
-    (offer,) = shop.offers().values()
+    (offer,) = catalogue.offers().values()
     assert {name: offer.data[name] for name in ("price", "quantity", "lead_time_days")} == {
         "price": 7900, "quantity": 5, "lead_time_days": 14,
     }  # fmt: skip
-    assert set(shop.variant()["dimensions"]) == {"width", "seat_height"}
+    assert set(catalogue.variant()["dimensions"]) == {"width", "seat_height"}
 
 
-def test_prices_of_one_sheet_hold_at_the_locations_of_another() -> None:
-    shop = Shop().take(
+def test_prices_of_one_sheet_apply_to_locations_of_another_sheet() -> None:
+    catalogue = SourceCatalogue().import_sheets(
         ("SKU|Product Name|Price", [["OAK-1", "Oak stool", "79.00"]]),
         ("SKU|Product Name|Qty NJ|Qty CA", [["OAK-1", "Oak stool", "5", "6"]]),
     )
-    found = {place: (one.data["price"], one.data["quantity"]) for place, one in shop.offers().items()}
+    found = {place: (one.data["price"], one.data["quantity"]) for place, one in catalogue.offers().items()}
     assert found == {"NJ": (7900, 5), "CA": (7900, 6)}
 
 
-def test_an_absent_cell_keeps_and_a_blank_one_removes(shop: Shop) -> None:
+def test_an_absent_cell_keeps_a_value_and_a_blank_cell_removes_it(catalogue: SourceCatalogue) -> None:
     headers = "SKU|Product Name|Brand|Colour|Price"
-    shop.take((headers, [["OAK-1", "Oak stool", None, None, "80"]]))
-    assert (shop.products["OAK-1"].data["brand"], shop.variant()["colour"]) == ("Fjord", "Oak")
-    shop.take((headers, [["OAK-1", "Oak stool", "", "", "80"]]))
-    assert "brand" not in shop.products["OAK-1"].data
-    assert "colour" not in shop.variant()
+    catalogue.import_sheets((headers, [["OAK-1", "Oak stool", None, None, "80"]]))
+    assert (catalogue.products["OAK-1"].data["brand"], catalogue.variant()["colour"]) == ("Fjord", "Oak")
+    catalogue.import_sheets((headers, [["OAK-1", "Oak stool", "", "", "80"]]))
+    assert "brand" not in catalogue.products["OAK-1"].data
+    assert "colour" not in catalogue.variant()
 
 
-def test_cartons_keep_parts_and_numbers_without_a_column(shop: Shop) -> None:
-    before = shop.variant()["cartons"]
-    shop.take(("SKU|Product Name|Carton 1 Weight (lb)", [["OAK-1", "Oak stool", "26"]]))
-    first, second = shop.variant()["cartons"]
+def test_cartons_keep_measures_and_numbers_without_columns(catalogue: SourceCatalogue) -> None:
+    before = catalogue.variant()["cartons"]
+    catalogue.import_sheets(("SKU|Product Name|Carton 1 Weight (lb)", [["OAK-1", "Oak stool", "26"]]))
+    first, second = catalogue.variant()["cartons"]
     assert (first["width"], second) == (before[0]["width"], before[1])
     assert first["weight"]["given"]["value"] in (26, "26")
-    shop.take(("SKU|Product Name|Carton 1 Weight (lb)", [["OAK-1", "Oak stool", ""]]))
-    assert [carton.keys() for carton in shop.variant()["cartons"]] == [{"width", "count"}, {"weight", "count"}]
+    catalogue.import_sheets(("SKU|Product Name|Carton 1 Weight (lb)", [["OAK-1", "Oak stool", ""]]))
+    assert [carton.keys() for carton in catalogue.variant()["cartons"]] == [{"width", "count"}, {"weight", "count"}]
 
 
 OWN_KEY: Table = (
@@ -218,137 +230,155 @@ OWN_KEY: Table = (
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_price_list_keeps_the_stock_of_variants_of_a_product_with_the_key_of_one(order: tuple[int, int]) -> None:
+def test_a_price_list_keeps_stock_if_a_product_has_the_key_of_its_variant(order: tuple[int, int]) -> None:
     rows = [["OAK", "81"], ["OAK-B", "82"]]
-    shop = Shop().take(OWN_KEY)
+    catalogue = SourceCatalogue().import_sheets(OWN_KEY)
     for _ in range(2):
-        shop.take(("SKU|Price", [rows[at] for at in order]))
-        found = {one.key: one.offers[0] for one in shop.products["OAK"].variants}
+        catalogue.import_sheets(("SKU|Price", [rows[at] for at in order]))
+        found = {one.key: one.offers[0] for one in catalogue.products["OAK"].variants}
         assert {key: (one.data["price"], one.data["quantity"], one.withdrawn_at) for key, one in found.items()} == {
             "OAK": (8100, 4, None),
             "OAK-B": (8200, 5, None),
         }
-    assert shop.last is not None
-    assert shop.last.events == []
+    assert catalogue.reconciler is not None
+    assert catalogue.reconciler.events == []
 
 
-def test_items_of_an_ungrouped_sheet_next_to_a_grouped_one_are_kept() -> None:
+def test_items_of_an_ungrouped_sheet_are_kept_with_a_grouped_sheet() -> None:
     elm = (GROUPED[0], [["ELM", "ELM-R", "Elm stool", "Red", "60", "1"]])
-    shop = Shop().take(GROUPED).take(elm, ("SKU|Price", [["OAK-R", "81"], ["OAK-B", "81"]]))
-    found = {one.key: one.offers[0] for one in shop.products["OAK"].variants}
+    catalogue = (
+        SourceCatalogue().import_sheets(GROUPED).import_sheets(elm, ("SKU|Price", [["OAK-R", "81"], ["OAK-B", "81"]]))
+    )
+    found = {one.key: one.offers[0] for one in catalogue.products["OAK"].variants}
     assert {(one.data["price"], one.data["quantity"], one.withdrawn_at) for one in found.values()} == {(8100, 4, None)}
 
 
-def test_a_general_price_holds_at_the_default_location_too() -> None:
-    shop = Shop().take(("SKU|Product Name|Price|Qty NJ|Qty CA", [["OAK-1", "Oak stool", "79", "4", "5"]]))
-    shop.take(("SKU|Product Name|Warehouse|Price|Qty", [["OAK-1", "Oak", w, "79", "9"] for w in ("NJ", "CA", "")]))
-    shop.take(("SKU|Product Name|Price", [["OAK-1", "Oak stool", "85"]]))
-    assert {place: one.data["price"] for place, one in shop.offers().items()} == {
+def test_a_general_price_also_applies_to_the_default_location() -> None:
+    catalogue = SourceCatalogue().import_sheets(
+        ("SKU|Product Name|Price|Qty NJ|Qty CA", [["OAK-1", "Oak stool", "79", "4", "5"]])
+    )
+    catalogue.import_sheets(
+        ("SKU|Product Name|Warehouse|Price|Qty", [["OAK-1", "Oak", w, "79", "9"] for w in ("NJ", "CA", "")])
+    )
+    catalogue.import_sheets(("SKU|Product Name|Price", [["OAK-1", "Oak stool", "85"]]))
+    assert {place: one.data["price"] for place, one in catalogue.offers().items()} == {
         "NJ": 8500,
         "CA": 8500,
         "default": 8500,
     }
 
 
-def test_general_prices_do_not_mix_with_those_of_another_currency() -> None:
+def test_general_prices_do_not_mix_with_prices_in_another_currency() -> None:
     headers = "SKU|Product Name|Warehouse|Currency|Price|MSRP|Compare At Price"
     both = [["A", "Oak", "NJ", "EUR", "70", "", ""], ["A", "Oak", "CA", "USD", "79", "", ""]]
-    shop = Shop().take((headers, both))
-    shop.take((headers, [["A", "Oak", "", "USD", "79", "99", "110"], ["A", "Oak", "NJ", "EUR", "70", "", ""]]))
-    assert {name: shop.offers("A")["NJ"].data.get(name) for name in ("currency", "price", "msrp", "compare_at")} == {
+    catalogue = SourceCatalogue().import_sheets((headers, both))
+    catalogue.import_sheets(
+        (headers, [["A", "Oak", "", "USD", "79", "99", "110"], ["A", "Oak", "NJ", "EUR", "70", "", ""]])
+    )
+    assert {name: catalogue.offers("A")["NJ"].data.get(name) for name in ("currency", "price", "msrp", "compare_at")} == {
         "currency": "eur", "price": 7000, "msrp": None, "compare_at": None,
     }  # fmt: skip
 
 
-def test_absent_cells_withdraw_and_revive_nothing() -> None:
+def test_absent_cells_neither_withdraw_nor_reactivate() -> None:
     headers = "SKU|Product Name|Price|Qty NJ|Qty CA|Status"
-    shop = Shop().take((headers, [["A", "Oak", "79", "4", "5", "Discontinued"]]))
-    shop.take((headers, [["A", "Oak", None, None, None, None]]))
-    shop.take((headers, [["A", "Oak", "80", "3", None, None]]))
-    found = {place: (one.data["quantity"], one.withdrawn_at) for place, one in shop.offers("A").items()}
+    catalogue = SourceCatalogue().import_sheets((headers, [["A", "Oak", "79", "4", "5", "Discontinued"]]))
+    catalogue.import_sheets((headers, [["A", "Oak", None, None, None, None]]))
+    catalogue.import_sheets((headers, [["A", "Oak", "80", "3", None, None]]))
+    found = {place: (one.data["quantity"], one.withdrawn_at) for place, one in catalogue.offers("A").items()}
     assert found == {"NJ": (3, None), "CA": (5, None)}
-    assert shop.products["A"].status == ProductStatus.DISCONTINUED
+    assert catalogue.products["A"].status == ProductStatus.DISCONTINUED
 
 
-def test_a_blank_cell_holds_for_the_location_of_its_row() -> None:
+def test_a_blank_cell_applies_to_the_location_of_its_row() -> None:
     headers = "SKU|Product Name|Warehouse|Price|MSRP|Qty"
-    shop = Shop().take((headers, [["A", "Oak", place, "79", "99", "4"] for place in ("NJ", "CA")]))
-    shop.take((headers, [["A", "Oak", "NJ", "79", "99", "4"], ["A", "Oak", "CA", "79", "", ""]]))
-    assert {place: (one.data.get("msrp"), one.data.get("quantity")) for place, one in shop.offers("A").items()} == {
+    catalogue = SourceCatalogue().import_sheets(
+        (headers, [["A", "Oak", place, "79", "99", "4"] for place in ("NJ", "CA")])
+    )
+    catalogue.import_sheets((headers, [["A", "Oak", "NJ", "79", "99", "4"], ["A", "Oak", "CA", "79", "", ""]]))
+    assert {place: (one.data.get("msrp"), one.data.get("quantity")) for place, one in catalogue.offers("A").items()} == {
         "NJ": (9900, 4), "CA": (None, None),
     }  # fmt: skip
 
 
-def test_a_blank_price_alone_is_removed() -> None:
-    shop = Shop().take(("SKU|Product Name|Price|Sale Price|Qty", [["A", "Oak", "100", "80", "3"]]))
-    shop.take(("SKU|Sale Price", [["A", ""]]))
-    (offer,) = shop.offers("A").values()
+def test_a_blank_price_is_removed_without_the_stock() -> None:
+    catalogue = SourceCatalogue().import_sheets(
+        ("SKU|Product Name|Price|Sale Price|Qty", [["A", "Oak", "100", "80", "3"]])
+    )
+    catalogue.import_sheets(("SKU|Sale Price", [["A", ""]]))
+    (offer,) = catalogue.offers("A").values()
     assert "compare_at" not in offer.data
     assert offer.data["quantity"] == 3
 
 
-def test_a_withdrawn_location_revives_no_discontinued_item() -> None:
+def test_a_withdrawn_location_does_not_reactivate_a_discontinued_item() -> None:
     headers = "SKU|Product Name|Status|Price|Qty NJ|Qty CA"
-    shop = Shop().take((headers, [["A", "Oak", "Active", "79", "1", "2"]]))
-    shop.take((headers.rpartition("|")[0], [["A", "Oak", "Discontinued", "79", "1"]]))
-    shop.take(("SKU|Product Name|Price|Qty NJ", [["A", "Oak", "79", "3"]]))
-    assert shop.products["A"].status == ProductStatus.DISCONTINUED
+    catalogue = SourceCatalogue().import_sheets((headers, [["A", "Oak", "Active", "79", "1", "2"]]))
+    catalogue.import_sheets((headers.rpartition("|")[0], [["A", "Oak", "Discontinued", "79", "1"]]))
+    catalogue.import_sheets(("SKU|Product Name|Price|Qty NJ", [["A", "Oak", "79", "3"]]))
+    assert catalogue.products["A"].status == ProductStatus.DISCONTINUED
 
 
-def test_a_status_of_the_product_alone_stays() -> None:
+def test_a_status_of_only_the_product_is_kept() -> None:
     headers = "Parent SKU|SKU|Product Name|Color|Price|Status"
     rows = [["OAK", "", "Oak stool", "", "", "Discontinued"], ["OAK", "OAK-R", "Oak stool", "Red", "79", ""]]
-    shop = Shop().take((headers, rows))
-    before = shop.products["OAK"].status
-    shop.take(("Parent SKU|SKU|Price", [["OAK", "OAK-R", "80"]]))
-    assert shop.products["OAK"].status == before
+    catalogue = SourceCatalogue().import_sheets((headers, rows))
+    before = catalogue.products["OAK"].status
+    catalogue.import_sheets(("Parent SKU|SKU|Price", [["OAK", "OAK-R", "80"]]))
+    assert catalogue.products["OAK"].status == before
 
 
-def test_variants_of_a_product_change_fields_of_their_own_alone() -> None:
-    shop = Shop().take(GROUPED)
+def test_variants_change_only_their_own_fields() -> None:
+    catalogue = SourceCatalogue().import_sheets(GROUPED)
     table: Table = (
         "SKU|Product Name|Tags|Price",
         [["OAK-R", "Oak stool", "red", "80"], ["OAK-B", "Oak stool", "blue", "80"]],
     )
-    shop.take(table).take(table)
-    assert shop.last is not None
-    assert shop.last.events == []
+    catalogue.import_sheets(table).import_sheets(table)
+    assert catalogue.reconciler is not None
+    assert catalogue.reconciler.events == []
 
 
 def test_cartons_merge_by_their_number() -> None:
     names = "SKU|Product Name|Carton 1 Width (in)|Carton 2 Width (in)|Carton 3 Width (in)"
-    shop = Shop().take((names, [["A", "Oak", "10", "20", "30"]]))
+    catalogue = SourceCatalogue().import_sheets((names, [["A", "Oak", "10", "20", "30"]]))
     weights = "SKU|Product Name|Carton 1 Weight (lb)|Carton 2 Weight (lb)|Carton 3 Weight (lb)"
-    shop.take((weights, [["A", "Oak", "1", "", "3"]]))
-    shop.take(("SKU|Product Name|Carton 2 Weight (lb)", [["A", "Oak", "2"]]))
-    shop.take((weights, [["A", "Oak", None, None, "4"]]))
-    found = [(box["width"]["hundredths_in"], box["weight"]["hundredths_lb"]) for box in shop.variant("A")["cartons"]]
+    catalogue.import_sheets((weights, [["A", "Oak", "1", "", "3"]]))
+    catalogue.import_sheets(("SKU|Product Name|Carton 2 Weight (lb)", [["A", "Oak", "2"]]))
+    catalogue.import_sheets((weights, [["A", "Oak", None, None, "4"]]))
+    found = [
+        (box["width"]["hundredths_in"], box["weight"]["hundredths_lb"]) for box in catalogue.variant("A")["cartons"]
+    ]
     assert found == [(1000, 100), (2000, 200), (3000, 400)]
 
 
 def test_cartons_of_two_sheets_are_joined() -> None:
-    shop = Shop().take(
+    catalogue = SourceCatalogue().import_sheets(
         ("SKU|Product Name|Carton 1 Width (in)", [["A", "Oak", "10"]]),
         ("SKU|Product Name|Carton 1 Weight (lb)|Carton 2 Weight (lb)", [["A", "Oak", "1", "2"]]),
     )
-    assert [box.keys() - {"count"} for box in shop.variant("A")["cartons"]] == [{"width", "weight"}, {"weight"}]
+    assert [box.keys() - {"count"} for box in catalogue.variant("A")["cartons"]] == [{"width", "weight"}, {"weight"}]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_sheet_that_lists_whole_cartons_completes_one_with_absent_cells_of_them(order: tuple[int, int]) -> None:
+def test_a_sheet_with_complete_cartons_fills_absent_cells_of_another_sheet(order: tuple[int, int]) -> None:
     sheets: tuple[Table, Table] = (
         ("SKU|Product Name|Carton 1 Weight (lb)", [["A", "Oak", None]]),
         ("SKU|Product Name|Packages", [["A", "Oak", "10 x 20 x 30 in, 40 lb"]]),
     )
-    shop = Shop().take(("SKU|Product Name|Carton 1 Width (in)", [["A", "Oak", "9"]]))
-    shop.take(*(sheets[at] for at in order))
-    (box,) = shop.variant("A")["cartons"]
+    catalogue = SourceCatalogue().import_sheets(("SKU|Product Name|Carton 1 Width (in)", [["A", "Oak", "9"]]))
+    catalogue.import_sheets(*(sheets[at] for at in order))
+    (box,) = catalogue.variant("A")["cartons"]
     assert box["width"]["hundredths_in"] == 1000
 
 
-def test_the_shrink_guard_counts_no_offers_that_a_general_price_keeps() -> None:
+def test_the_removal_limit_ignores_offers_kept_by_a_general_price() -> None:
     headers = "SKU|Product Name|Price|Qty NJ|Qty CA"
-    shop = Shop().take((headers, [["A", "Oak", "79", "4", "5"]])).take((headers, [["A", "Oak", "81", "", ""]]))
+    catalogue = (
+        SourceCatalogue()
+        .import_sheets((headers, [["A", "Oak", "79", "4", "5"]]))
+        .import_sheets((headers, [["A", "Oak", "81", "", ""]]))
+    )
     held = frozenset({("A", "NJ"), ("A", "CA")})
-    assert select_offers_kept_by_catalogue(held, shop.statements) == held
-    assert all(offer.withdrawn_at is None for offer in shop.offers("A").values())
+    assert select_offers_kept_by_catalogue(held, catalogue.statements) == held
+    assert all(offer.withdrawn_at is None for offer in catalogue.offers("A").values())

@@ -1,4 +1,4 @@
-"""A product grows over many runs and pushes, and still has its bounds."""
+"""Limits of a product that grows over many runs and pushes."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -16,14 +16,16 @@ SOURCE = builders.source()
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-def _apply(product: Product | None, variants: Iterable[VariantStatement]) -> tuple[Product, CatalogueReconciler]:
-    """One push of those variants."""
+def _push_variants(
+    product: Product | None, variants: Iterable[VariantStatement]
+) -> tuple[Product, CatalogueReconciler]:
+    """Apply one push of the variants."""
     products = {} if product is None else {product.key: product}
     reconciler = CatalogueReconciler(SOURCE, "run_1", Stream.CATALOGUE, NOW, False, products, lambda key: True, line=3)
     return reconciler.apply_product(ProductStatement("P-1", {"title": "Sofa"}, list(variants))), reconciler
 
 
-def _variants(first: int, count: int, text: str = "", offers: int = 1) -> list[VariantStatement]:
+def _build_variants(first: int, count: int, text: str = "", offers: int = 1) -> list[VariantStatement]:
     data: dict[str, Any] = {"title": text} if text else {}
     return [
         VariantStatement(
@@ -35,11 +37,11 @@ def _variants(first: int, count: int, text: str = "", offers: int = 1) -> list[V
     ]
 
 
-def test_pushes_one_after_another_fill_a_product_up_to_its_most() -> None:
+def test_consecutive_pushes_fill_a_product_up_to_the_limit() -> None:
     product = None
     reported = []
     for push in range(7):
-        product, reconciler = _apply(product, _variants(push * 1_000, 1_000))
+        product, reconciler = _push_variants(product, _build_variants(push * 1_000, 1_000))
         reported.append([(problem.field, problem.problem, problem.line) for problem in reconciler.problems])
     assert product is not None
     assert len(product.variants) == MAX_STORED_VARIANTS
@@ -47,10 +49,10 @@ def test_pushes_one_after_another_fill_a_product_up_to_its_most() -> None:
 
 
 def test_repeating_a_statement_changes_nothing_and_reports_the_same_problems() -> None:
-    product, _ = _apply(None, _variants(0, MAX_STORED_VARIANTS))
-    product, first = _apply(product, _variants(MAX_STORED_VARIANTS - 5, 10))
+    product, _ = _push_variants(None, _build_variants(0, MAX_STORED_VARIANTS))
+    product, first = _push_variants(product, _build_variants(MAX_STORED_VARIANTS - 5, 10))
     before = [(variant.key, variant.version) for variant in product.variants]
-    product, again = _apply(product, _variants(MAX_STORED_VARIANTS - 5, 10))
+    product, again = _push_variants(product, _build_variants(MAX_STORED_VARIANTS - 5, 10))
     assert [event.type for event in (*first.events, *again.events)] == []
     assert first.problems == again.problems
     assert len(again.problems) == 1
@@ -58,35 +60,35 @@ def test_repeating_a_statement_changes_nothing_and_reports_the_same_problems() -
     assert [(variant.key, variant.version) for variant in product.variants] == before
 
 
-def test_bytes_are_bounded_whether_variants_are_new_or_grow() -> None:
+def test_bytes_of_new_and_growing_variants_are_bounded() -> None:
     text = "x" * 60_000
-    product, reconciler = _apply(None, _variants(0, 400, text))
+    product, reconciler = _push_variants(None, _build_variants(0, 400, text))
     assert compute_size(product) <= PRODUCT_BYTES
     assert reconciler.problems[0].field == "variants"
-    small, _ = _apply(None, _variants(0, 400))
-    grown, reconciler = _apply(small, _variants(0, 400, text))
+    small, _ = _push_variants(None, _build_variants(0, 400))
+    grown, reconciler = _push_variants(small, _build_variants(0, 400, text))
     assert len(grown.variants) == 400
     assert compute_size(grown) <= PRODUCT_BYTES
     assert [problem.field for problem in reconciler.problems] == ["variants"]
-    _same, again = _apply(grown, _variants(0, 400, text))
+    _same, again = _push_variants(grown, _build_variants(0, 400, text))
     assert [event.type for event in again.events] == []
 
 
-def test_offers_are_bounded_for_a_variant_and_in_bytes() -> None:
-    product, _ = _apply(None, _variants(0, 1, offers=MAX_OFFERS))
+def test_offers_are_bounded_by_number_and_bytes() -> None:
+    product, _ = _push_variants(None, _build_variants(0, 1, offers=MAX_OFFERS))
     further = [OfferStatement(f"Further {at}", {"quantity": 1}) for at in range(3)]
-    product, reconciler = _apply(product, [VariantStatement("V-0", {"sku": "V-0"}, further)])
+    product, reconciler = _push_variants(product, [VariantStatement("V-0", {"sku": "V-0"}, further)])
     assert len(product.variants[0].offers) == MAX_OFFERS
     (problem,) = reconciler.problems
     assert problem.field == "offers"
     assert "3 offers" in problem.detail
-    wide, reconciler = _apply(None, _variants(0, 100, offers=MAX_OFFERS))
+    wide, reconciler = _push_variants(None, _build_variants(0, 100, offers=MAX_OFFERS))
     assert compute_size(wide) <= PRODUCT_BYTES
     assert reconciler.problems[0].field == "offers"
 
 
-def test_arrivals_are_bounded_in_bytes() -> None:
-    product, _ = _apply(None, _variants(0, 60, offers=300))
+def test_incoming_stock_is_bounded_by_bytes() -> None:
+    product, _ = _push_variants(None, _build_variants(0, 60, offers=300))
     incoming: Any = [{"quantity": 1, "eta": "2027-01-01"}] * 100
     stated = [
         VariantStatement(f"V-{number}", {"sku": f"V-{number}"}, [
@@ -94,14 +96,16 @@ def test_arrivals_are_bounded_in_bytes() -> None:
         ])
         for number in range(60)
     ]  # fmt: skip
-    product, reconciler = _apply(product, stated)
+    product, reconciler = _push_variants(product, stated)
     assert compute_size(product) <= PRODUCT_BYTES
     assert [problem.field for problem in reconciler.problems] == ["incoming"]
-    product, again = _apply(product, stated)
+    product, again = _push_variants(product, stated)
     assert [event.type for event in again.events] == []
 
 
 def test_two_thousand_variants_at_eight_locations_are_accepted() -> None:
-    product, reconciler = _apply(None, _variants(0, 2_048, "An oak sofa, three seats, in grey " * 4, offers=8))
+    product, reconciler = _push_variants(
+        None, _build_variants(0, 2_048, "An oak sofa, three seats, in grey " * 4, offers=8)
+    )
     assert reconciler.problems == []
     assert len(product.variants) == 2_048

@@ -1,4 +1,4 @@
-"""The keys that products are found by."""
+"""Normalised search terms of products."""
 
 import pytest
 
@@ -10,12 +10,12 @@ from tests.support.filters import found
     ("text", "folded"),
     [("Café  Öst", "cafe ost"), ("STRASSE straße", "strasse strasse"), ("Ⅳ ﬁne", "iv fine"), (" \t\n", ""), ("İ", "i")],
 )
-def test_fold(text: str, folded: str) -> None:
+def test_texts_are_normalised(text: str, folded: str) -> None:
     assert normalise_text(text) == folded
     assert normalise_text(normalise_text(text)) == folded
 
 
-def test_words() -> None:
+def test_words_of_texts() -> None:
     assert product_words("Sofa, 3-seater (oak_veneer)", "O'Keeffe & Co.") == {
         "sofa", "3", "seater", "oak", "veneer", "o", "keeffe", "co",
     }  # fmt: skip
@@ -23,21 +23,21 @@ def test_words() -> None:
 
 
 @pytest.mark.parametrize(("text", "made"), [("AB-12/c", "ab12c"), (" ab 12C ", "ab12c"), ("Ö.7", "o7"), ("--", "")])
-def test_code(text: str, made: str) -> None:
-    assert normalise_code(text) == made
+def test_codes_are_normalised(text: str, expected: str) -> None:
+    assert normalise_code(text) == expected
 
 
-def test_brand_key() -> None:
+def test_brands_are_normalised() -> None:
     assert normalise_brand("West  Elm") == normalise_brand(" westELM ") == "westelm"
     assert normalise_brand("Lindgren Möbler") == "lindgrenmobler"
 
 
-def test_only_eight_words_of_a_query_count() -> None:
+def test_a_query_is_limited_to_eight_words() -> None:
     assert split_query("a b c a d e f g h i j") == ["a", "b", "c", "d", "e", "f", "g", "h"]
     assert found("a b c d e f g h missing", set("abcdefgh"), ())
 
 
-def test_found() -> None:
+def test_a_query_matches_words_and_codes() -> None:
     assert found("oak TABLE", {"oak", "table", "round"}, ())
     assert not found("oak tab", {"oak", "table"}, ())
     assert found("AB 12-c", set(), {"ab12c"})

@@ -1,4 +1,4 @@
-"""Suggested categories: the taxonomy's own names are found, and unknown words yield no suggestion."""
+"""Suggested categories: names of the taxonomy are found, and unknown words yield no suggestion."""
 
 import pytest
 from hypothesis import given
@@ -13,29 +13,29 @@ from tests.support.builders import MOMENT
 TREE = list(categories.category_by_id().values())
 BY_SLUG = {entry.slug: entry for entry in TREE}
 SEVERAL_MEANINGS = {"chaises", "runners"}
-"""Slugs whose bare name says something else elsewhere: chairs in French, cloths on tables."""
+"""Slugs whose name alone has another meaning elsewhere: chairs in French, cloths on tables."""
 NAMED = [
     (slug, name) for slug, names in (line.split(" | ") for line in NAMES.splitlines()) for name in names.split(", ")
 ]
 
 
-def _slug(*path: str) -> str | None:
+def _suggest_slug(*path: str) -> str | None:
     found = suggest_category(path)
     return categories.category_by_id()[found].slug if found else None
 
 
 @pytest.mark.parametrize("category", TREE, ids=lambda entry: entry.slug)
-def test_the_taxonomys_own_path_is_its_category(category: categories.Category) -> None:
+def test_a_path_of_the_taxonomy_suggests_its_category(category: categories.Category) -> None:
     if category.slug != "chaises":
         assert suggest_category(category.path) == category.id
     if category.slug not in SEVERAL_MEANINGS:
         assert suggest_category((category.name,)) == suggest_category((category.name.upper(),)) == category.id
 
 
-def test_every_name_is_of_a_category_and_means_it_alone() -> None:
+def test_every_name_suggests_exactly_one_category() -> None:
     assert {slug for slug, _ in NAMED} == BY_SLUG.keys()
     for slug, name in NAMED:
-        assert _slug(name) == slug, name
+        assert _suggest_slug(name) == slug, name
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_every_name_is_of_a_category_and_means_it_alone() -> None:
         (("Bathroom", "Mirrors"), "mirrors"),
     ],
 )
-def test_paths_as_vendors_write_them(path: tuple[str, ...], slug: str) -> None:
-    assert _slug(*path) == slug
+def test_paths_of_vendors_have_suggestions(path: tuple[str, ...], slug: str) -> None:
+    assert _suggest_slug(*path) == slug
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_paths_as_vendors_write_them(path: tuple[str, ...], slug: str) -> None:
         ("Bank",), ("Bathroom", "Chairs"), ("Home", "New"), ("42",), ("x" * 2_000,), ("Sofa " * 1_000,),
     ],
 )  # fmt: skip
-def test_no_suggestion_rather_than_a_wrong_one(path: tuple[str, ...]) -> None:
+def test_ambiguous_paths_have_no_suggestion(path: tuple[str, ...]) -> None:
     assert suggest_category(path) is None
 
 
@@ -78,7 +78,7 @@ _LEVEL = st.lists(st.sampled_from(sorted(NEUTRAL_WORDS)) | _NAME, max_size=4).ma
 
 
 @given(st.lists(_LEVEL | st.text(max_size=20), max_size=4))
-def test_any_path_is_a_category_or_nothing_and_a_word_unknown_makes_it_nothing(path: list[str]) -> None:
+def test_paths_with_unknown_words_have_no_suggestion(path: list[str]) -> None:
     found = suggest_category(path)
     assert found is None or found in categories.category_by_id()
     assert suggest_category([*path, "Qwrtx"]) is None and suggest_category(["Qwrtx", *path]) is None
@@ -92,23 +92,23 @@ def test_case_blanks_and_generic_levels_above_make_no_difference(name: str, blan
     assert suggest_category([spelt]) == suggest_category(["Furniture", spelt]) == suggest_category([name])
 
 
-def _rules(*rules: tuple[tuple[str, ...], str]) -> CategoryRules:
+def _build_rules(*rules: tuple[tuple[str, ...], str]) -> CategoryRules:
     return CategoryRules("src_1", MOMENT, MOMENT, tuple(CategoryRule(path, BY_SLUG[slug].id) for path, slug in rules))
 
 
-def test_what_most_other_sources_have_at_the_path_is_learned() -> None:
+def test_the_category_of_most_other_sources_is_learned() -> None:
     learned = LearnedCategories(
         [
-            _rules((("Séating", "Odd"), "chairs")),
-            _rules((("seating", "ODD"), "chairs"), (("A",), "sofas")),
-            _rules((("A",), "beds")),
+            _build_rules((("Séating", "Odd"), "chairs")),
+            _build_rules((("seating", "ODD"), "chairs"), (("A",), "sofas")),
+            _build_rules((("A",), "beds")),
         ]
     )
     assert learned.find_category(("SEATING", "odd")) == BY_SLUG["chairs"].id
     assert learned.find_category(("A",)) is None and learned.find_category(("Seating",)) is None
 
 
-def test_a_path_of_too_many_levels_has_no_suggestion_and_words_of_levels_can_be_kept() -> None:
+def test_long_paths_have_no_suggestion_and_words_of_levels_can_be_cached() -> None:
     seen: list[str] = []
 
     def words(level: str) -> tuple[str, ...]:

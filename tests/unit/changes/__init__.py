@@ -1,1 +1,1 @@
-"""Following the event log."""
+"""Reading and following the event log."""

@@ -1,4 +1,4 @@
-"""Cursors of the change feed (adapters/api_json/cursors.py): what goes in comes out, for its tenant alone."""
+"""Cursors of the change feed: they round-trip and are valid only for their tenant (adapters/api_json/cursors.py)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -28,14 +28,14 @@ def test_cursors_round_trip(own: LogPosition, network: LogPosition) -> None:
 
 
 @given(st.tuples(POSITIONS, POSITIONS), st.tuples(POSITIONS, POSITIONS))
-def test_places_have_one_cursor_each(
+def test_each_position_has_one_cursor(
     one_place: tuple[LogPosition, LogPosition], other_place: tuple[LogPosition, LogPosition]
 ) -> None:
     one, other = FeedPosition(*one_place), FeedPosition(*other_place)
     assert (CURSORS.sign(TENANT, one) == CURSORS.sign(TENANT, other)) == (one == other)
 
 
-def test_they_open_only_for_their_tenant() -> None:
+def test_cursors_are_valid_only_for_their_tenant() -> None:
     cursor = CURSORS.sign(TENANT, FeedPosition(LogPosition(3, 17)))
     for outsider in (Tenant("org_1", False), Tenant("org_2", True)):
         assert CURSORS.verify(outsider, cursor) is None
@@ -44,13 +44,13 @@ def test_they_open_only_for_their_tenant() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 17, 4711, 1 << 40])
-def test_those_that_held_a_position_alone_still_open(number: int) -> None:
+def test_cursors_with_only_a_position_are_still_valid(number: int) -> None:
     old = CursorSigner(KEYS).sign(build_cursor_context("changes", TENANT, {}, {}), str(number))
     assert old is not None
     assert CURSORS.verify(TENANT, old) == FeedPosition(LogPosition(position=number))
 
 
-def test_times_are_kept_to_the_microsecond() -> None:
+def test_times_have_microseconds() -> None:
     moment = datetime(2026, 11, 20, 13, 8, 0, 123456, tzinfo=UTC)
     for by in (0, 1, 999):
         position = FeedPosition(LogPosition(1, 2, moment + timedelta(microseconds=by)))

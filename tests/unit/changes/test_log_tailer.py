@@ -1,4 +1,4 @@
-"""The listener and those who follow: nothing missed, nothing twice, whatever comes at once."""
+"""The log tailer and its subscriptions: each event is delivered exactly once, also under concurrency."""
 
 import asyncio
 import json
@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from domain.changes.model import EventFilter, get_network_tenant
-from domain.changes.usecases import log_reader
-from domain.changes.usecases import log_tailer as listening
+from domain.changes.usecases import log_reader, log_tailer
 from domain.changes.usecases.log_tailer import Subscription
 from domain.events.ports import EventLog
 from domain.kernel.errors import CursorExpired
@@ -25,8 +24,8 @@ pytestmark = pytest.mark.asyncio
 BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
 
 
-async def take(subscription: Subscription, count: int, within: float = 30.0) -> list[str]:
-    """The ids of the next events."""
+async def take_events(subscription: Subscription, count: int, within: float = 30.0) -> list[str]:
+    """Return the IDs of the next events."""
     seen: list[str] = []
     async with asyncio.timeout(within):
         while len(seen) < count:
@@ -37,26 +36,26 @@ async def take(subscription: Subscription, count: int, within: float = 30.0) -> 
     return seen
 
 
-async def quiet(subscription: Subscription, seconds: float = 0.15) -> None:
-    """Nothing comes for a while."""
+async def assert_no_events(subscription: Subscription, seconds: float = 0.15) -> None:
+    """Assert that no event arrives for a while."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while (left := until - loop.time()) > 0:
         assert not (await subscription.next_batch(timeout=left)).events
 
 
-async def test_what_was_written_before_and_after() -> None:
+async def test_events_before_and_after_a_subscription_are_received() -> None:
     async with running() as log:
         written = await log.write(3)
         async with log.tailer.subscribe(log.tenant, START) as subscription:
-            assert await take(subscription, 3) == written
+            assert await take_events(subscription, 3) == written
             for _ in range(5):
                 written = await log.write(2)
-                assert await take(subscription, 2) == written
+                assert await take_events(subscription, 2) == written
             assert subscription.position == await log.end()
 
 
-async def test_joining_while_events_come_misses_and_repeats_nothing() -> None:
+async def test_subscribing_while_events_are_written_misses_and_repeats_nothing() -> None:
     async with running() as log:
         written: list[str] = []
         dice = Random(3)
@@ -81,14 +80,14 @@ async def test_joining_while_events_come_misses_and_repeats_nothing() -> None:
         assert all(seen == written for seen in found)
 
 
-async def test_the_first_follower_of_a_long_log_does_not_read_it_from_its_beginning() -> None:
+async def test_the_first_subscriber_of_a_long_log_does_not_read_its_start() -> None:
     async with running() as log:
         await log.write(2_000)
         end = await log.service.find_end(log.tenant)
         log.events.read = 0
         async with log.tailer.subscribe(log.tenant, end) as subscription:
             written = await log.write()
-            assert await take(subscription, 1) == written
+            assert await take_events(subscription, 1) == written
         assert log.events.read <= 3
 
 
@@ -102,7 +101,7 @@ async def test_one_read_serves_all_followers_of_a_tenant() -> None:
                 await subscription.next_batch(timeout=0.01)
             log.events.read = 0
             written = await log.write(3)
-            assert all([await take(subscription, 3) == written for subscription in subscriptions])
+            assert all([await take_events(subscription, 3) == written for subscription in subscriptions])
             assert log.events.read == 1
             for tailer in followers:
                 await tailer.__aexit__(None, None, None)
@@ -110,7 +109,7 @@ async def test_one_read_serves_all_followers_of_a_tenant() -> None:
 
 
 async def test_a_tenant_with_many_writes_does_not_starve_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "MAX_PAGE_EVENTS", 20)
+    monkeypatch.setattr(log_tailer, "MAX_PAGE_EVENTS", 20)
     async with running(idle_seconds=600) as log:
         end, other = await log.service.find_end(log.tenant), Tenant(new_id("org"), True)
         async with log.tailer.subscribe(log.tenant, end) as busy, log.tailer.subscribe(other, end) as calm:
@@ -118,9 +117,9 @@ async def test_a_tenant_with_many_writes_does_not_starve_others(monkeypatch: pyt
                 await subscription.next_batch(timeout=0.01)
             log.events.read = 0
             many, few = await log.write(2_000), await log.write(1, other)
-            assert await take(calm, 1) == few
-            assert log.events.read <= 3 * listening.MAX_PAGES_PER_TURN
-            assert await take(busy, 2_000) == many
+            assert await take_events(calm, 1) == few
+            assert log.events.read <= 3 * log_tailer.MAX_PAGES_PER_TURN
+            assert await take_events(busy, 2_000) == many
 
 
 async def test_appended_events_are_received_once_they_are_committed() -> None:
@@ -129,13 +128,13 @@ async def test_appended_events_are_received_once_they_are_committed() -> None:
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             async with log.uow.begin(log.tenant, builders.CALL) as tx:
                 await tx[EventLog].append([other])
-                assert await take(subscription, 1) == before
-                await quiet(subscription)
+                assert await take_events(subscription, 1) == before
+                await assert_no_events(subscription)
             after = await log.write(2)
-            assert await take(subscription, 3) == [other.id, *after]
+            assert await take_events(subscription, 3) == [other.id, *after]
 
 
-async def test_a_follower_ahead_of_the_listener_receives_nothing_twice() -> None:
+async def test_a_follower_ahead_of_the_tailer_receives_nothing_twice() -> None:
     async with running(idle_seconds=600) as log, log.tailer.subscribe(log.tenant, START) as early:
         assert not (await early.next_batch(timeout=0.1)).events
         notify = log.store.listeners.pop()
@@ -144,27 +143,27 @@ async def test_a_follower_ahead_of_the_listener_receives_nothing_twice() -> None
         async with log.tailer.subscribe(log.tenant, await log.at(2)) as late:
             second = await log.write(2)
             notify("events", f"{log.tenant.org} t")
-            assert await take(late, 4) == first[2:] + second
+            assert await take_events(late, 4) == first[2:] + second
             third = await log.write(1)
             notify("events", f"{log.tenant.org} t")
-            assert await take(late, 1) == third
-            assert await take(early, 7) == first + second + third
+            assert await take_events(late, 1) == third
+            assert await take_events(early, 7) == first + second + third
 
 
-async def test_a_filter_leaves_events_out_and_the_position_moves_on() -> None:
+async def test_a_filter_omits_events_and_advances_the_position() -> None:
     async with running() as log:
         await log.write(5)
         wanted = await log.write(1, type="source.blocked")
         async with log.tailer.subscribe(log.tenant, START, BLOCKED) as subscription:
-            assert await take(subscription, 1) == wanted
+            assert await take_events(subscription, 1) == wanted
             await log.write(5)
-            await quiet(subscription)
+            await assert_no_events(subscription)
             assert subscription.position == await log.end()
             wanted = await log.write(1, type="source.blocked")
-            assert await take(subscription, 1) == wanted
+            assert await take_events(subscription, 1) == wanted
 
 
-async def test_a_rare_type_is_looked_for_window_by_window() -> None:
+async def test_a_rare_type_is_searched_in_windows() -> None:
     async with running() as log:
         await log.write(95)
         wanted = await log.write(1, type="source.blocked")
@@ -180,19 +179,19 @@ async def test_a_rare_type_is_looked_for_window_by_window() -> None:
 async def test_a_slow_follower_reads_the_log_itself_and_misses_nothing() -> None:
     async with running(max_waiting=20) as log, log.tailer.subscribe(log.tenant, START) as subscription:
         written = await log.write()
-        seen = await take(subscription, 1)
+        seen = await take_events(subscription, 1)
         for _ in range(10):
             written += await log.write(10)
             await asyncio.sleep(0.02)
         assert subscription.overflow_count > 0 and len(subscription.own._waiting) <= 20
-        assert seen + await take(subscription, 100) == written
+        assert seen + await take_events(subscription, 100) == written
         written = await log.write()
-        assert await take(subscription, 1) == written
+        assert await take_events(subscription, 1) == written
 
 
 @pytest.mark.parametrize(
     ("module", "bound"),
-    [(listening, "SUBSCRIBER_BYTES"), (listening, "TENANT_BYTES"), (listening, "PROCESS_BYTES")],
+    [(log_tailer, "SUBSCRIBER_BYTES"), (log_tailer, "TENANT_BYTES"), (log_tailer, "PROCESS_BYTES")],
 )
 async def test_buffered_bytes_are_bounded_and_nothing_is_missed(
     module: ModuleType, bound: str, monkeypatch: pytest.MonkeyPatch
@@ -201,51 +200,51 @@ async def test_buffered_bytes_are_bounded_and_nothing_is_missed(
     async with running() as log:
         async with log.tailer.subscribe(log.tenant, START) as slow, log.tailer.subscribe(log.tenant, START) as quick:
             written = await log.write()
-            seen = [await take(slow, 1), await take(quick, 1)]
+            seen = [await take_events(slow, 1), await take_events(quick, 1)]
             for _ in range(10):
                 written += await log.write(10)
-                seen[1] += await take(quick, 10)
+                seen[1] += await take_events(quick, 10)
                 assert sum(len(event.body) for event in slow.own._waiting) <= 20_000
             assert slow.overflow_count == quick.overflow_count == 0
             assert seen[1] == written
-            assert seen[0] + await take(slow, 100) == written
+            assert seen[0] + await take_events(slow, 100) == written
 
 
 async def test_an_unavailable_database_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "_RETRY", 0.05)
+    monkeypatch.setattr(log_tailer, "_RETRY", 0.05)
     async with running() as log, log.tailer.subscribe(log.tenant, START) as subscription:
         assert not (await subscription.next_batch(timeout=0.05)).events
         log.events.down = True
         written = await log.write(2)
-        await quiet(subscription)
+        await assert_no_events(subscription)
         log.events.down = False
-        assert await take(subscription, 2) == written
+        assert await take_events(subscription, 2) == written
 
 
-async def test_a_lost_signal_costs_time_but_no_event() -> None:
+async def test_a_lost_signal_delays_but_loses_no_event() -> None:
     async with running(idle_seconds=0.2) as log, log.tailer.subscribe(log.tenant, START) as subscription:
         assert not (await subscription.next_batch(timeout=0.05)).events
         log.store.listeners.clear()
         written = await log.write(2)
-        assert await take(subscription, 2) == written
+        assert await take_events(subscription, 2) == written
 
 
-async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> None:
+async def test_signals_of_other_tenants_do_not_hide_a_lost_signal() -> None:
     async with running(idle_seconds=0.2) as log, log.tailer.subscribe(log.tenant, START) as subscription:
         assert not (await subscription.next_batch(timeout=0.05)).events
         log.store.listeners.clear()
         written = await log.write(2)
 
-        async def others() -> None:
+        async def send_signals() -> None:
             while True:
                 log.signals.notify("events", "org_other t")
                 await asyncio.sleep(0.01)
 
-        talking = asyncio.create_task(others())
+        sending = asyncio.create_task(send_signals())
         try:
-            assert await take(subscription, 2) == written
+            assert await take_events(subscription, 2) == written
         finally:
-            talking.cancel()
+            sending.cancel()
 
 
 async def test_concurrent_requests_share_one_query_that_starts_after_them() -> None:
@@ -272,24 +271,24 @@ async def test_tenants_do_not_receive_each_others_events() -> None:
             await log.write(3, other)
             in_test = await log.write(1, sandbox)
             mine = await log.write()
-            assert await take(subscription, 1) == mine
-            assert await take(testing, 1) == in_test
-            await quiet(subscription, 0.05)
+            assert await take_events(subscription, 1) == mine
+            assert await take_events(testing, 1) == in_test
+            await assert_no_events(subscription, 0.05)
 
 
-def _data(stretch_events: Any) -> list[dict[str, Any]]:
+def _parse_data(stretch_events: Any) -> list[dict[str, Any]]:
     return [json.loads(event.body)["data"] for event in stretch_events]
 
 
-async def _offer(log: Log, owner: Tenant, catalogue: str, *paths: str, **changes: Any) -> list[str]:
-    """One that is published, and copied to the network's log."""
+async def _publish_offer(log: Log, owner: Tenant, catalogue: str, *paths: str, **changes: Any) -> list[str]:
+    """Write a published offer event and copy it to the network log."""
     subject = new_id("ofr")
-    made = await log.write(
+    published = await log.write(
         1, owner, subject=subject, type="offer.changed", version=4, catalogue=catalogue, is_published=True,
         data={"id": subject}, facets=["price", "stock"], fields=[(path, 1, 2) for path in paths], **changes,
     )  # fmt: skip
     await log.relay()
-    return made
+    return published
 
 
 async def test_a_licensee_receives_what_the_licence_covers_and_nothing_else() -> None:
@@ -299,31 +298,33 @@ async def test_a_licensee_receives_what_the_licence_covers_and_nothing_else() ->
         log.grant(owner, closed, new_id("org"), "trade")
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             assert not (await subscription.next_batch(timeout=0.05)).events
-            await _offer(log, owner, closed, "price")
-            await _offer(log, owner, published, "quantity", "cost")
+            await _publish_offer(log, owner, closed, "price")
+            await _publish_offer(log, owner, published, "quantity", "cost")
             await log.write(1, owner, catalogue=published)
-            await _offer(log, Tenant(owner.org, False), published, "price")
-            shown = await _offer(log, owner, published, "price", "quantity", "cost", "availability")
-            own = await _offer(log, log.tenant, published, "cost", "quantity")
+            await _publish_offer(log, Tenant(owner.org, False), published, "price")
+            shown = await _publish_offer(log, owner, published, "price", "quantity", "cost", "availability")
+            own = await _publish_offer(log, log.tenant, published, "cost", "quantity")
             events: dict[str, Any] = {}
             while len(events) < 2:
                 events |= {event.id: event for event in (await subscription.next_batch()).events}
             assert events.keys() == {*shown, *own}
-            data, whole = _data([events[shown[0]], events[own[0]]])
+            data, whole = _parse_data([events[shown[0]], events[own[0]]])
             assert events[shown[0]].is_from_network and not events[own[0]].is_from_network
             assert [field["path"] for field in data["fields"]] == ["price", "availability"]
             assert "stock" not in data["facets"] and "previous_version" not in data
             assert [field["path"] for field in whole["fields"]] == ["cost", "quantity"]
-            await quiet(subscription, 0.05)
+            await assert_no_events(subscription, 0.05)
 
 
-async def test_a_reader_that_joins_during_a_licence_query_is_not_treated_as_unlicensed(
+async def test_a_subscriber_during_a_licence_query_is_not_treated_as_unlicensed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with running(idle_seconds=0.05) as log:
         owner, catalogue, other = Tenant(new_id("org"), True), new_id("cat"), Tenant(new_id("org"), True)
         log.grant(owner, catalogue, log.tenant.org)
-        made = await _offer(log, owner, catalogue, "price") + await _offer(log, owner, catalogue, "price")
+        made = await _publish_offer(log, owner, catalogue, "price") + await _publish_offer(
+            log, owner, catalogue, "price"
+        )
         filter_licensed, started, answer = log.events.filter_licensed, asyncio.Event(), asyncio.Event()
 
         async def slowly(tenants: Collection[Tenant]) -> frozenset[Tenant]:
@@ -334,13 +335,13 @@ async def test_a_reader_that_joins_during_a_licence_query_is_not_treated_as_unli
             return await filter_licensed(tenants)
 
         async with log.tailer.subscribe(other, START) as first:
-            await quiet(first, 0.02)
+            await assert_no_events(first, 0.02)
             monkeypatch.setattr(log.events, "filter_licensed", slowly)
             await started.wait()
             async with log.tailer.subscribe(log.tenant, START) as subscription:
                 answer.set()
                 await asyncio.sleep(0.02)
-                assert await take(subscription, 2) == made
+                assert await take_events(subscription, 2) == made
 
 
 async def test_a_grant_by_name_adds_groups() -> None:
@@ -348,31 +349,31 @@ async def test_a_grant_by_name_adds_groups() -> None:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         log.grant(owner, catalogue, "*")
         log.grant(owner, catalogue, log.tenant.org, "stock")
-        await _offer(log, owner, catalogue, "price", "quantity", "cost")
+        await _publish_offer(log, owner, catalogue, "price", "quantity", "cost")
         async with log.tailer.subscribe(log.tenant, START) as subscription:
-            [data] = _data((await subscription.next_batch()).events)
+            [data] = _parse_data((await subscription.next_batch()).events)
         assert [field["path"] for field in data["fields"]] == ["price", "quantity"]
         assert b"cost" not in (await log.service.read_page(log.tenant, START, 10, EventFilter())).body
 
 
-async def test_a_licence_granted_while_following_opens_what_comes_with_it() -> None:
-    """Even when the very first event of the catalogue is written together with the grant."""
+async def test_a_licence_granted_while_following_covers_simultaneous_events() -> None:
+    """The first event of the catalogue may be written together with the grant."""
     async with running(idle_seconds=0.3) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             own = await log.write()
-            assert await take(subscription, 1) == own
+            assert await take_events(subscription, 1) == own
             log.grant(owner, catalogue, "*")
-            first = await _offer(log, owner, catalogue, "price")
+            first = await _publish_offer(log, owner, catalogue, "price")
             own = await log.write()
-            second = await _offer(log, owner, catalogue, "price")
-            seen = await take(subscription, 3)
+            second = await _publish_offer(log, owner, catalogue, "price")
+            seen = await take_events(subscription, 3)
             assert [id for id in seen if id not in own] == [*first, *second] and set(own) < set(seen)
             log.revoke(owner, catalogue, "*")
-            await _offer(log, owner, catalogue, "price")
+            await _publish_offer(log, owner, catalogue, "price")
             own = await log.write()
-            assert await take(subscription, 1) == own
-            await quiet(subscription, 0.5)
+            assert await take_events(subscription, 1) == own
+            await assert_no_events(subscription, 0.5)
 
 
 async def test_a_late_follower_reads_with_the_current_licences() -> None:
@@ -381,26 +382,26 @@ async def test_a_late_follower_reads_with_the_current_licences() -> None:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         async with log.tailer.subscribe(log.tenant, START) as early:
             own = await log.write()
-            assert await take(early, 1) == own
+            assert await take_events(early, 1) == own
             log.grant(owner, catalogue, "*")
             log.store.listeners.clear()
-            first = await _offer(log, owner, catalogue, "price")
+            first = await _publish_offer(log, owner, catalogue, "price")
             async with log.tailer.subscribe(log.tenant, START) as late:
-                assert set(await take(late, 2)) == {*own, *first}
-            assert await take(early, 1) == first
+                assert set(await take_events(late, 2)) == {*own, *first}
+            assert await take_events(early, 1) == first
 
 
 async def test_a_tenant_without_licences_does_not_read_the_networks_log() -> None:
-    """Even from an old position of the network's log, which may be followed by millions of events."""
+    """The old position may be followed by millions of events of the network log."""
     async with running(idle_seconds=0.05) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         for _ in range(3):
-            await _offer(log, owner, catalogue, "price")
+            await _publish_offer(log, owner, catalogue, "price")
         async with log.tailer.subscribe(log.tenant, START) as subscription:
             own = await log.write(2)
-            assert await take(subscription, 2) == own
-            await _offer(log, owner, catalogue, "price")
-            await quiet(subscription, 0.2)
+            assert await take_events(subscription, 2) == own
+            await _publish_offer(log, owner, catalogue, "price")
+            await assert_no_events(subscription, 0.2)
             end, reached = await log.end(), subscription.position
             assert (reached.own.position, reached.network.position) == (2, end.network.position)
         assert log.events.read_of_network == 0
@@ -415,7 +416,7 @@ async def test_events_of_each_log_arrive_in_order_while_both_grow() -> None:
         async def write(of_network: bool) -> None:
             for _ in range(40):
                 if of_network:
-                    made[True] += await _offer(log, owner, catalogue, "price")
+                    made[True] += await _publish_offer(log, owner, catalogue, "price")
                 else:
                     made[False] += await log.write(dice.randrange(1, 4))
                 await asyncio.sleep(dice.random() * 0.003)
@@ -436,11 +437,11 @@ async def test_events_of_each_log_arrive_in_order_while_both_grow() -> None:
 
 
 async def test_a_follower_gets_an_error_if_the_log_was_rolled_back() -> None:
-    """Whether the log still lacks the events or has reached the position again with other events."""
+    """The log either lacks the events or has reached the position again with other events."""
     for again in (0, 3):
         async with running(idle_seconds=0.05) as log, log.tailer.subscribe(log.tenant, START) as subscription:
             written = await log.write(5)
-            assert await take(subscription, 5) == written
+            assert await take_events(subscription, 5) == written
             log.forget(3)
             log.clock.advance(timedelta(seconds=1))
             if again:
@@ -451,7 +452,7 @@ async def test_a_follower_gets_an_error_if_the_log_was_rolled_back() -> None:
                         assert not (await subscription.next_batch()).events
             async with log.tailer.subscribe(log.tenant, await log.end()) as restarted:
                 written = await log.write(2)
-                assert await take(restarted, 2) == written
+                assert await take_events(restarted, 2) == written
 
 
 async def test_a_follower_gets_an_error_if_the_networks_log_was_rolled_back() -> None:
@@ -459,8 +460,8 @@ async def test_a_follower_gets_an_error_if_the_networks_log_was_rolled_back() ->
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         log.grant(owner, catalogue, "*")
         async with log.tailer.subscribe(log.tenant, START) as subscription:
-            first = await _offer(log, owner, catalogue, "price")
-            assert await take(subscription, 1) == first
+            first = await _publish_offer(log, owner, catalogue, "price")
+            assert await take_events(subscription, 1) == first
             log.forget(1, get_network_tenant(True))
             async with asyncio.timeout(10):
                 with pytest.raises(CursorExpired):
@@ -474,7 +475,7 @@ async def test_a_follower_gets_an_error_if_the_networks_log_was_rolled_back() ->
 async def test_a_follower_gets_an_error_for_a_position_that_the_log_lost(
     remembered: bool, again: int, of_network: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However far the log has grown since: none of its new events may be skipped."""
+    """The error does not depend on how far the log has grown since; no new event may be skipped."""
     monkeypatch.setattr(log_reader, "MAX_BOUNDS_AGE", 60.0 if remembered else 0.0)
     async with running(idle_seconds=0.05) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
@@ -482,7 +483,7 @@ async def test_a_follower_gets_an_error_for_a_position_that_the_log_lost(
 
         async def write(count: int) -> None:
             for _ in range(count):
-                await (_offer(log, owner, catalogue, "price") if of_network else log.write())
+                await (_publish_offer(log, owner, catalogue, "price") if of_network else log.write())
 
         await write(5)
         old = await log.service.find_end(log.tenant)
@@ -499,11 +500,11 @@ async def test_a_follower_gets_an_error_for_a_position_that_the_log_lost(
 
 
 async def test_a_follower_gets_an_error_when_another_epoch_begins() -> None:
-    """Another process found that the log lost events, so events after that position are no longer certain."""
+    """Another process found that the log lost events, so events after the position are no longer certain."""
     async with running(idle_seconds=0.05) as log:
         written = await log.write(3)
         async with log.tailer.subscribe(log.tenant, START) as subscription:
-            assert await take(subscription, 3) == written
+            assert await take_events(subscription, 3) == written
             await log.events.begin_epoch(log.tenant, beyond((await log.end()).own))
             async with asyncio.timeout(10):
                 with pytest.raises(CursorExpired):
@@ -511,20 +512,20 @@ async def test_a_follower_gets_an_error_when_another_epoch_begins() -> None:
                         assert not (await subscription.next_batch()).events
         async with log.tailer.subscribe(log.tenant, await log.end()) as restarted:
             written = await log.write(2)
-            assert await take(restarted, 2) == written
+            assert await take_events(restarted, 2) == written
 
 
 async def test_a_log_that_begins_while_it_is_followed_is_the_same_log() -> None:
-    """Before its first event it has no epoch."""
+    """A log has no epoch before its first event."""
     async with running(idle_seconds=0.05) as log, log.tailer.subscribe(log.tenant, START) as subscription:
         assert not (await subscription.next_batch(timeout=0.2)).events
         for _ in range(3):
             written = await log.write(2)
-            assert await take(subscription, 2) == written
-            await quiet(subscription, 0.1)
+            assert await take_events(subscription, 2) == written
+            await assert_no_events(subscription, 0.1)
 
 
-async def test_closing_wakes_everyone() -> None:
+async def test_closing_wakes_waiting_subscribers() -> None:
     async with running() as log, log.tailer.subscribe(log.tenant, START) as subscription:
         assert not (await subscription.next_batch(timeout=0.05)).events
         waiting = asyncio.create_task(subscription.next_batch())
@@ -539,14 +540,14 @@ async def test_a_waiting_reader_at_the_end_of_the_log_is_answered_without_a_quer
         log.events.read = 0
         page = await log.service.long_poll(log.tenant, end, 10, EventFilter(), 0.5)
         assert (page.count, page.caught_up, log.events.read_of_network) == (0, True, 0)
-        assert log.events.read <= 1, "one look for what came before it was listened for"
+        assert log.events.read <= 1, "one query for events before the subscription"
         resting = asyncio.create_task(log.service.long_poll(log.tenant, page.position, 10, EventFilter(), 20))
         await asyncio.sleep(0.05)
         await log.write(2)
         assert (await resting).count == 2
 
 
-async def test_a_waiting_reader_is_not_given_an_end_that_was_not_verified() -> None:
+async def test_a_waiting_reader_does_not_receive_an_unverified_end() -> None:
     async with running(idle_seconds=600) as log:
         end = await log.service.find_end(log.tenant)
         notify = log.store.listeners.pop()
@@ -559,8 +560,8 @@ async def test_a_waiting_reader_is_not_given_an_end_that_was_not_verified() -> N
         log.store.listeners.append(notify)
 
 
-async def test_a_waiting_reader_is_not_given_an_end_when_new_events_could_not_be_read() -> None:
-    """The log has new events, but the listener failed to read them: the poll reads the log itself at the end."""
+async def test_a_waiting_reader_does_not_receive_an_end_after_a_failed_read() -> None:
+    """The log has new events, but the tailer failed to read them: the poll reads the log at its end."""
     async with running(idle_seconds=0.0) as log:
         written = await log.write(1)
         after = (await log.service.read_page(log.tenant, START, 10, EventFilter())).position
@@ -569,5 +570,5 @@ async def test_a_waiting_reader_is_not_given_an_end_when_new_events_could_not_be
         log.events.failing = 1
         written += await log.write(1)
         page = await poll
-        assert log.events.failing == 0, "the look that failed was the listener's"
+        assert log.events.failing == 0, "the failed query was that of the tailer"
         assert json.loads(b"[" + page.body + b"]")[0]["id"] == written[1] and page.caught_up

@@ -1,4 +1,4 @@
-"""The relay when the lead comes and goes: what it remembers of a database is of no use in its next term."""
+"""The network relay when leadership changes: checkpoints are read again at the start of each term."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,12 +14,12 @@ pytestmark = pytest.mark.asyncio
 
 
 @asynccontextmanager
-async def leading(relay: NetworkRelay, log: Log) -> AsyncIterator[None]:
-    """A term, in which everything that is published has been copied when the context is entered."""
+async def run_relay(relay: NetworkRelay, log: Log) -> AsyncIterator[None]:
+    """Run the relay as leader; all published events are copied when the context is entered."""
     term = asyncio.create_task(relay.run())
     try:
         async with asyncio.timeout(10):
-            while not _copied(log):
+            while not _is_copied(log):
                 await asyncio.sleep(0.005)
         yield
     finally:
@@ -27,27 +27,29 @@ async def leading(relay: NetworkRelay, log: Log) -> AsyncIterator[None]:
         await asyncio.gather(term, return_exceptions=True)
 
 
-def _copied(log: Log) -> bool:
-    return _ids(log, network=True) == _ids(log)
+def _is_copied(log: Log) -> bool:
+    return _list_ids(log, network=True) == _list_ids(log)
 
 
-def _ids(log: Log, *, network: bool = False) -> list[str]:
-    return [kept.event.id for kept in log.store.events[get_network_tenant(True) if network else log.tenant].values()]
+def _list_ids(log: Log, *, network: bool = False) -> list[str]:
+    return [
+        stored.event.id for stored in log.store.events[get_network_tenant(True) if network else log.tenant].values()
+    ]
 
 
-async def test_a_term_begins_with_the_checkpoints_as_they_are() -> None:
-    """Between two terms the database goes back, and the publisher's log further than it ever was."""
+async def test_a_term_starts_with_the_stored_checkpoints() -> None:
+    """Between two terms the database is restored, and the publisher's log grows beyond its former end."""
     log = Log()
     relay = NetworkRelay(log.network, log.signals)
     await log.write(2, is_published=True)
-    async with leading(relay, log):
+    async with run_relay(relay, log):
         checkpoint = log.store.checkpoints[get_network_tenant(True)][log.tenant]
         await log.write(3, is_published=True)
-        while not _copied(log):
+        while not _is_copied(log):
             await asyncio.sleep(0.005)
     log.forget(3)
     log.forget(3, get_network_tenant(True))
     log.store.checkpoints[get_network_tenant(True)][log.tenant] = checkpoint
     await log.write(3, is_published=True)
-    async with leading(relay, log):
-        assert len(_ids(log, network=True)) == 5
+    async with run_relay(relay, log):
+        assert len(_list_ids(log, network=True)) == 5

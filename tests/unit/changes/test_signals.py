@@ -1,4 +1,4 @@
-"""The format of signals: how they are sent and parsed."""
+"""Encoding and parsing of signals."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The result of a stock check, by the runs that it consists of."""
+"""Results of a stock check by its runs."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ BAD = RUN.with_end("failed", builders.MOMENT, RunError("fetch_failed", "It answe
 REFUSED = CheckFailure("not_checkable", "It cannot.")
 
 
-def test_results() -> None:
+def test_results_follow_from_runs() -> None:
     waiting, good, bad, refused = (build_result(OFFER, run) for run in (RUN, GOOD, BAD, REFUSED))
     assert (waiting.is_waiting, waiting.run, waiting.quantity) == (True, RUN.id, 7)
     assert (good.is_waiting, good.checked_at, good.failure) == (False, builders.MOMENT, None)
@@ -28,8 +28,8 @@ def test_results() -> None:
         CheckFailure("fetch_failed", "It answered 503."),
     )
     assert (refused.is_waiting, refused.run, refused.failure) == (False, None, REFUSED)
-    untold = build_result(OFFER, replace(GOOD, problems=tuple(describe_missing_offers([OFFER]))))
-    assert untold.failure is not None and (untold.failure.code, untold.checked_at) == ("not_stated", None)
+    not_stated = build_result(OFFER, replace(GOOD, problems=tuple(describe_missing_offers([OFFER]))))
+    assert not_stated.failure is not None and (not_stated.failure.code, not_stated.checked_at) == ("not_stated", None)
     assert (
         build_result(
             replace(OFFER, id="ofr_2"), replace(GOOD, problems=tuple(describe_missing_offers([OFFER])))
@@ -49,13 +49,13 @@ def test_results() -> None:
         ((BAD, REFUSED), "failed"),
     ],
 )
-def test_the_status_is_that_of_all_answers(runs: Any, status: str) -> None:
+def test_the_status_follows_from_all_results(runs: Any, status: str) -> None:
     check = StockCheck("chk_1", "var_1", [build_result(OFFER, run) for run in runs])
     assert check.status == status
     assert check.runs == list(dict.fromkeys(run.id for run in runs if run is not REFUSED))
 
 
-def test_only_what_can_be_had_changes() -> None:
+def test_a_stock_check_changes_only_stock() -> None:
     old = {"price": 1, "quantity": 7, "incoming": [{"quantity": 1}], "lead_time_days": 3, "availability": "in_stock"}
     assert apply_stock_check(old, {"quantity": 0, "availability": "out_of_stock", "price": 9, "lead_time_days": 1}) == {
         "price": 1, "lead_time_days": 3, "quantity": 0, "availability": "out_of_stock",

@@ -1,11 +1,11 @@
-"""Odd answers, as proxies give them: a follower outlives each, and a call fails with an error of the client's own."""
+"""Invalid responses, such as those of proxies: a follower retries each of them, and a call fails with an error of the client."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Case:
-    """An answer (each sign of `body` and of the headers is one byte), the error of a call, and what Retry-After comes to."""
+class ResponseCase:
+    """Response with the expected error of a call and the expected Retry-After; each character of `body` and the headers is one byte."""
 
     name: str
     status: int
@@ -22,16 +22,20 @@ class Case:
 _DEEP = "[" * 200_000
 
 
-def _bodies() -> list[Case]:
+def _build_body_cases() -> list[ResponseCase]:
     errors = ("null", '{"a":["b"]}', '["overloaded"]', "1", "[null]", '"text"', '[["a"]]', '[{"field":1}]')
-    found = [Case(f"errors {one}", 503, f'{{"errors":{one}}}') for one in errors]
+    found = [ResponseCase(f"errors {one}", 503, f'{{"errors":{one}}}') for one in errors]
     odd = '{"code":7,"detail":{"a":1},"doc_url":5,"request_id":["r"],"errors":[]}'
-    found += [Case("fields of other types", 502, odd), Case("too deep", 502, _DEEP), Case("not UTF-8", 502, "\xff\xfe")]
-    found += [Case(str(status), status, "<html>") for status in (500, 501, 505, 521, 530, 599)]
-    return [*found, Case("408", 408, "", error="JoineryError")]
+    found += [
+        ResponseCase("fields of other types", 502, odd),
+        ResponseCase("too deep", 502, _DEEP),
+        ResponseCase("not UTF-8", 502, "\xff\xfe"),
+    ]
+    found += [ResponseCase(str(status), status, "<html>") for status in (500, 501, 505, 521, 530, 599)]
+    return [*found, ResponseCase("408", 408, "", error="JoineryError")]
 
 
-def _successes() -> list[Case]:
+def _build_success_cases() -> list[ResponseCase]:
     bodies = {
         "HTML": "<html>Sign in",
         "nothing": "",
@@ -44,11 +48,11 @@ def _successes() -> list[Case]:
         "fields that are null": '{"data":null,"next_cursor":null,"caught_up":null,"status":null}',
         "data that is no list": '{"data":{},"next_cursor":"c","caught_up":true}',
     }
-    found = [Case(f"200 with {name}", 200, body, error="UnexpectedResponse") for name, body in bodies.items()]
-    return [*found, Case("204", 204, error="UnexpectedResponse")]
+    found = [ResponseCase(f"200 with {name}", 200, body, error="UnexpectedResponse") for name, body in bodies.items()]
+    return [*found, ResponseCase("204", 204, error="UnexpectedResponse")]
 
 
-def _pauses() -> list[Case]:
+def _build_pause_cases() -> list[ResponseCase]:
     plain = (
         "\xb2",
         "-5",
@@ -61,15 +65,15 @@ def _pauses() -> list[Case]:
         "x" * 10,
         "Fri, 31 Dec 99999999999 23:59:59 GMT",
     )
-    found = [Case(f"Retry-After {text!r}", 503, headers={"retry-after": text}) for text in plain]
+    found = [ResponseCase(f"Retry-After {text!r}", 503, headers={"retry-after": text}) for text in plain]
     long = {"9" * 12: 999999999999.0, "7200": 7200.0}
     found += [
-        Case(f"Retry-After {text}", 429, "", {"retry-after": text}, "RateLimited", seconds, 3600.0)
+        ResponseCase(f"Retry-After {text}", 429, "", {"retry-after": text}, "RateLimited", seconds, 3600.0)
         for text, seconds in long.items()
     ]
-    return [*found, Case("Retry-After 2", 503, "", {"retry-after": "2"}, retry_after=2.0)]
+    return [*found, ResponseCase("Retry-After 2", 503, "", {"retry-after": "2"}, retry_after=2.0)]
 
 
-CASES = [*_bodies(), *_successes(), *_pauses()]
-LONG = ["9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -2359"]
-"""Values of Retry-After that tell of a pause without end: a follower waits an hour at most."""
+CASES = [*_build_body_cases(), *_build_success_cases(), *_build_pause_cases()]
+LONG_DELAYS = ["9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -2359"]
+"""Excessive values of Retry-After: a follower waits at most one hour."""

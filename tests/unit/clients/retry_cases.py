@@ -1,12 +1,12 @@
-"""What is sent again and what is not: one table, which the clients of both languages are held to."""
+"""Requests that are retried and requests that are not, for the clients of both languages."""
 
 from dataclasses import dataclass
 from typing import Any, Final
 
 CUT = {"sent": True}
-"""No answer, after the request may have reached the server."""
+"""No response, although the request may have reached the server."""
 NEVER_SENT = {"sent": False}
-"""No answer, since there was no connection."""
+"""No response, because no connection was established."""
 KEYED = {"Idempotency-Key": "k"}
 GET: Final[tuple[str, dict[str, str]]] = ("GET", {})
 POST: Final[tuple[str, dict[str, str]]] = ("POST", KEYED)
@@ -18,35 +18,43 @@ SAFE = (GET, POST, PATCH, DELETE, PUT)
 
 
 @dataclass(frozen=True)
-class Case:
-    """A request, what came of its first try, and whether there is a second one."""
+class RetryCase:
+    """Request, outcome of its first attempt, and whether it is retried."""
 
     method: str
     headers: dict[str, str]
     outcome: dict[str, Any]
-    again: bool
+    is_retried: bool
 
     def __str__(self) -> str:
         keyed = " with a key" if "Idempotency-Key" in self.headers else ""
         return f"{self.method}{keyed}: {self.outcome}"
 
 
-def answer(status: int, code: str | None = None) -> dict[str, Any]:
-    """An answer; without a code it is a proxy's."""
+def build_outcome(status: int, code: str | None = None) -> dict[str, Any]:
+    """Return the outcome of a response; without a code, a proxy sent the response."""
     return {"status": status, "code": code}
 
 
-def _cases() -> list[Case]:
-    passing = [answer(status) for status in (500, 502, 503, 504)]
-    passing += [answer(500, "internal_error"), answer(503, "overloaded"), answer(503, "unavailable")]
-    passing += [answer(409, "idempotency_request_in_progress"), CUT]
-    harmless = [NEVER_SENT, answer(429), answer(429, "rate_limited")]
-    final = [answer(status) for status in (301, 400, 401, 403, 404, 410, 412, 413, 422, 428, 501, 505)]
-    final += [answer(429, "quota_exceeded"), answer(429, "ai_budget_reached"), answer(409, "conflict")]
-    made = [Case(*request, outcome, True) for request in SAFE for outcome in [*passing, *harmless]]
-    made += [Case(*request, outcome, False) for request in [*SAFE, KEYLESS] for outcome in final]
-    made += [Case(*KEYLESS, outcome, False) for outcome in passing]
-    return made + [Case(*KEYLESS, outcome, True) for outcome in harmless]
+def _build_cases() -> list[RetryCase]:
+    passing = [build_outcome(status) for status in (500, 502, 503, 504)]
+    passing += [
+        build_outcome(500, "internal_error"),
+        build_outcome(503, "overloaded"),
+        build_outcome(503, "unavailable"),
+    ]
+    passing += [build_outcome(409, "idempotency_request_in_progress"), CUT]
+    harmless = [NEVER_SENT, build_outcome(429), build_outcome(429, "rate_limited")]
+    final = [build_outcome(status) for status in (301, 400, 401, 403, 404, 410, 412, 413, 422, 428, 501, 505)]
+    final += [
+        build_outcome(429, "quota_exceeded"),
+        build_outcome(429, "ai_budget_reached"),
+        build_outcome(409, "conflict"),
+    ]
+    cases = [RetryCase(*request, outcome, True) for request in SAFE for outcome in [*passing, *harmless]]
+    cases += [RetryCase(*request, outcome, False) for request in [*SAFE, KEYLESS] for outcome in final]
+    cases += [RetryCase(*KEYLESS, outcome, False) for outcome in passing]
+    return cases + [RetryCase(*KEYLESS, outcome, True) for outcome in harmless]
 
 
-CASES = _cases()
+CASES = _build_cases()

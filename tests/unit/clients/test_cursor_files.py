@@ -1,4 +1,4 @@
-"""An unusable cursor file is reported by its name before any request is sent."""
+"""An unusable cursor file is reported by name before any request is sent."""
 
 from pathlib import Path
 from typing import Any
@@ -14,45 +14,45 @@ PAGE = {"data": [{"id": "evt_1"}], "next_cursor": "c2", "caught_up": True}
 TORN = [b"", b" \n", b"\xff\xfeab", b"hello\nworld", b"c1\x00\x00", "cä".encode()]
 
 
-def followed(place: Path) -> tuple[list[str], Exception | None]:
+def follow_changes(path: Path) -> tuple[list[str], Exception | None]:
     """Return the cursors of the requests, and the error."""
     cursors = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def respond(request: httpx.Request) -> httpx.Response:
         cursors.append(request.url.params.get("cursor"))
         return httpx.Response(200, json=PAGE)
 
-    with imported().Joinery("http://x", "k", transport=httpx.MockTransport(answer)) as client:
+    with imported().Joinery("http://x", "k", transport=httpx.MockTransport(respond)) as client:
         try:
-            next(iter(client.changes.follow("begin", place)))
+            next(iter(client.changes.follow("begin", path)))
         except (ValueError, OSError) as error:
             return cursors, error
     return cursors, None
 
 
-def scripted(run_script: RunScript, place: Path) -> tuple[list[str], Any]:
-    cursors, error = run_script("cursorFile", str(place))
+def follow_with_script(run_script: RunScript, path: Path) -> tuple[list[str], Any]:
+    cursors, error = run_script("cursorFile", str(path))
     return cursors, error
 
 
 @pytest.mark.parametrize("content", TORN)
-def test_a_corrupt_cursor_file(run_script: RunScript, tmp_path: Path, content: bytes) -> None:
+def test_a_corrupt_cursor_file_is_reported(run_script: RunScript, tmp_path: Path, content: bytes) -> None:
     place = tmp_path / "cursor.txt"
     place.write_bytes(content)
-    for cursors, error in (followed(place), scripted(run_script, place)):
+    for cursors, error in (follow_changes(place), follow_with_script(run_script, place)):
         assert cursors == [] and str(place) in str(error) and "contains no cursor" in str(error)
 
 
-def test_a_cursor_file_without_its_folder(run_script: RunScript, tmp_path: Path) -> None:
+def test_a_cursor_file_without_a_folder_is_reported(run_script: RunScript, tmp_path: Path) -> None:
     place = tmp_path / "no" / "cursor.txt"
-    for cursors, error in (followed(place), scripted(run_script, place)):
+    for cursors, error in (follow_changes(place), follow_with_script(run_script, place)):
         assert cursors == [] and "does not exist" in str(error) and str(place.parent) in str(error)
-    for cursors, error in (followed(tmp_path), scripted(run_script, tmp_path)):
+    for cursors, error in (follow_changes(tmp_path), follow_with_script(run_script, tmp_path)):
         assert cursors == [] and error is not None
 
 
-def test_valid_cursor_files(run_script: RunScript, tmp_path: Path) -> None:
+def test_valid_cursor_files_are_read(run_script: RunScript, tmp_path: Path) -> None:
     place = tmp_path / "cursor.txt"
-    assert followed(place) == (["begin"], None) and scripted(run_script, place) == (["begin"], None)
+    assert follow_changes(place) == (["begin"], None) and follow_with_script(run_script, place) == (["begin"], None)
     place.write_bytes(b"c1\n")
-    assert followed(place) == (["c1"], None) and scripted(run_script, place) == (["c1"], None)
+    assert follow_changes(place) == (["c1"], None) and follow_with_script(run_script, place) == (["c1"], None)

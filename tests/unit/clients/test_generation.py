@@ -1,4 +1,4 @@
-"""What is generated of the description: all of it, the same each time, and only what the language can read."""
+"""Clients generated from the API description: complete, reproducible and syntactically valid."""
 
 import ast
 import base64
@@ -32,19 +32,19 @@ from tests.support.shipped_clients import described, files, imported
 ROOT = Path(__file__).parents[3]
 
 
-def operations() -> list[tuple[str, Any]]:
+def list_operations() -> list[tuple[str, Any]]:
     return [(path, one) for path, item in described()["paths"].items() for one in item.values()]
 
 
-def python(path: str) -> str:
+def read_python(path: str) -> str:
     return zipfile.ZipFile(io.BytesIO(files()[WHEEL])).read(f"joinery_client/{path}").decode()
 
 
-def typescript(path: str) -> str:
+def read_typescript(path: str) -> str:
     with tarfile.open(fileobj=io.BytesIO(files()[TARBALL])) as archive:
-        taken = archive.extractfile(f"package/{path}")
-        assert taken is not None
-        return taken.read().decode()
+        file = archive.extractfile(f"package/{path}")
+        assert file is not None
+        return file.read().decode()
 
 
 def test_the_same_description_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -57,36 +57,36 @@ def test_every_operation_has_a_method_in_both_languages() -> None:
     package = imported()
     groups = {group.name: {method.operation for method in group.methods} for group in build_groups(described())}
     made = set().union(*groups.values())
-    left = {one["operationId"] for _, one in operations()} - made
-    assert left == {"changes.stream"}  # following by long polling does the same
+    left = {one["operationId"] for _, one in list_operations()} - made
+    assert left == {"changes.stream"}  # replaced by long polling
     with package.Joinery("http://127.0.0.1:1", "k") as client:
         for name in made:
             group, method = split_operation_id(name)
             assert callable(getattr(getattr(client, group), method)), name
             shown = f"class {format_type_name(group)}Methods"
-            [body] = re.findall(rf"{shown} extends \w+ {{\n(.*?)\n}}\n", typescript("operations.js"), re.S)
+            [body] = re.findall(rf"{shown} extends \w+ {{\n(.*?)\n}}\n", read_typescript("operations.js"), re.S)
             assert f"  {to_camel_case(method)}(" in body
-            [types] = re.findall(rf"declare {shown}[^{{]*{{\n(.*?)\n}}\n", typescript("operations.d.ts"), re.S)
+            [types] = re.findall(rf"declare {shown}[^{{]*{{\n(.*?)\n}}\n", read_typescript("operations.d.ts"), re.S)
             assert f"  {to_camel_case(method)}(" in types
 
 
 def test_every_component_is_a_type_in_both_languages() -> None:
-    package, types = imported(), typescript("types.d.ts")
+    package, types = imported(), read_typescript("types.d.ts")
     for component in described()["components"]["schemas"]:
         assert hasattr(package.types, format_type_name(component)), component
         assert re.search(rf"^export (type|interface) {format_type_name(component)}\b", types, re.M), component
 
 
-def test_what_may_be_left_out_is_known_when_it_runs() -> None:
+def test_optional_keys_are_known_at_runtime() -> None:
     package = imported()
     for component, schema in described()["components"]["schemas"].items():
         if "properties" in schema:
-            made = getattr(package.types, format_type_name(component))
-            assert made.__required_keys__ == set(schema.get("required", ())), component
-            assert made.__annotations__.keys() == schema["properties"].keys()
+            type_ = getattr(package.types, format_type_name(component))
+            assert type_.__required_keys__ == set(schema.get("required", ())), component
+            assert type_.__annotations__.keys() == schema["properties"].keys()
 
 
-def test_all_that_is_offered_is_there() -> None:
+def test_all_exported_names_exist() -> None:
     package = imported()
     assert len(package.__all__) == len(set(package.__all__)) and "Listing" in package.__all__
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
@@ -97,8 +97,8 @@ def test_events_are_distinguished_by_type() -> None:
     known = described()["components"]["schemas"]["typed_event"]["discriminator"]["mapping"]
     assert set(known) == package.KNOWN_TYPES and len(known) >= 20
     for type in known:
-        assert f"  type: {json.dumps(type)}\n" in typescript("types.d.ts")
-        assert f"'{type}'" in typescript("index.js")
+        assert f"  type: {json.dumps(type)}\n" in read_typescript("types.d.ts")
+        assert f"'{type}'" in read_typescript("index.js")
     assert package.is_typed({"type": "offer.changed"}) and not package.is_typed({"type": "chair.sat_upon"})
 
 
@@ -108,17 +108,17 @@ def test_a_page_of_any_list_may_have_a_hundred_items() -> None:
     assert len(limits) == len(lists) > 10 and min(limits) >= PAGE_SIZE
 
 
-def test_pages_have_the_fields_that_the_description_gives_them() -> None:
-    """They are written by hand, since their items are of any type."""
+def test_pages_have_the_described_fields() -> None:
+    """The page classes are written by hand, since their items are of any type."""
     schemas = described()["components"]["schemas"]
     for page, name, component in ((FeedPage, "FeedPage", "change_page"), (ListPage, "Page", "source_list")):
         fields = schemas[component]["properties"].keys()
         assert page.__annotations__.keys() == fields
-        [body] = re.findall(rf"interface {name}<\w> {{\n(.*?)\n}}\n", typescript("runtime/index.d.ts"), re.S)
+        [body] = re.findall(rf"interface {name}<\w> {{\n(.*?)\n}}\n", read_typescript("runtime/index.d.ts"), re.S)
         assert set(re.findall(r"^  (\w+): ", body, re.M)) == fields
 
 
-def test_names() -> None:
+def test_names_follow_from_the_description() -> None:
     assert split_operation_id("catalogue.list_products") == ("products", "list")
     assert split_operation_id("catalogue.list_categories") == ("categories", "list")
     assert split_operation_id("catalogue.read_offer") == ("offers", "get")
@@ -132,7 +132,7 @@ def test_names() -> None:
     assert (to_camel_case("request_logs"), format_type_name("change_page")) == ("requestLogs", "ChangePage")
 
 
-def test_two_operations_of_one_name_are_refused() -> None:
+def test_duplicate_operation_names_are_refused() -> None:
     paths = dict(described()["paths"])
     with pytest.raises(ValueError, match="products.get is not unique"):
         build_groups(described() | {"paths": paths | {"/v1/other/{id}": paths["/v1/products/{id}"]}})
@@ -162,19 +162,19 @@ SCHEMAS = {
         ({"type": ["integer", "number"]}, "int | float", "number"),
     ],
 )
-def test_types_of_schemas(schema: Any, in_python: str, in_typescript: str) -> None:
+def test_schemas_become_types(schema: Any, in_python: str, in_typescript: str) -> None:
     assert TypeConverter(PYTHON, SCHEMAS).type_of(schema) == in_python
     assert TypeConverter(TYPESCRIPT, SCHEMAS).type_of(schema) == in_typescript
 
 
-def test_texts_end_nothing_early() -> None:
+def test_texts_are_escaped_in_docstrings_and_comments() -> None:
     for text in ('ends with "quotes"', 'has """three""" of them', "a \\ backslash", "two\n\nparagraphs \\"):
         module = ast.parse("def f():\n" + format_docstring(text, 4))
         assert ast.get_docstring(module.body[0])  # type: ignore[arg-type]
     assert format_comment("*/ alert() /*").count("*/") == 1
 
 
-def test_the_wheel_records_what_it_holds() -> None:
+def test_the_wheel_records_its_files() -> None:
     archive = zipfile.ZipFile(io.BytesIO(files()[WHEEL]))
     info = f"joinery_client-{VERSION}.dist-info"
     rows = [line.rsplit(",", 2) for line in archive.read(f"{info}/RECORD").decode().splitlines()]
@@ -185,16 +185,18 @@ def test_the_wheel_records_what_it_holds() -> None:
         assert (digest, size) == (f"sha256={found}", str(len(body)))
 
 
-def test_the_collection_has_every_request() -> None:
+def test_the_collection_contains_every_request() -> None:
     collection = json.loads(files()[COLLECTION])
     requests = [one for folder in collection["item"] for one in folder["item"]]
-    assert len(requests) == len(operations())
+    assert len(requests) == len(list_operations())
     for one in requests:
         url = one["request"]["url"]
         assert url["raw"].startswith("{{base_url}}/v1/")
         assert {part[1:] for part in url["path"] if part.startswith(":")} == {v["key"] for v in url.get("variable", ())}
         if one["request"].get("body"):
             json.loads(one["request"]["body"]["raw"])
-    keyed = [one for _, one in operations() if {"$ref": "#/components/parameters/IdempotencyKey"} in one["parameters"]]
+    keyed = [
+        one for _, one in list_operations() if {"$ref": "#/components/parameters/IdempotencyKey"} in one["parameters"]
+    ]
     sent = [one for one in requests if any(h["key"] == "Idempotency-Key" for h in one["request"]["header"])]
     assert len(keyed) == len(sent) > 10

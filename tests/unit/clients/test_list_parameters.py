@@ -1,4 +1,4 @@
-"""A single text where a list belongs is a list of one: it is neither split into letters nor at its commas."""
+"""A single text for a list parameter is a list of one item, split neither into characters nor at commas."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ CASES = [
 ]
 
 
-def read(operation: str, query: str) -> dict[str, Any]:
+def parse_query(operation: str, query: str) -> dict[str, Any]:
     row = next(row for row in whole() if row.id == operation.replace("follow", "page"))
     values, faults = QueryParser(row).parse(query)
     assert faults == ()
@@ -35,31 +35,33 @@ def read(operation: str, query: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("operation", "group", "query", "expected"), CASES)
-def test_python(operation: str, group: str, query: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_python_sends_a_text_as_one_item(
+    operation: str, group: str, query: dict[str, Any], expected: dict[str, Any]
+) -> None:
     seen = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def respond(request: httpx.Request) -> httpx.Response:
         seen.append(request.url.query.decode())
         return httpx.Response(200, json=PAGE)
 
     method = operation.partition(".")[2].partition("_")[0]
-    with imported().Joinery("http://x", "k", transport=httpx.MockTransport(answer)) as client:
+    with imported().Joinery("http://x", "k", transport=httpx.MockTransport(respond)) as client:
         listing = getattr(getattr(client, group), method)(**query)
         next(listing.pages()) if hasattr(listing, "pages") else listing
 
-    async def awaited() -> None:
-        async with imported().AsyncJoinery("http://x", "k", transport=httpx.MockTransport(answer)) as client:
+    async def run() -> None:
+        async with imported().AsyncJoinery("http://x", "k", transport=httpx.MockTransport(respond)) as client:
             listing = getattr(getattr(client, group), method)(**query)
             await (anext(listing.pages()) if hasattr(listing, "pages") else listing)
 
-    asyncio.run(awaited())
-    assert [read(operation, one) for one in seen] == [expected] * 2
+    asyncio.run(run())
+    assert [parse_query(operation, one) for one in seen] == [expected] * 2
 
 
 @pytest.mark.parametrize(("operation", "group", "query", "expected"), CASES)
-def test_typescript(
+def test_typescript_sends_a_text_as_one_item(
     run_script: RunScript, operation: str, group: str, query: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     method = operation.partition(".")[2].partition("_")[0]
     url = run_script("requestUrl", {"group": group, "method": method, "query": query, "page": json.dumps(PAGE)})
-    assert read(operation, url.partition("?")[2]) == expected
+    assert parse_query(operation, url.partition("?")[2]) == expected

@@ -1,4 +1,4 @@
-"""The mirror with answers that do not come from the service."""
+"""The mirror with responses that do not come from the service."""
 
 import json
 from collections.abc import Callable
@@ -24,10 +24,10 @@ BODIES = (
 NOTHING = {"data": [], "next_cursor": "c", "caught_up": True}
 
 
-def service(products: Callable[[], httpx.Response]) -> httpx.MockTransport:
-    """A service without exports and changes, whose pages of products are given."""
+def create_transport(products: Callable[[], httpx.Response]) -> httpx.MockTransport:
+    """Return a service without exports and changes whose product pages come from `products`."""
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def respond(request: httpx.Request) -> httpx.Response:
         match request.url.path:
             case "/v1/changes":
                 return httpx.Response(200, json=NOTHING)
@@ -35,12 +35,12 @@ def service(products: Callable[[], httpx.Response]) -> httpx.MockTransport:
                 return products()
         return httpx.Response(403, json={"code": "feature_unavailable"})
 
-    return httpx.MockTransport(answer)
+    return httpx.MockTransport(respond)
 
 
-async def mirrored(path: Path, products: Callable[[], httpx.Response]) -> int:
-    """Mirror the service once; return how many products the copy holds."""
-    core = AsyncCore("http://x", "k", version="v", agent="tests", transport=service(products))
+async def mirror_products(path: Path, products: Callable[[], httpx.Response]) -> int:
+    """Mirror the service once; return the number of products in the copy."""
+    core = AsyncCore("http://x", "k", version="v", agent="tests", transport=create_transport(products))
     async with httpx.AsyncClient() as files:
         with open_copy(path / "copy.sqlite") as copy:
             await MirrorReplication(core, files, copy, lambda _: None, stops_when_current=True).run()
@@ -48,17 +48,17 @@ async def mirrored(path: Path, products: Callable[[], httpx.Response]) -> int:
 
 
 @pytest.mark.parametrize("body", BODIES)
-async def test_pages_of_other_servers_are_reported(tmp_path: Path, body: bytes) -> None:
+async def test_invalid_pages_are_reported(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(UnexpectedResponse, match="does not have the service's format"):
-        await mirrored(tmp_path, lambda: httpx.Response(200, content=body))
+        await mirror_products(tmp_path, lambda: httpx.Response(200, content=body))
 
 
-async def test_the_pages_of_the_service_are_kept(tmp_path: Path) -> None:
+async def test_valid_pages_are_stored(tmp_path: Path) -> None:
     pages = [
         {"data": [{"id": "prod_1"}], "has_more": True, "next_cursor": "c"},
         {"data": [{"id": "prod_2"}], "has_more": False},
     ]
-    assert await mirrored(tmp_path, lambda: httpx.Response(200, json=pages.pop(0))) == 2
+    assert await mirror_products(tmp_path, lambda: httpx.Response(200, json=pages.pop(0))) == 2
 
 
 async def test_files_of_an_export_are_downloaded_from_their_location(tmp_path: Path) -> None:
@@ -68,16 +68,16 @@ async def test_files_of_an_export_are_downloaded_from_their_location(tmp_path: P
     urls = [{"dataset": name[1:], "url": f"http://store{name}"} for name in files]
     made = {"id": "exp_1", "status": "succeeded", "rows": 1, "changes_cursor": "c", "files": urls}
 
-    def served(request: httpx.Request) -> httpx.Response:
+    def respond(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, json=NOTHING if request.url.path == "/v1/changes" else made)
 
-    def stored(request: httpx.Request) -> httpx.Response:
+    def respond_with_file(request: httpx.Request) -> httpx.Response:
         if request.url.host == "store":
             return httpx.Response(307, headers={"location": f"http://region{request.url.path}"})
         return httpx.Response(200, content=files[request.url.path])
 
-    core = AsyncCore("http://x", "k", version="v", agent="tests", transport=httpx.MockTransport(served))
-    async with httpx.AsyncClient(transport=httpx.MockTransport(stored)) as client:
+    core = AsyncCore("http://x", "k", version="v", agent="tests", transport=httpx.MockTransport(respond))
+    async with httpx.AsyncClient(transport=httpx.MockTransport(respond_with_file)) as client:
         with open_copy(tmp_path / "copy.sqlite") as copy:
             await MirrorReplication(core, client, copy, lambda _: None, stops_when_current=True).run()
             assert copy.count_products() == 1

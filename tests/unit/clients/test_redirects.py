@@ -1,4 +1,4 @@
-"""Neither client follows a redirect: the key goes to the host that it was given for, and to no other."""
+"""No client follows a redirect: an API key is sent only to the configured host."""
 
 import asyncio
 import threading
@@ -19,14 +19,14 @@ __all__ = ["run_script"]
 
 
 @contextmanager
-def served(status: int, location: str = "") -> Iterator[tuple[str, list[str]]]:
-    """A server that answers every request so; its address, and what came to it."""
-    seen: list[str] = []
+def serve_status(status: int, location: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Run a server that responds with the status; yields its address and the received requests."""
+    requests: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            seen.append(f"{self.command} {self.path}")
+            requests.append(f"{self.command} {self.path}")
             self.send_response(status)
             if location:
                 self.send_header("Location", location + self.path)
@@ -42,7 +42,7 @@ def served(status: int, location: str = "") -> Iterator[tuple[str, list[str]]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", seen
+        yield f"http://127.0.0.1:{server.server_address[1]}", requests
     finally:
         server.shutdown()
         server.server_close()
@@ -50,8 +50,8 @@ def served(status: int, location: str = "") -> Iterator[tuple[str, list[str]]]:
 
 @pytest.fixture
 def other_server() -> Iterator[tuple[str, list[str]]]:
-    with served(200) as found:
-        yield found
+    with serve_status(200) as server:
+        yield server
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -59,7 +59,7 @@ def test_python_follows_no_redirect(status: int, other_server: tuple[str, list[s
     package, (elsewhere, seen) = imported(), other_server
     file = tmp_path / "feed.csv"
     file.write_bytes(b"a")
-    with served(status, elsewhere) as (address, requests):
+    with serve_status(status, elsewhere) as (address, requests):
         with package.Joinery(address, "secret") as client:
             calls = [
                 client.orgs.get,
@@ -69,15 +69,15 @@ def test_python_follows_no_redirect(status: int, other_server: tuple[str, list[s
             for call in calls:
                 with pytest.raises(package.JoineryError) as caught:
                     call()
-                assert is_clear(str(caught.value), caught.value.status, status, elsewhere)
+                assert reports_redirect(str(caught.value), caught.value.status, status, elsewhere)
 
-        async def awaited() -> None:
+        async def run() -> None:
             async with package.AsyncJoinery(address, "secret") as client:
                 await client.orgs.get()
 
         with pytest.raises(package.JoineryError) as caught:
-            asyncio.run(awaited())
-        assert is_clear(str(caught.value), caught.value.status, status, elsewhere)
+            asyncio.run(run())
+        assert reports_redirect(str(caught.value), caught.value.status, status, elsewhere)
         assert len(requests) == 4 and seen == []
 
 
@@ -86,9 +86,9 @@ def test_typescript_follows_no_redirect(
     status: int, other_server: tuple[str, list[str]], run_script: RunScript
 ) -> None:
     elsewhere, seen = other_server
-    with served(status, elsewhere) as (address, requests):
+    with serve_status(status, elsewhere) as (address, requests):
         for name, found, message in run_script("redirects", address):
-            assert name == "JoineryError" and is_clear(message, found, status, elsewhere)
+            assert name == "JoineryError" and reports_redirect(message, found, status, elsewhere)
         assert len(requests) == 3 and seen == []
 
 
@@ -97,5 +97,5 @@ def test_typescript_reports_redirects_that_browsers_hide(run_script: RunScript) 
     assert (name, status) == ("JoineryError", None) and "redirects" in message and "base URL" in message
 
 
-def is_clear(message: str, found: int | None, status: int, elsewhere: str) -> bool:
-    return found == status and f"redirects to {elsewhere}/" in message and "base URL" in message
+def reports_redirect(message: str, found: int | None, status: int, target: str) -> bool:
+    return found == status and f"redirects to {target}/" in message and "base URL" in message

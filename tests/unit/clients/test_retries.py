@@ -1,4 +1,4 @@
-"""When the client sends a request again, how long it waits, and what it raises in the end."""
+"""Retries of the client: when a request is sent again, the delays, and the final error."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from entrypoints.clients.python.runtime.calls import ApiRequest, RetryPolicy, bu
 from entrypoints.operations.query_string import QueryParser
 from tests.support.shipped_clients import described
 from tests.support.table import whole
-from tests.unit.clients.retry_cases import CASES, Case
+from tests.unit.clients.retry_cases import CASES, RetryCase
 
 KEYED = {"Idempotency-Key": "k"}
 READ = ApiRequest("GET", "http://x/v1/sources?limit=1", {})
@@ -30,13 +30,13 @@ DELETE = ApiRequest("DELETE", "http://x/v1/webhook-endpoints/whe_1", {})
 CUT, NEVER_SENT = httpx.ReadError("cut"), httpx.ConnectError("refused")
 
 
-def answer(status: int, content: bytes = b"", **headers: str) -> httpx.Response:
+def build_response(status: int, content: bytes = b"", **headers: str) -> httpx.Response:
     return httpx.Response(
         status, headers={name.replace("_", "-"): text for name, text in headers.items()}, content=content
     )
 
 
-def refused(status: int, code: str = "", **headers: str) -> httpx.Response:
+def build_error_response(status: int, code: str = "", **headers: str) -> httpx.Response:
     problem = {
         "code": code or None,
         "detail": "No.",
@@ -44,11 +44,11 @@ def refused(status: int, code: str = "", **headers: str) -> httpx.Response:
         "request_id": "req_1",
         "doc_url": f"https://x/errors/{code}",
     }
-    return answer(status, json.dumps(problem).encode(), **headers)
+    return build_response(status, json.dumps(problem).encode(), **headers)
 
 
-class Played(AsyncCore):
-    """A core whose requests come to these outcomes, and that waits for nothing."""
+class ScriptedCore(AsyncCore):
+    """Core that receives the given outcomes and does not wait."""
 
     def __init__(self, *outcomes: Any, policy: RetryPolicy | None = None) -> None:
         self.outcomes, self.pauses, self.sent = list(outcomes), list[float](), list[httpx.Request]()
@@ -66,62 +66,66 @@ class Played(AsyncCore):
     async def _pause(self, seconds: float, reason: Exception, failed_tries: int) -> None:
         self.pauses.append(seconds)
 
-    def result(self, call: Callable[["Played"], Awaitable[Any]]) -> Any:
-        """What came of the call: its value, or the error."""
+    def run(self, call: Callable[["ScriptedCore"], Awaitable[Any]]) -> Any:
+        """Return the value of the call, or its error."""
 
-        async def awaited() -> Any:
+        async def run() -> Any:
             try:
                 return await call(self)
             except errors.JoineryError as error:
                 return error
 
-        return asyncio.run(awaited())
+        return asyncio.run(run())
 
 
-def played(request: ApiRequest, policy: RetryPolicy, *outcomes: Any) -> tuple[Any, list[float], int]:
-    """What came of it, the pauses, and how often it was sent."""
-    core = Played(*outcomes, policy=policy)
-    found = core.result(lambda core: core.send(request))
+def send_request(request: ApiRequest, policy: RetryPolicy, *outcomes: Any) -> tuple[Any, list[float], int]:
+    """Return the result, the delays and the number of attempts."""
+    core = ScriptedCore(*outcomes, policy=policy)
+    found = core.run(lambda core: core.send(request))
     return found.status_code if isinstance(found, httpx.Response) else found, core.pauses, len(core.sent)
 
 
-WELL = answer(200, b"{}")
+OK = build_response(200, b"{}")
 
 
-def outcome_of(outcome: dict[str, Any]) -> Any:
+def create_outcome(outcome: dict[str, Any]) -> Any:
     if "status" not in outcome:
         return CUT if outcome["sent"] else NEVER_SENT
-    return refused(outcome["status"], outcome["code"]) if outcome["code"] else answer(outcome["status"], b"<html>")
+    return (
+        build_error_response(outcome["status"], outcome["code"])
+        if outcome["code"]
+        else build_response(outcome["status"], b"<html>")
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_what_is_sent_again(case: Case) -> None:
+def test_requests_are_retried_by_outcome(case: RetryCase) -> None:
     request = ApiRequest(case.method, "http://x/v1/sources", case.headers)
-    result, _, sent = played(request, RetryPolicy(), outcome_of(case.outcome), WELL)
-    assert (sent, result == 200) == ((2, True) if case.again else (1, False))
+    result, _, sent = send_request(request, RetryPolicy(), create_outcome(case.outcome), OK)
+    assert (sent, result == 200) == ((2, True) if case.is_retried else (1, False))
 
 
-def test_pauses_grow() -> None:
-    found, pauses, sent = played(READ, RetryPolicy(), CUT, CUT, WELL)
+def test_delays_grow() -> None:
+    found, pauses, sent = send_request(READ, RetryPolicy(), CUT, CUT, OK)
     assert (found, sent) == (200, 3) and 0.25 <= pauses[0] <= 0.5 and 0.5 <= pauses[1] <= 1.0
 
 
 def test_retry_after_is_obeyed_and_bounded() -> None:
-    assert played(READ, RetryPolicy(), refused(429, retry_after="7"), WELL)[1] == [7.0]
+    assert send_request(READ, RetryPolicy(), build_error_response(429, retry_after="7"), OK)[1] == [7.0]
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=9), usegmt=True)
-    assert 7 < played(READ, RetryPolicy(), refused(503, retry_after=later), WELL)[1][0] <= 9
-    error, pauses, _ = played(READ, RetryPolicy(), refused(429, "quota_exceeded", retry_after="1"))
+    assert 7 < send_request(READ, RetryPolicy(), build_error_response(503, retry_after=later), OK)[1][0] <= 9
+    error, pauses, _ = send_request(READ, RetryPolicy(), build_error_response(429, "quota_exceeded", retry_after="1"))
     assert isinstance(error, errors.RateLimited) and pauses == [] and error.retry_after == 1
-    _, pauses, sent = played(READ, RetryPolicy(), *[refused(429, retry_after="25")] * 3)
-    assert (pauses, sent) == ([25.0, 25.0], 3)  # the third wait would go beyond a minute
+    _, pauses, sent = send_request(READ, RetryPolicy(), *[build_error_response(429, retry_after="25")] * 3)
+    assert (pauses, sent) == ([25.0, 25.0], 3)  # a third delay would exceed one minute
 
 
-def test_retries_are_counted_and_a_follower_has_no_end() -> None:
-    error, _, sent = played(READ, RetryPolicy(retries=2, initial_delay=0), *[CUT] * 3)
+def test_retries_are_limited_except_for_followers() -> None:
+    error, _, sent = send_request(READ, RetryPolicy(retries=2, initial_delay=0), *[CUT] * 3)
     assert isinstance(error, errors.ConnectionFailed) and sent == 3 and error.__cause__ is CUT
-    assert played(READ, RetryPolicy(retries=0), CUT)[2] == 1
-    found, pauses, _ = played(
-        READ, RetryPolicy(retries=None, max_delay=30, max_total_delay=math.inf), *[CUT] * 200, WELL
+    assert send_request(READ, RetryPolicy(retries=0), CUT)[2] == 1
+    found, pauses, _ = send_request(
+        READ, RetryPolicy(retries=None, max_delay=30, max_total_delay=math.inf), *[CUT] * 200, OK
     )
     assert found == 200 and max(pauses) <= 30
 
@@ -129,13 +133,13 @@ def test_retries_are_counted_and_a_follower_has_no_end() -> None:
 @pytest.mark.parametrize(
     ("request_", "outcomes", "maybe"),
     [
-        (PATCH, (CUT, refused(412, "precondition_failed")), True),
-        (PATCH, (NEVER_SENT, refused(412, "precondition_failed")), False),
-        (PATCH, (refused(429), refused(412, "precondition_failed")), False),
-        (PATCH, (refused(502), refused(412, "precondition_failed")), True),
-        (DELETE, (CUT, refused(404, "not_found")), True),
-        (POST, (CUT, refused(422, "unprocessable")), False),  # the key's own outcome
-        (POST, (CUT, refused(401)), True),  # refused before the key was looked at
+        (PATCH, (CUT, build_error_response(412, "precondition_failed")), True),
+        (PATCH, (NEVER_SENT, build_error_response(412, "precondition_failed")), False),
+        (PATCH, (build_error_response(429), build_error_response(412, "precondition_failed")), False),
+        (PATCH, (build_error_response(502), build_error_response(412, "precondition_failed")), True),
+        (DELETE, (CUT, build_error_response(404, "not_found")), True),
+        (POST, (CUT, build_error_response(422, "unprocessable")), False),  # outcome of the idempotency key
+        (POST, (CUT, build_error_response(401)), True),  # refused before the key was read
         (POST, (CUT,) * 5, True),
         (POST, (NEVER_SENT,) * 5, False),
         (KEYLESS, (CUT,), True),
@@ -144,7 +148,7 @@ def test_retries_are_counted_and_a_follower_has_no_end() -> None:
     ],
 )
 def test_a_lost_success_is_not_shown_as_a_failure(request_: ApiRequest, outcomes: Any, maybe: bool) -> None:
-    error, _, _ = played(request_, RetryPolicy(initial_delay=0), *outcomes)
+    error, _, _ = send_request(request_, RetryPolicy(initial_delay=0), *outcomes)
     assert error.maybe_done is maybe
     assert ("unknown whether the change was made" in str(error)) is maybe
 
@@ -152,7 +156,7 @@ def test_a_lost_success_is_not_shown_as_a_failure(request_: ApiRequest, outcomes
 def test_an_error_message_contains_all_useful_details() -> None:
     problem = {"code": "invalid_request", "detail": "One field is wrong.", "request_id": "req_1",
                "doc_url": "https://x/errors/invalid_request", "errors": [{"field": "price", "code": "too_small", "detail": "Below 0."}]}  # fmt: skip
-    error = errors.build_response_error(answer(400, json.dumps(problem).encode()))
+    error = errors.build_response_error(build_response(400, json.dumps(problem).encode()))
     assert isinstance(error, errors.InvalidRequest)
     assert str(error) == (
         "400 invalid_request: One field is wrong. (price: Below 0.) · https://x/errors/invalid_request · req_1"
@@ -160,73 +164,75 @@ def test_an_error_message_contains_all_useful_details() -> None:
     assert (error.code, error.errors, error.request_id) == ("invalid_request", problem["errors"], "req_1")
 
 
-def test_a_follower_is_shown_how_to_restart() -> None:
-    core = Played(CUT, refused(410, "cursor_expired"))
-    error = core.result(lambda core: anext(AsyncFollowChanges[Any](core).follow("old").pages()))
+def test_the_error_of_a_follower_explains_how_to_restart() -> None:
+    core = ScriptedCore(CUT, build_error_response(410, "cursor_expired"))
+    error = core.run(lambda core: anext(AsyncFollowChanges[Any](core).follow("old").pages()))
     assert isinstance(error, errors.CursorExpired) and "call changes.now()" in str(error) and len(core.pauses) == 1
 
 
-def test_a_file_whose_first_try_broke_is_sent_again(tmp_path: Path) -> None:
+def test_an_interrupted_upload_is_retried(tmp_path: Path) -> None:
     (tmp_path / "feed.csv").touch()
     put = ApiRequest("PUT", "http://x/objects/1", {}, file=tmp_path / "feed.csv")
-    assert played(put, RetryPolicy(), CUT, refused(409, "conflict"), WELL)[0] == 200
-    assert played(PATCH, RetryPolicy(), refused(409, "conflict"))[2] == 1
+    assert send_request(put, RetryPolicy(), CUT, build_error_response(409, "conflict"), OK)[0] == 200
+    assert send_request(PATCH, RetryPolicy(), build_error_response(409, "conflict"))[2] == 1
 
 
 def test_the_read_timeout_includes_the_requested_wait() -> None:
-    def patience(request: httpx.Request) -> float:
+    def get_extra_timeout(request: httpx.Request) -> float:
         return request.extensions["timeout"]["read"] - request.extensions["timeout"]["connect"]
 
-    core = Played(WELL)
-    core.result(lambda core: core.call("GET", "/v1/changes", query={"wait": 30}))
-    assert patience(core.sent[0]) == 30
-    core = Played(*[answer(200, b'{"data": [], "next_cursor": "c1", "caught_up": true}')] * 2)
+    core = ScriptedCore(OK)
+    core.run(lambda core: core.call("GET", "/v1/changes", query={"wait": 30}))
+    assert get_extra_timeout(core.sent[0]) == 30
+    core = ScriptedCore(*[build_response(200, b'{"data": [], "next_cursor": "c1", "caught_up": true}')] * 2)
 
-    async def followed(core: AsyncCore) -> None:
+    async def follow_pages(core: AsyncCore) -> None:
         pages = AsyncFollowChanges[Any](core).follow("now").pages()
         await anext(pages)
         await anext(pages)
 
-    core.result(followed)
-    assert [patience(one) for one in core.sent] == [0, 25]  # what is there comes at once
+    core.run(follow_pages)
+    assert [get_extra_timeout(one) for one in core.sent] == [0, 25]  # the first page does not wait
     assert core.sent[1].url.params["wait"] == "25"
 
 
-def test_no_key_is_shown_by_accident() -> None:
-    assert "Bearer" not in repr(Played()) + repr(ApiRequest("GET", "http://x", Played().headers))
+def test_representations_do_not_contain_the_key() -> None:
+    assert "Bearer" not in repr(ScriptedCore()) + repr(ApiRequest("GET", "http://x", ScriptedCore().headers))
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>Bad gateway", b"[1]", b"\xff\xfe", b'"text"'])
-def test_what_is_no_problem_document_is_an_error_all_the_same(content: bytes) -> None:
-    error = errors.build_response_error(answer(502, content, request_id="req_9"))
+def test_invalid_problem_documents_are_errors(content: bytes) -> None:
+    error = errors.build_response_error(build_response(502, content, request_id="req_9"))
     assert isinstance(error, errors.ServerError) and error.code is None and error.request_id == "req_9" and error.detail
 
 
-def test_every_status_of_the_service_has_its_error() -> None:
+def test_every_status_of_the_service_has_an_error_class() -> None:
     statuses = {
         int(status) for item in described()["paths"].values() for one in item.values() for status in one["responses"]
     }
     for status in sorted(one for one in statuses if one >= 400):
-        assert type(errors.build_response_error(refused(status))) is not errors.JoineryError, status
+        assert type(errors.build_response_error(build_error_response(status))) is not errors.JoineryError, status
 
 
-def sent_by(**options: Any) -> httpx.Request:
-    core = Played(WELL)
-    core.result(lambda core: core.call("PATCH", "/v1/sources/{}", ("src_1",), **options))
+def capture_request(**options: Any) -> httpx.Request:
+    core = ScriptedCore(OK)
+    core.run(lambda core: core.call("PATCH", "/v1/sources/{}", ("src_1",), **options))
     return core.sent[0]
 
 
-def test_headers_of_calls() -> None:
-    assert sent_by(if_match=7).headers["If-Match"] == '"7"'
-    assert sent_by(if_match='"7-ab"').headers["If-Match"] == '"7-ab"'
-    assert sent_by(dry_run=True).headers["Service-Dry-Run"] == "true"
-    assert sent_by(dry_run=True, explain=True).headers["Service-Dry-Run"] == "explain"
-    assert sent_by(keyed=True, idempotency_key="mine").headers["Idempotency-Key"] == "mine"
-    assert sent_by(keyed=True).headers["Idempotency-Key"] != sent_by(keyed=True).headers["Idempotency-Key"]
-    assert "Idempotency-Key" not in sent_by(body={"a": 1}).headers and sent_by(body={}).content == b"{}"
+def test_calls_send_headers() -> None:
+    assert capture_request(if_match=7).headers["If-Match"] == '"7"'
+    assert capture_request(if_match='"7-ab"').headers["If-Match"] == '"7-ab"'
+    assert capture_request(dry_run=True).headers["Service-Dry-Run"] == "true"
+    assert capture_request(dry_run=True, explain=True).headers["Service-Dry-Run"] == "explain"
+    assert capture_request(keyed=True, idempotency_key="mine").headers["Idempotency-Key"] == "mine"
+    assert (
+        capture_request(keyed=True).headers["Idempotency-Key"] != capture_request(keyed=True).headers["Idempotency-Key"]
+    )
+    assert "Idempotency-Key" not in capture_request(body={"a": 1}).headers and capture_request(body={}).content == b"{}"
 
 
-def test_addresses_of_calls() -> None:
+def test_calls_build_urls() -> None:
     at = datetime(2026, 11, 20, 14, 8, tzinfo=UTC)
     query = {"q": "oak & ash", "none": None, "since": at, "types": ["a", "b"], "more": True}
     assert build_url("http://x", "/v1/x/{}/y", ["a/b?c"], query) == (
@@ -239,8 +245,8 @@ def test_addresses_of_calls() -> None:
         build_url("http://x", "/v1/x", query={"since": datetime(2026, 11, 20)})
 
 
-def test_values_of_lists_come_through_whole() -> None:
-    """What the client writes is what the service reads, whatever signs codes have."""
+def test_values_of_lists_round_trip() -> None:
+    """The service reads exactly what the client writes, for any characters in the codes."""
     operation = next(row for row in whole() if row.id == "catalogue.list_offers")
     codes = ["A-1", "4,5 mm", "back\\slash", "\\,", "a b&c=d", "é"]
     url = build_url("http://x", "/v1/offers", query={"sku": codes})

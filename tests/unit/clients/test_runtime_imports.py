@@ -1,4 +1,4 @@
-"""The shipped Python client stands alone: what it imports is its own, the standard library's or httpx."""
+"""The shipped Python client imports only its own modules, the standard library and httpx."""
 
 import ast
 import sys
@@ -10,8 +10,8 @@ RUNTIME = Path(__file__).parents[3] / "entrypoints" / "clients" / "python" / "ru
 ALLOWED = sys.stdlib_module_names | {"httpx"}
 
 
-def foreign(text: str) -> list[str]:
-    """The modules that the text imports from elsewhere."""
+def find_foreign_imports(text: str) -> list[str]:
+    """Return the imported modules that do not belong to the client."""
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -22,13 +22,13 @@ def foreign(text: str) -> list[str]:
 
 
 def _is_own(name: str) -> bool:
-    """Of the runtime itself; further up is another package once it is shipped."""
+    """Return whether the import is of the runtime; imports from a parent package are not."""
     return name.startswith(".") and not name.startswith("..")
 
 
 @pytest.mark.parametrize("file", sorted(RUNTIME.rglob("*.py")), ids=lambda file: file.name)
-def test_a_module_imports_nothing_else(file: Path) -> None:
-    assert foreign(file.read_text()) == []
+def test_modules_import_only_allowed_modules(file: Path) -> None:
+    assert find_foreign_imports(file.read_text()) == []
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_a_module_imports_nothing_else(file: Path) -> None:
         "from .. import version",
     ],
 )
-def test_what_it_must_not_import(text: str) -> None:
-    assert len(foreign(text)) == 1
+def test_foreign_imports_are_detected(text: str) -> None:
+    assert len(find_foreign_imports(text)) == 1

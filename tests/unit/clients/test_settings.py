@@ -1,4 +1,4 @@
-"""Addresses, keys and timeouts that clients are given: what is mended, what is refused, and that no refusal shows a secret."""
+"""Addresses, keys and timeouts of clients: what is normalised, what is refused, and that no error contains a secret."""
 
 import math
 from typing import Any
@@ -7,11 +7,11 @@ import pytest
 
 from entrypoints.clients.python.runtime.async_core import AsyncCore
 from tests.support.shipped_clients import imported
-from tests.unit.clients.test_redirects import served
+from tests.unit.clients.test_redirects import serve_status
 from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
 __all__ = ["run_script"]
-WELL = [
+NORMALISED = [
     ("https://api.example/", "svc_live_SECRET\n"),
     (" https://api.example\n", "  svc_live_SECRET\r\n"),
 ]
@@ -27,42 +27,42 @@ REFUSED = [
 ]
 
 
-def made(address: str, key: str, timeout: float = 30.0) -> Any:
+def create_core(address: str, key: str, timeout: float = 30.0) -> Any:
     return AsyncCore(address, key, version="v", agent="tests", timeout=timeout)
 
 
-@pytest.mark.parametrize(("address", "key"), WELL)
-def test_blanks_around_are_taken_off(address: str, key: str) -> None:
-    core = made(address, key)
+@pytest.mark.parametrize(("address", "key"), NORMALISED)
+def test_surrounding_blanks_are_removed(address: str, key: str) -> None:
+    core = create_core(address, key)
     assert (core.base_url, core.headers["Authorization"]) == ("https://api.example", "Bearer svc_live_SECRET")
 
 
 @pytest.mark.parametrize(("address", "key", "named"), REFUSED)
-def test_refusals_do_not_show_secrets(address: str, key: str, named: str) -> None:
+def test_errors_do_not_contain_secrets(address: str, key: str, named: str) -> None:
     with pytest.raises(ValueError, match=named) as caught:
-        made(address, key)
+        create_core(address, key)
     assert "SECRET" not in str(caught.value)
 
 
-def test_typescript_does_the_same(run_script: RunScript) -> None:
-    found = run_script("settings", [{"baseUrl": address, "key": key} for address, key in WELL])
-    assert found == [["https://api.example", "Bearer svc_live_SECRET"]] * len(WELL)
+def test_the_typescript_client_validates_settings(run_script: RunScript) -> None:
+    found = run_script("settings", [{"baseUrl": address, "key": key} for address, key in NORMALISED])
+    assert found == [["https://api.example", "Bearer svc_live_SECRET"]] * len(NORMALISED)
     found = run_script("settings", [{"baseUrl": address, "key": key} for address, key, _ in REFUSED])
     for (name, message), (_, _, named) in zip(found, REFUSED, strict=True):
         assert name == "TypeError" and named in message and "SECRET" not in message
 
 
-def test_timeouts_of_typescript(run_script: RunScript) -> None:
-    assert run_script("timeouts") == ["well"] * 3 + ["TypeError"] * 5
+def test_the_typescript_client_validates_timeouts(run_script: RunScript) -> None:
+    assert run_script("timeouts") == ["completed"] * 3 + ["TypeError"] * 5
 
 
 @pytest.mark.parametrize("timeout", [math.inf, 1e300, 3_000_000.0])
-def test_timeouts_without_end(timeout: float) -> None:
-    with served(200) as (address, _), imported().Joinery(address, "k", timeout=timeout) as client:
+def test_very_long_timeouts_are_accepted(timeout: float) -> None:
+    with serve_status(200) as (address, _), imported().Joinery(address, "k", timeout=timeout) as client:
         assert client.orgs.get() == {}
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0, math.nan])
-def test_timeouts_that_are_none(timeout: float) -> None:
+def test_invalid_timeouts_are_refused(timeout: float) -> None:
     with pytest.raises(ValueError, match="timeout"):
-        made("http://x", "k", timeout)
+        create_core("http://x", "k", timeout)

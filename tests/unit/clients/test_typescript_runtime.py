@@ -1,4 +1,4 @@
-"""The TypeScript client does as the Python client does: what it sends again, what it writes in addresses, what it knows."""
+"""The TypeScript client behaves like the Python client: retries, encoded addresses and tables."""
 
 import json
 import shutil
@@ -26,47 +26,47 @@ RunScript = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def run_script(tmp_path_factory: pytest.TempPathFactory) -> RunScript:
-    """What the runtime answers to a question."""
+    """Return a function that runs a command of the script in the runtime."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs Node.js")
     package = unpacked_tarball(tmp_path_factory.mktemp("node")) / "node_modules" / "joinery-client"
 
-    def run(question: str, subject: Any = None) -> Any:
-        argv = [node, str(SCRIPT), str(package), question]
-        done = subprocess.run(argv, input=json.dumps(subject), capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+    def run(command: str, argument: Any = None) -> Any:
+        argv = [node, str(SCRIPT), str(package), command]
+        process = subprocess.run(argv, input=json.dumps(argument), capture_output=True, text=True, timeout=60)
+        assert process.returncode == 0, process.stderr
+        return json.loads(process.stdout)
 
     return run
 
 
-def test_what_is_sent_again(run_script: RunScript) -> None:
+def test_requests_are_retried_by_outcome(run_script: RunScript) -> None:
     found = run_script("retries", [asdict(case) for case in CASES])
     wrong = [
         str(case)
         for case, (sent, well) in zip(CASES, found, strict=True)
-        if (sent, well) != (1 + case.again, case.again)
+        if (sent, well) != (1 + case.is_retried, case.is_retried)
     ]
     assert wrong == []
 
 
-def test_values_of_lists_come_through_whole(run_script: RunScript) -> None:
-    """What the client writes is what the service reads, whatever signs codes have."""
+def test_values_of_lists_round_trip(run_script: RunScript) -> None:
+    """The service reads exactly what the client writes, for any characters in the codes."""
     operation = next(row for row in whole() if row.id == "catalogue.list_offers")
     codes = ["A-1", "4,5 mm", "back\\slash", "\\,", "a b&c=d", "é", "100 %+"]
     url = run_script("addresses", {"sku": codes})
     assert QueryParser(operation).parse(url.partition("?")[2]) == ({"sku": codes}, ())
 
 
-def test_both_languages_hold_the_same_tables(run_script: RunScript) -> None:
+def test_both_languages_have_the_same_tables(run_script: RunScript) -> None:
     found = run_script("tables")
     assert found.pop("BY_STATUS") == {str(status): kind.__name__ for status, kind in errors.BY_STATUS.items()}
     own = {name: value for name, value in vars(tables).items() if name.isupper()}
     assert found == json.loads(json.dumps(own)) and len(own) >= 7
 
 
-def test_the_tables_are_those_of_the_service() -> None:
+def test_the_tables_agree_with_the_service() -> None:
     assert set(tables.OPEN_RUN_STATUSES) == OPEN_STATUSES
     assert CODES[tables.RATE_LIMITED].status == 429 and CODES[tables.IN_PROGRESS].status == 409
     assert {code.status for code in CODES.values() if code.status >= 500} <= set(tables.RETRIED_STATUSES)
@@ -79,7 +79,7 @@ def test_an_error_explains_how_to_restart(run_script: RunScript) -> None:
     assert list_error_classes().keys() >= {"ConnectionFailed", "WebhookVerificationError", "NotFound"}
 
 
-def test_the_documentation_lists_what_is_retried() -> None:
+def test_the_documentation_lists_the_retried_statuses() -> None:
     docs = Path(__file__).parents[3] / "docs"
     [row] = [line for line in (docs / "errors.md").read_text().splitlines() if line.startswith("| no answer, ")]
     statuses = ", ".join(map(str, tables.RETRIED_STATUSES))

@@ -1,4 +1,4 @@
-"""A file that grows or shrinks while it is handed in is an error that names it."""
+"""A file that grows or shrinks during its upload raises an error with its name."""
 
 import asyncio
 from pathlib import Path
@@ -7,40 +7,40 @@ import httpx
 import pytest
 
 from tests.support.shipped_clients import imported
-from tests.unit.clients.test_redirects import served
+from tests.unit.clients.test_redirects import serve_status
 
 WHOLE = b"a,b\n" * 50_000
 
 
 @pytest.mark.parametrize("later", [WHOLE * 2, WHOLE + b"x", WHOLE[:-1], b""])
-def test_a_change_of_size_is_reported(tmp_path: Path, later: bytes) -> None:
+def test_a_changed_size_is_reported(tmp_path: Path, later: bytes) -> None:
     file = tmp_path / "feed.csv"
     file.write_bytes(later)
-    with served(200) as (address, _):
+    with serve_status(200) as (address, _):
         with imported().Joinery(address, "k", retries=0) as client:
             with pytest.raises(OSError, match=r"feed\.csv changed its size"):
                 client._core.put(address + "/objects/1", {}, file, len(WHOLE))
 
-        async def awaited() -> None:
+        async def upload() -> None:
             async with imported().AsyncJoinery(address, "k", retries=0) as client:
                 await client._core.put(address + "/objects/1", {}, file, len(WHOLE))
 
         with pytest.raises(OSError, match=r"feed\.csv changed its size"):
-            asyncio.run(awaited())
+            asyncio.run(upload())
 
 
-def test_a_file_that_changes_after_it_was_announced(tmp_path: Path) -> None:
+def test_a_file_that_changes_after_the_announcement_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "feed.csv"
     file.write_bytes(WHOLE)
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def respond(request: httpx.Request) -> httpx.Response:
         if request.method == "POST":
             file.write_bytes(WHOLE * 2)
         request.read()
         return httpx.Response(200, json={"id": "upl_1", "target": {"url": "http://x/put", "headers": {}}})
 
     with (
-        imported().Joinery("http://x", "k", retries=0, transport=httpx.MockTransport(answer)) as client,
+        imported().Joinery("http://x", "k", retries=0, transport=httpx.MockTransport(respond)) as client,
         pytest.raises(OSError, match="changed its size"),
     ):
         client.sources.upload_file("src_1", file)
@@ -50,6 +50,6 @@ def test_a_file_that_changes_after_it_was_announced(tmp_path: Path) -> None:
 def test_an_unchanged_file_is_sent(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "feed.csv"
     file.write_bytes(content)
-    with served(200) as (address, seen), imported().Joinery(address, "k", retries=0) as client:
+    with serve_status(200) as (address, seen), imported().Joinery(address, "k", retries=0) as client:
         client._core.put(address + "/objects/1", {}, file, len(content))
         assert seen == ["PUT /objects/1"]

@@ -1,8 +1,8 @@
-// Answers what tests in Python ask of the runtime of the TypeScript client (argv: its folder and a question; stdin: JSON).
+// Runs a command of the Python tests with the runtime of the TypeScript client (argv: its folder and the command; stdin: JSON).
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const [folder, question] = process.argv.slice(2)
+const [folder, command] = process.argv.slice(2)
 const load = (module) => import(join(folder, module))
 const { call, RETRY_POLICY } = await load('runtime/retrying.js')
 const { Core, JoineryError, verifyWebhook, WebhookVerificationError } = await load('runtime/index.js')
@@ -11,16 +11,16 @@ const tables = await load('runtime/tables.js')
 const { BY_STATUS } = await load('runtime/error_kinds.js')
 const own = { version: '2026-01-01', agent: 'tests' }
 
-const answered = (status, code) => ({ status, headers: new Headers(), text: code ? JSON.stringify({ code, detail: 'No.' }) : '<html>' })
+const buildResponse = (status, code) => ({ status, headers: new Headers(), text: code ? JSON.stringify({ code, detail: 'No.' }) : '<html>' })
 const outcomeOf = ({ status, code, sent }) =>
-  status ? answered(status, code) : { noResponse: Object.assign(new Error('cut'), { cause: { code: sent ? 'ECONNRESET' : 'ECONNREFUSED' } }) }
+  status ? buildResponse(status, code) : { noResponse: Object.assign(new Error('cut'), { cause: { code: sent ? 'ECONNRESET' : 'ECONNREFUSED' } }) }
 
-const questions = {
-  /** How often each request is sent, and whether it ends well, when its second try would. */
+const commands = {
+  /** Number of attempts of each request, and whether it succeeds if the second attempt would. */
   async retries(cases) {
     const found = []
     for (const { method, headers, outcome } of cases) {
-      const outcomes = [outcomeOf(outcome), answered(200)]
+      const outcomes = [outcomeOf(outcome), buildResponse(200)]
       let sent = 0
       const send = async () => outcomes[sent++]
       const ended = await call({ method, headers, url: 'http://x/v1/sources' }, RETRY_POLICY, send, async () => {}).catch(() => null)
@@ -35,20 +35,20 @@ const questions = {
     const error = await new Joinery({ baseUrl: 'http://x', key: 'k', fetch: async () => answer }).orgs.get().catch((error) => error)
     return [error.name, error.message]
   },
-  /** What calls and uploads come to behind a redirect. */
+  /** Errors of calls and uploads that are redirected. */
   async redirects(baseUrl) {
     const core = new Core({ baseUrl, key: 'secret' }, own)
     const calls = [() => core.call('GET', '/v1/organisation', []), () => core.call('POST', '/v1/sources', [], { body: {}, keyed: true }),
       () => core.put(baseUrl + '/objects/1', {}, new Blob(['a']))]
     return Promise.all(calls.map((one) => one().then(() => null, (error) => [error.name, error.status, error.message])))
   },
-  /** The same in browsers, which hide where a redirect leads to. */
+  /** The same in browsers, which hide the target of a redirect. */
   async hiddenRedirect() {
     const answer = { status: 0, type: 'opaqueredirect', headers: new Headers(), text: async () => '' }
     const core = new Core({ baseUrl: 'http://x', key: 'k', fetch: async () => answer }, own)
     return core.call('GET', '/v1/organisation', []).catch((error) => [error.name, error.status, error.message])
   },
-  /** How a follower and a call take each answer, before a good page comes: the seconds of pauses, the error. */
+  /** Delays of a follower and error of a call for each response that precedes a valid page. */
   async answers(cases) {
     const timers = []
     const real = globalThis.setTimeout
@@ -85,7 +85,7 @@ const questions = {
     const error = await follower.pages().next().then(() => null, (error) => error.message)
     return [seen, error]
   },
-  /** What becomes of settings: null, or the error. */
+  /** The normalised settings, or the error. */
   settings: (cases) =>
     cases.map((one) => {
       try {
@@ -95,7 +95,7 @@ const questions = {
         return [error.name, error.message]
       }
     }),
-  /** Whether a call is waited for under each timeout. */
+  /** Whether a call completes within each timeout. */
   timeouts: () =>
     Promise.all([Infinity, 3_000_000, 5, 0, -1, NaN, '30', null].map(async (timeout) => {
       const fetch = (_, { signal }) =>
@@ -103,11 +103,11 @@ const questions = {
           const timer = setTimeout(() => resolve(new Response('{}')), 50)
           signal.addEventListener('abort', () => (clearTimeout(timer), reject(signal.reason)))
         })
-      const made = async () => new Core({ baseUrl: 'http://x', key: 'k', timeout, retries: 0, fetch }, own)
-      return made().then((core) => core.call('GET', '/v1/x', [])).then(() => 'well', (error) => error.name)
+      const createCore = async () => new Core({ baseUrl: 'http://x', key: 'k', timeout, retries: 0, fetch }, own)
+      return createCore().then((core) => core.call('GET', '/v1/x', [])).then(() => 'completed', (error) => error.name)
     })),
   webhooks: (cases) =>
-    Promise.all(cases.map(({ body, headers, secret }) => verifyWebhook(body, headers, secret).then(() => 'well', (error) => {
+    Promise.all(cases.map(({ body, headers, secret }) => verifyWebhook(body, headers, secret).then(() => 'accepted', (error) => {
       if (error instanceof WebhookVerificationError) return 'refused'
       if (error instanceof TypeError && error.message.includes('secret')) return 'no secret'
       return String(error)
@@ -115,4 +115,4 @@ const questions = {
   tolerances: ({ headers, secret }) =>
     Promise.all([NaN, -1, 'soon'].map((one) => verifyWebhook('{}', headers, secret, one).then(() => null, (error) => [error.name, error.message]))),
 }
-console.log(JSON.stringify(await questions[question](JSON.parse(readFileSync(0, 'utf8')))))
+console.log(JSON.stringify(await commands[command](JSON.parse(readFileSync(0, 'utf8')))))

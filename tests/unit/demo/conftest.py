@@ -1,4 +1,4 @@
-"""Reads a demo feed as a run does: with its connector, the proposed mapping and normalising, without a store."""
+"""Parsing of a demo feed as in a run, with connector, proposed mapping and normalisation, without a store."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ from domain.kernel.problems import Problem
 
 
 @dataclass(slots=True)
-class Stated:
-    """What a feed states: by product key, with the problems and the lines without any key."""
+class ParsedFeed:
+    """Statements of a feed by product key, with the problems and the lines without a key."""
 
     rows: int = 0
     mapping: HeaderMapping | None = None
@@ -33,11 +33,11 @@ class Stated:
         return [variant for product in self.products.values() for variant in product.variants]
 
     def variant(self, key: str) -> VariantStatement:
-        """The variant of that key."""
+        """Return the variant with the key."""
         return next(variant for variant in self.variants if variant.key == key)
 
 
-def _mapping(table: Any, rows: list[Row], context: FeedSettings) -> HeaderMapping:
+def _create_mapping(table: Any, rows: list[Row], context: FeedSettings) -> HeaderMapping:
     if table.declared_fields is not None:
         return map_declared_fields(table.headers, table.declared_fields)
     samples = [["" if cell is None else str(cell) for cell in cells] for _, cells in rows[:50]]
@@ -45,28 +45,29 @@ def _mapping(table: Any, rows: list[Row], context: FeedSettings) -> HeaderMappin
 
 
 @pytest.fixture(scope="session")
-def state() -> Callable[..., Stated]:
-    """Reads a feed's bytes."""
+def parse_feed() -> Callable[..., ParsedFeed]:
+    """Return a function that parses the bytes of a feed."""
 
-    def run(spec: ConnectorSpec, snapshot: bytes, config: Mapping[str, Any], stream: str = "catalogue") -> Stated:
+    def parse(spec: ConnectorSpec, snapshot: bytes, config: Mapping[str, Any], stream: str = "catalogue") -> ParsedFeed:
         context = FeedSettings(currency="usd", stream=stream)
         ((table, rows),) = parse_snapshot(spec, FakeContext(config=config, score_header=count_known_headers), snapshot)
-        stated = Stated(
-            rows=len(rows), mapping=_mapping(FeedTable(None, table.headers, iter(()), table.fields), rows, context)
+        feed = ParsedFeed(
+            rows=len(rows),
+            mapping=_create_mapping(FeedTable(None, table.headers, iter(()), table.fields), rows, context),
         )
-        assert stated.mapping is not None
-        plan = ReadPlan(stated.mapping, context)
-        key_of = plan.read_product_key if stream == "catalogue" else plan.read_variant_key
+        assert feed.mapping is not None
+        plan = ReadPlan(feed.mapping, context)
+        read_key = plan.read_product_key if stream == "catalogue" else plan.read_variant_key
         groups: dict[str, list[Row]] = {}
         for line, cells in rows:
-            key = key_of(cells)
+            key = read_key(cells)
             if key is None:
-                stated.keyless.append(line)
+                feed.keyless.append(line)
             else:
                 groups.setdefault(key, []).append((line, cells))
-        for key, kept in groups.items():
-            stated.products[key], problems = normalise_rows(key, kept, plan)
-            stated.problems += problems
-        return stated
+        for key, members in groups.items():
+            feed.products[key], problems = normalise_rows(key, members, plan)
+            feed.problems += problems
+        return feed
 
-    return run
+    return parse

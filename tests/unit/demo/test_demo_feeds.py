@@ -1,4 +1,4 @@
-"""The vendors' web servers: feeds, pages of products, pictures, validators."""
+"""The vendors' web servers: feeds, product pages, pictures and validators."""
 
 import asyncio
 import csv
@@ -16,38 +16,38 @@ from entrypoints.demo import feeds
 from entrypoints.demo.feeds import DATA_FOLDER, IMAGE_URL_PLACEHOLDER, read_feed
 from entrypoints.up.service_processes import find_free_port
 
-Answer = tuple[int, Mapping[str, str], bytes]
+FetchedResponse = tuple[int, Mapping[str, str], bytes]
 
 
 PORT = find_free_port()
-HERE = f"http://127.0.0.1:{PORT}"
-"""One port for all of them: the feeds name it, so it is part of what they say."""
+BASE_URL = f"http://127.0.0.1:{PORT}"
+"""One port for all tests, because the feeds contain it."""
 
 
-def get(path: str, **headers: str) -> Answer:
-    async def run() -> Answer:
+def fetch(path: str, **headers: str) -> FetchedResponse:
+    async def run() -> FetchedResponse:
         runner = await feeds.start_server(PORT)
         try:
-            async with ClientSession() as session, session.get(HERE + path, headers=headers) as it:
-                return it.status, it.headers, await it.read()
+            async with ClientSession() as session, session.get(BASE_URL + path, headers=headers) as response:
+                return response.status, response.headers, await response.read()
         finally:
             await runner.cleanup()
 
     return asyncio.run(run())
 
 
-def listed(path: str) -> list[dict[str, Any]]:
-    status, _, body = get(path)
+def list_products(path: str) -> list[dict[str, Any]]:
+    status, _, body = fetch(path)
     assert status == 200
     found: list[dict[str, Any]] = json.loads(body)["products"]
     return found
 
 
-def test_file() -> None:
-    status, headers, body = get(feeds.ITEM_MASTER)
+def test_the_item_master_is_served() -> None:
+    status, headers, body = fetch(feeds.ITEM_MASTER)
     assert status == 200
     assert headers["Content-Type"] == "text/csv; charset=utf-8"
-    assert body == read_feed("item-master.csv").replace(IMAGE_URL_PLACEHOLDER.encode(), HERE.encode())
+    assert body == read_feed("item-master.csv").replace(IMAGE_URL_PLACEHOLDER.encode(), BASE_URL.encode())
     assert IMAGE_URL_PLACEHOLDER.encode() not in body
 
 
@@ -55,23 +55,26 @@ def test_file() -> None:
     "path",
     [feeds.ITEM_MASTER, feeds.STOCK_SHEET, "/products.json?limit=250&page=1", "/pictures/sofa-light.jpg"],
 )
-def test_not_modified(path: str) -> None:
-    _, headers, _ = get(path)
-    status, again, body = get(path, **{"If-None-Match": headers["ETag"]})
+def test_unchanged_feeds_are_not_sent_again(path: str) -> None:
+    _, headers, _ = fetch(path)
+    status, again, body = fetch(path, **{"If-None-Match": headers["ETag"]})
     assert (status, again["ETag"], body) == (304, headers["ETag"], b"")
-    assert get(path, **{"If-None-Match": '"other"'})[0] == 200
+    assert fetch(path, **{"If-None-Match": '"other"'})[0] == 200
 
 
-def test_pages() -> None:
-    assert len(listed("/products.json")) == 30
-    assert len(listed("/products.json?limit=1000")) == 250
-    whole = [*listed("/products.json?limit=250&page=1"), *listed("/collections/all/products.json?limit=250&page=2")]
-    assert whole == json.loads(read_feed("products.json").replace(IMAGE_URL_PLACEHOLDER.encode(), HERE.encode()))
-    assert listed("/products.json?limit=250&page=3") == []
-    assert len(listed("/products.json?limit=nonsense&page=-1")) == 30
+def test_product_pages_are_served() -> None:
+    assert len(list_products("/products.json")) == 30
+    assert len(list_products("/products.json?limit=1000")) == 250
+    whole = [
+        *list_products("/products.json?limit=250&page=1"),
+        *list_products("/collections/all/products.json?limit=250&page=2"),
+    ]
+    assert whole == json.loads(read_feed("products.json").replace(IMAGE_URL_PLACEHOLDER.encode(), BASE_URL.encode()))
+    assert list_products("/products.json?limit=250&page=3") == []
+    assert len(list_products("/products.json?limit=nonsense&page=-1")) == 30
 
 
-def test_pictures_are_those_that_the_feeds_name() -> None:
+def test_pictures_of_the_feeds_are_served() -> None:
     text = read_feed("item-master.csv") + read_feed("products.json")
     named = {
         name.decode() for name in re.findall(IMAGE_URL_PLACEHOLDER.encode() + rb"/pictures/([a-z0-9-]+\.jpg)", text)
@@ -83,18 +86,18 @@ def test_pictures_are_those_that_the_feeds_name() -> None:
     for picture in pictures.values():
         with Image.open(io.BytesIO(picture)) as image:
             assert (image.format, image.size) == ("JPEG", (640, 480))
-    status, headers, body = get("/pictures/sofa-light.jpg?v=1")
+    status, headers, body = fetch("/pictures/sofa-light.jpg?v=1")
     assert (status, headers["Content-Type"], body) == (200, "image/jpeg", pictures["sofa-light.jpg"])
-    assert get("/pictures/unknown.jpg")[0] == 404
+    assert fetch("/pictures/unknown.jpg")[0] == 404
 
 
-def test_everything_has_a_picture() -> None:
+def test_every_item_has_a_picture() -> None:
     rows = list(csv.DictReader(io.StringIO(read_feed("item-master.csv").decode("utf-8-sig")).readlines()[4:]))
     assert all(row["Image 1"].startswith(IMAGE_URL_PLACEHOLDER) for row in rows if row["Item #"])
     assert all(product["images"] for product in json.loads(read_feed("products.json")))
 
 
-def test_port_taken() -> None:
+def test_a_used_port_is_reported() -> None:
     async def run() -> None:
         port = find_free_port()
         runner = await feeds.start_server(port)

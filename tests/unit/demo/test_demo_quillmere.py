@@ -1,4 +1,4 @@
-"""Quillmere Home's products: of the form shops publish, and read as they are meant."""
+"""Quillmere Home's products: the format that shops publish, and the expected result of reading them."""
 
 import json
 from collections import Counter
@@ -15,12 +15,12 @@ VARIANTS = [variant for product in PRODUCTS for variant in product["variants"]]
 
 
 @pytest.fixture(scope="module")
-def shop(state: Callable[..., Any]) -> Any:
+def feed(parse_feed: Callable[..., Any]) -> Any:
     pages = b"".join(json.dumps({"products": PRODUCTS[at : at + 250]}).encode() + b"\n" for at in (0, 250))
-    return state(SHOPIFY, pages, {"currency": "usd", "url": "https://quillmere.example"})
+    return parse_feed(SHOPIFY, pages, {"currency": "usd", "url": "https://quillmere.example"})
 
 
-def test_size() -> None:
+def test_the_feed_has_the_expected_size() -> None:
     assert len(PRODUCTS) >= 300
     assert {len(product["variants"]) for product in PRODUCTS} <= set(range(1, 7))
     for name in ("id", "handle", "title"):
@@ -28,7 +28,7 @@ def test_size() -> None:
     assert len({variant["id"] for variant in VARIANTS}) == len(VARIANTS)
 
 
-def test_form() -> None:
+def test_the_feed_has_the_format_of_shopify() -> None:
     for product in PRODUCTS:
         assert [option["position"] for option in product["options"]] == list(range(1, len(product["options"]) + 1))
         for variant in product["variants"]:
@@ -39,7 +39,7 @@ def test_form() -> None:
                 assert value in option["values"]
 
 
-def test_oddities() -> None:
+def test_the_feed_contains_realistic_flaws() -> None:
     assert any(variant["sku"] == "" for variant in VARIANTS)
     assert any(variant["grams"] == 0 for variant in VARIANTS)
     assert any(variant["title"] == "Default Title" for variant in VARIANTS)
@@ -49,7 +49,7 @@ def test_oddities() -> None:
     assert any(usual > price for price, usual in compared)
 
 
-def test_sells_the_other_vendors_items() -> None:
+def test_the_feed_contains_items_of_the_other_vendor() -> None:
     items = read_feed("item-master.csv").decode()
     resold = [product for product in PRODUCTS if product["vendor"] == "Lindgren & Falk"]
     assert len(resold) >= 30
@@ -57,12 +57,14 @@ def test_sells_the_other_vendors_items() -> None:
     assert all(f"\n{sku}," in items for sku in skus)
 
 
-def test_reads_as_meant(shop: Any) -> None:
-    assert len(shop.products) == len(PRODUCTS)
-    assert len(shop.variants) == len(VARIANTS)
-    assert {problem.field for problem in shop.problems} == {"compare_at"}  # some are not above the price
+def test_products_are_read(feed: Any) -> None:
+    assert len(feed.products) == len(PRODUCTS)
+    assert len(feed.variants) == len(VARIANTS)
+    assert {problem.field for problem in feed.problems} == {
+        "compare_at"
+    }  # some "compare at" prices do not exceed the price
     product = next(entry for entry in PRODUCTS if entry["title"] == "Odette Six-Drawer Dresser")
-    stated = shop.products[str(product["id"])]
+    stated = feed.products[str(product["id"])]
     assert stated.data["brand"] == "Quillmere Home"
     assert stated.data["category_path"] == ["Dressers"]
     assert "Overall: 58" in stated.data["description"]
@@ -73,7 +75,7 @@ def test_reads_as_meant(shop: Any) -> None:
     assert walnut.data["weight"]["hundredths_lb"] == 14705
 
 
-def test_options_become_axes(shop: Any) -> None:
-    named = Counter(name for variant in shop.variants for name in variant.data.get("axes", {}))
+def test_options_become_axes(feed: Any) -> None:
+    named = Counter(name for variant in feed.variants for name in variant.data.get("axes", {}))
     given = Counter(option["name"] for p in PRODUCTS for v in p["variants"] for option in p["options"])
     assert named == {name: count for name, count in given.items() if name != "Title"}

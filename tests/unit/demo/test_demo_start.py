@@ -31,11 +31,11 @@ SUCCEEDED: dict[str, Any] = {
 }
 
 
-def test_kept_for_this_user_only(tmp_path: Path) -> None:
+def test_the_state_file_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     assert DemoState.load(tmp_path) == DemoState()
-    kept = DemoState(8099, "org_1", "key_1", "svc_live_x", {"A": "src_1"}, {"A": "http://127.0.0.1:8099/"})
-    kept.save(tmp_path)
-    assert DemoState.load(tmp_path) == kept
+    state = DemoState(8099, "org_1", "key_1", "svc_live_x", {"A": "src_1"}, {"A": "http://127.0.0.1:8099/"})
+    state.save(tmp_path)
+    assert DemoState.load(tmp_path) == state
     assert stat.S_IMODE((tmp_path / STATE_FILE).stat().st_mode) == 0o600
 
 
@@ -47,7 +47,7 @@ def test_an_unreadable_state_file_is_reported(tmp_path: Path, text: str) -> None
     assert int(prepare_environment(tmp_path)[PORT_VARIABLE])
 
 
-def test_port_is_remembered_unless_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_port_is_kept_unless_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ALLOWED_HOSTS_VARIABLE, "files.vendor.example,10.0.0.7:8443")
     first = prepare_environment(tmp_path)
     assert first[ALLOWED_HOSTS_VARIABLE] == f"files.vendor.example,10.0.0.7:8443,127.0.0.1:{first[PORT_VARIABLE]}"
@@ -57,12 +57,12 @@ def test_port_is_remembered_unless_taken(tmp_path: Path, monkeypatch: pytest.Mon
         assert int(prepare_environment(tmp_path)[PORT_VARIABLE]) != int(first[PORT_VARIABLE])
 
 
-def test_started_without_preparation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_start_without_preparation_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(demonstration.run_demo({"JOINERY_DATA_DIR": str(tmp_path)}))
     assert "joinery up --demo" in capsys.readouterr().out
 
 
-def test_sources() -> None:
+def test_sources_have_local_urls() -> None:
     assert LINDGREN.build_source_config(81)["stock_url"] == "http://127.0.0.1:81/lindgren-falk/stock.csv"
     assert QUILLMERE.build_source_config(81) == {
         "url": "http://127.0.0.1:81/",
@@ -72,7 +72,7 @@ def test_sources() -> None:
     }
 
 
-def test_progress_and_summary() -> None:
+def test_progress_and_summary_are_formatted() -> None:
     assert (
         format_progress("Lindgren", SUCCEEDED).split()
         == "Lindgren succeeded 1,410 rows 457 products 3 problems".split()
@@ -96,7 +96,7 @@ def test_a_failed_run_includes_the_reason() -> None:
     assert format_summary("Lindgren", failed)[0].endswith("failed: The source answered HTTP 500.")
 
 
-def test_lines_to_try_are_whole() -> None:
+def test_example_requests_are_complete() -> None:
     lines = format_example_requests("http://127.0.0.1:8080", "svc_live_x", "prod_1", "run_1")
     commands = [line for line in lines if line.startswith("curl")]
     assert len(commands) == 6
@@ -111,7 +111,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_board_redraws_on_a_terminal_and_adds_lines_elsewhere() -> None:
+def test_progress_is_redrawn_on_a_terminal_and_appended_elsewhere() -> None:
     terminal, log = Terminal(), io.StringIO()
     for out in (terminal, log):
         board = ProgressDisplay(out)

@@ -1,4 +1,4 @@
-"""The meaning of words next to figures, in several languages."""
+"""Meanings of words next to numbers, in several languages."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from domain.ingestion.values.quantities import parse_weight
 from domain.ingestion.values.stock import parse_stock
 
 
-def _sides(text: str) -> dict[str, int]:
+def _parse_sides(text: str) -> dict[str, int]:
     parsed = parse_dimensions(text)
     assert parsed.value is not None, text
     sides: dict[str, dict[str, int]] = parsed.value.dimensions  # type: ignore[assignment]
@@ -24,25 +24,25 @@ def _sides(text: str) -> dict[str, int]:
     ],
 )
 def test_overall_seat_and_arm_height_are_distinguished(text: str) -> None:
-    """Whatever the word for the overall height."""
-    assert _sides(text) == {"height": 4646, "width": 3150, "seat_height": 1811, "arm_height": 2559}
+    """With any word for the overall height."""
+    assert _parse_sides(text) == {"height": 4646, "width": 3150, "seat_height": 1811, "arm_height": 2559}
 
 
 @pytest.mark.parametrize(
     "text", ["Height under furniture: 6 in, Width: 80 in", "Höhe unter Möbel: 6 in, Breite: 80 in"]
 )
-def test_what_is_free_below_is_a_clearance(text: str) -> None:
-    """No height of the piece."""
-    assert _sides(text) == {"clearance": 600, "width": 8000}
+def test_a_free_height_below_is_a_clearance(text: str) -> None:
+    """The clearance is not a height of the item."""
+    assert _parse_sides(text) == {"clearance": 600, "width": 8000}
 
 
-def test_a_seat_s_height_behind_a_sequence_is_the_next_figure_s() -> None:
-    """`88 x 84 x 74 cm. Seat height 41`: the words do not belong to the 74."""
-    assert _sides("Mått 88 × 84 × 74 cm. Sitthöjd 41")["seat_height"] == 1614
+def test_a_seat_height_after_a_sequence_belongs_to_the_next_number() -> None:
+    """In `88 x 84 x 74 cm. Seat height 41`, the words do not belong to the 74."""
+    assert _parse_sides("Mått 88 × 84 × 74 cm. Sitthöjd 41")["seat_height"] == 1614
 
 
-def test_a_corner_s_letter_is_no_axis() -> None:
-    assert _sides("Mesa en L 160 x 120 cm") == {"width": 6299, "depth": 4724}
+def test_the_letter_of_a_corner_is_not_an_axis() -> None:
+    assert _parse_sides("Mesa en L 160 x 120 cm") == {"width": 6299, "depth": 4724}
 
 
 @pytest.mark.parametrize(("text", "hundredths"), [("1pc/ctn, Gross weight 7.5kg, Carton 58×32×42cm", 1653)])
@@ -66,7 +66,7 @@ def test_a_packing_line_identifies_the_weight(text: str, hundredths: int) -> Non
         ("In Stock — Ships in 3-5 business days", "in_stock"),
     ],
 )
-def test_stock_in_words_is_understood_by_its_words(text: str, availability: str) -> None:
+def test_stock_in_words_is_read(text: str, availability: str) -> None:
     found = parse_stock(text).value
     assert found is not None
     assert found.availability == availability
@@ -80,7 +80,7 @@ def test_ambiguous_words_are_reported(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "minor"), [("€ 1.099,-", 109900), ("2.499,– €", 249900), ("$1,099.-", 109900), ("VHB 250 €", 25000)]
 )
-def test_a_mark_for_no_cents_determines_the_thousands_separator(text: str, minor: int) -> None:
+def test_a_dash_for_cents_determines_the_thousands_separator(text: str, minor: int) -> None:
     found = parse_money(text, "usd")
     assert found.value is not None
     assert (found.value.minor_units, found.faults) == (minor, ())

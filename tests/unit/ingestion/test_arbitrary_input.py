@@ -1,4 +1,4 @@
-"""Whatever a vendor types, readers answer with a value or a problem, never with an exception."""
+"""Readers return a value or a problem for any text of a vendor, and raise no exception."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -90,14 +90,14 @@ relaxed = settings(max_examples=150, deadline=None, suppress_health_check=[Healt
 @pytest.mark.parametrize("read", READERS)
 @relaxed
 @given(value=ANY)
-def test_readers_answer_any_text(read: Callable[[str], ParseResult[Any]], value: str) -> None:
+def test_readers_accept_any_text(read: Callable[[str], ParseResult[Any]], value: str) -> None:
     reading = read(value)
     assert all(fault.problem and fault.detail for fault in reading.faults)
 
 
 @relaxed
 @given(value=ANY)
-def test_texts_and_lists_take_any_text(value: str) -> None:
+def test_texts_and_lists_accept_any_text(value: str) -> None:
     assert isinstance(text.clean_line(value), str)
     assert isinstance(text.strip_markup(value), str)
     assert all(
@@ -111,7 +111,7 @@ def test_texts_and_lists_take_any_text(value: str) -> None:
 
 @relaxed
 @given(header=ANY)
-def test_headers_may_be_anything(header: str) -> None:
+def test_headers_accept_any_text(header: str) -> None:
     assert all(sense.field for sense in find_header_meanings(header))
     assert count_known_headers([header]) in (0, 1)
 
@@ -122,7 +122,7 @@ def test_headers_may_be_anything(header: str) -> None:
     currency=st.sampled_from([None, "usd", "eur", "kwd"]),
     stream=st.sampled_from(["catalogue", "stock"]),
 )
-def test_rows_of_anything_make_a_statement(rows: list[list[Any]], currency: str | None, stream: str) -> None:
+def test_rows_of_any_values_become_a_statement(rows: list[list[Any]], currency: str | None, stream: str) -> None:
     context = FeedSettings(currency=currency, stream=stream)
     plan = ReadPlan(propose_column_mapping(HEADERS, rows, context), context)
     for row in rows:
@@ -135,7 +135,7 @@ def test_rows_of_anything_make_a_statement(rows: list[list[Any]], currency: str 
 
 @relaxed
 @given(headers=st.lists(ANY, max_size=8), given_fields=st.lists(st.one_of(st.none(), ANY), max_size=8))
-def test_mappings_take_any_headers(headers: list[str], given_fields: list[str | None]) -> None:
+def test_mappings_accept_any_headers(headers: list[str], given_fields: list[str | None]) -> None:
     mapping = propose_column_mapping(headers, [headers], FeedSettings())
     places = sorted([c.position for c in mapping.columns] + [u.position for u in mapping.unmapped])
     assert places == list(range(len(headers)))
@@ -164,27 +164,27 @@ VARIANT = st.fixed_dictionaries(
 @given(
     record=st.one_of(JSON, st.fixed_dictionaries({"product": PRODUCT, "variants": st.one_of(JSON, st.lists(VARIANT))}))
 )
-def test_records_of_anything_are_judged(record: Any) -> None:
+def test_records_of_any_values_are_parsed(record: Any) -> None:
     statement, problems = parse_record(record, FeedSettings())
     assert statement is not None or problems
     if statement is not None:
         once = RecordMerger(None, lambda _: None).merge([statement])
         twice = RecordMerger(None, lambda _: None).merge([statement, statement])
-        assert once == twice, "applied again, a record changes nothing"
-        assert once is None or _holds_no_null(once)
+        assert once == twice, "applying a record again changes nothing"
+        assert once is None or _contains_no_null(once)
 
 
-def _holds_no_null(value: Any) -> bool:
+def _contains_no_null(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(_holds_no_null(item) for item in value.values())
+        return all(_contains_no_null(item) for item in value.values())
     if isinstance(value, list):
-        return all(map(_holds_no_null, value))
+        return all(map(_contains_no_null, value))
     if isinstance(value, ProductStatement | VariantStatement | OfferStatement):
-        return all(_holds_no_null(getattr(value, name)) for name in value.__slots__)
+        return all(_contains_no_null(getattr(value, name)) for name in value.__slots__)
     return value is not None
 
 
-def test_numbers_as_cells_are_plain_text() -> None:
+def test_numbers_in_cells_become_plain_text() -> None:
     assert text.convert_to_text(Decimal("101.0")) == "101"
     assert text.convert_to_text(Decimal("1E+3")) == "1000"
     assert text.convert_to_text({"name": "Acme", "id": 4}) == "Acme"

@@ -1,4 +1,4 @@
-"""Lists of boxes in one cell: what the grammar allows is read, and what a package cannot have is reported."""
+"""Lists of boxes in one cell: the grammar is read exactly, and implausible measures are reported."""
 
 import re
 from decimal import Decimal
@@ -29,7 +29,7 @@ SEPARATORS = ("; ", "\n", " | ", " + ", ", ")
 SIDE = st.decimals(21, 400, places=1, allow_nan=False)
 
 
-def _facts(package: ListedBox) -> dict[str, Any]:
+def _get_measures(package: ListedBox) -> dict[str, Any]:
     box: Any = package.carton
     return {key: box[key] if key == "count" else box[key]["given"] for key in box}
 
@@ -64,7 +64,7 @@ def test_a_list_of_boxes_is_read_box_by_box(
         if weighed:
             one["weight"] = build_measure(w, heavy.rstrip("s"))["given"]
         wanted.append({**one, "count": 1})
-    assert [_facts(package) for package in parsed.value or ()] == wanted, text
+    assert [_get_measures(package) for package in parsed.value or ()] == wanted, text
 
 
 @settings(deadline=None, max_examples=80)
@@ -74,10 +74,10 @@ def test_a_list_of_boxes_is_read_box_by_box(
     st.integers(2, 20),
     SIDE,
 )  # fmt: skip
-def test_a_count_of_boxes_is_read_wherever_it_stands(form: str, count: int, side: Decimal) -> None:
+def test_a_count_of_boxes_is_read_at_any_position(form: str, count: int, side: Decimal) -> None:
     parsed = parse_boxes(form.format(n=count, s=f"{side} x 60 x 21.5 cm"))
     assert parsed.faults == ()
-    assert [_facts(p) | {} for p in parsed.value or ()] == [
+    assert [_get_measures(p) | {} for p in parsed.value or ()] == [
         {
             "width": {"value": side, "unit": "cm"},
             "depth": {"value": Decimal(60), "unit": "cm"},
@@ -123,20 +123,20 @@ def test_measures_that_a_package_cannot_have_are_reported_in_the_order_of_the_te
     ),
     st.sampled_from([" ", ", ", "; ", " - "]),
 )  # fmt: skip
-def test_no_figure_is_dropped_silently(parts: list[str], joint: str) -> None:
+def test_no_number_is_dropped_silently(parts: list[str], joint: str) -> None:
     text = joint.join(parts)
     parsed = parse_boxes(text)
     if parsed.faults:
         return
-    facts = str([_facts(package) for package in parsed.value or ()])
-    counts = sum(int(_facts(package)["count"]) for package in parsed.value or ())
+    facts = str([_get_measures(package) for package in parsed.value or ()])
+    counts = sum(int(_get_measures(package)["count"]) for package in parsed.value or ())
     for figure in re.findall(r"[\d.]+", text):
         assert figure in facts or int(float(figure)) in (7, counts), text
 
 
-def test_the_unit_that_one_box_names_is_that_of_all() -> None:
+def test_the_unit_of_one_box_applies_to_all_boxes() -> None:
     parsed = parse_boxes("Scatola 1: 120x60x15 cm kg 25; Scatola 2: 80x40x12 kg 12")
-    assert [str(_facts(p)["width"]["unit"]) for p in parsed.value or ()] == ["cm", "cm"]
+    assert [str(_get_measures(p)["width"]["unit"]) for p in parsed.value or ()] == ["cm", "cm"]
     assert parsed.faults == ()
 
 
@@ -148,15 +148,17 @@ def test_the_unit_that_one_box_names_is_that_of_all() -> None:
         "Boxes: 2 (120x60x15 cm / 25 kg)",
     ],
 )
-def test_a_count_may_stand_behind_the_word(text: str) -> None:
+def test_a_count_may_follow_the_word(text: str) -> None:
     parsed = parse_boxes(text)
-    assert [(_facts(p)["count"], str(_facts(p)["weight"]["value"])) for p in parsed.value or ()] == [(2, "25")]
+    assert [(_get_measures(p)["count"], str(_get_measures(p)["weight"]["value"])) for p in parsed.value or ()] == [
+        (2, "25")
+    ]
     assert parsed.faults == ()
 
 
-def test_a_hash_behind_a_figure_is_pounds() -> None:
+def test_a_hash_after_a_number_means_pounds() -> None:
     (box,) = parse_boxes('30"x20"x10" 25#').value or ()
-    assert _facts(box)["weight"] == {"value": Decimal(25), "unit": "lb"}
+    assert _get_measures(box)["weight"] == {"value": Decimal(25), "unit": "lb"}
 
 
 def test_a_name_before_a_size_is_the_name_of_the_package() -> None:
@@ -167,7 +169,7 @@ def test_a_name_before_a_size_is_the_name_of_the_package() -> None:
 
 def test_a_round_item_has_a_square_package_of_its_diameter() -> None:
     (drum,) = parse_boxes("C Article no: 803.91 Height: 4cm Diameter: 35cm Package(s): 4").value or ()
-    assert {side: str(fact["value"]) for side, fact in _facts(drum).items() if side != "count"} == {
+    assert {side: str(fact["value"]) for side, fact in _get_measures(drum).items() if side != "count"} == {
         "width": "35",
         "depth": "35",
         "height": "4",
@@ -184,5 +186,5 @@ def test_a_round_item_has_a_square_package_of_its_diameter() -> None:
         ("Set of 4", None),
     ],
 )
-def test_pieces_to_a_box(text: str, pieces: int | None) -> None:
+def test_pieces_per_box_are_read(text: str, pieces: int | None) -> None:
     assert parse_pieces_per_carton(text) == pieces

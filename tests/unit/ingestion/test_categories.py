@@ -1,4 +1,4 @@
-"""Only what a source states as a category of the taxonomy becomes one."""
+"""Categories of the taxonomy that a source states."""
 
 from domain.catalogue import categories
 from domain.ingestion.columns.plan import ReadPlan
@@ -10,7 +10,7 @@ from domain.ingestion.records import parse_record
 SOFAS = categories.find_id_by_google_id(460)
 
 
-def _category(cell: str) -> str | None:
+def _read_category(cell: str) -> str | None:
     headers = ("id", "title", "google product category", "price")
     plan = ReadPlan(
         propose_column_mapping(headers, [["a", "Sofa", cell, "10.00 USD"]], FeedSettings("usd")), FeedSettings("usd")
@@ -19,22 +19,22 @@ def _category(cell: str) -> str | None:
     return statement.data.get("category")
 
 
-def test_googles_number_of_the_same_meaning_is_taken_over() -> None:
+def test_a_google_id_with_the_same_meaning_is_the_category() -> None:
     assert SOFAS is not None
-    assert _category("460") == SOFAS
+    assert _read_category("460") == SOFAS
 
 
-def test_a_path_whose_end_means_one_category_is_one() -> None:
-    assert _category("Furniture > Sofas") == SOFAS
+def test_a_path_with_an_unambiguous_end_is_a_category() -> None:
+    assert _read_category("Furniture > Sofas") == SOFAS
 
 
-def test_other_numbers_and_paths_are_no_category() -> None:
-    assert _category("1") is None
-    assert _category("Furniture > Sofas & Chairs") is None
+def test_other_ids_and_paths_are_not_categories() -> None:
+    assert _read_category("1") is None
+    assert _read_category("Furniture > Sofas & Chairs") is None
 
 
-def test_a_pushed_category_must_be_of_the_taxonomy() -> None:
-    def pushed(category: str) -> tuple[object, list[str]]:
+def test_a_pushed_category_must_be_in_the_taxonomy() -> None:
+    def push(category: str) -> tuple[object, list[str]]:
         record = {
             "product": {"external_id": "a", "title": "Sofa", "category": category},
             "variants": [{"external_id": "b"}],
@@ -43,5 +43,5 @@ def test_a_pushed_category_must_be_of_the_taxonomy() -> None:
         assert statement is not None
         return statement.data.get("category"), [problem.problem for problem in problems]
 
-    assert pushed(str(SOFAS)) == (SOFAS, [])
-    assert pushed("ctg_0000000000000000000000") == (None, ["unreadable"])
+    assert push(str(SOFAS)) == (SOFAS, [])
+    assert push("ctg_0000000000000000000000") == (None, ["unreadable"])

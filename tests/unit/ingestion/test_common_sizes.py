@@ -1,4 +1,4 @@
-"""What is read at once is what the whole grammar reads: the commonest sizes, and all that only look like them."""
+"""The fast reader of the most common sizes agrees with the full grammar, also for texts that resemble them."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ JOINS = st.sampled_from([" X ", "x", " x ", "X", ", "])
     st.sampled_from(["", "lwh", "trade"]),
     st.sampled_from(["auto", "comma", "dot"]),
 )
-def test_what_is_read_at_once_is_what_the_grammar_reads(
+def test_the_fast_reader_agrees_with_the_grammar(
     figures: list[tuple[str, str]], own: str, each: bool, join: str, unit: str | None, kind: str, order: str, mark: str
 ) -> None:
     if each:
@@ -46,7 +46,7 @@ def test_what_is_read_at_once_is_what_the_grammar_reads(
     st.sampled_from(['"', "cm"]),
     st.sampled_from([" X ", "x", " x "]),
 )
-def test_the_commonest_sizes_are_read_at_once(
+def test_common_sizes_are_read_by_the_fast_reader(
     figures: tuple[int, int, int], axes: list[str], unit: str, join: str
 ) -> None:
     text = join.join(f"{figure}{unit}{axis}" for figure, axis in zip(figures, axes, strict=True))

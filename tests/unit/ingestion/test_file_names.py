@@ -1,4 +1,4 @@
-"""File names of pictures below the place that a source's settings name (domain/ingestion/values/media.py)."""
+"""File names of pictures below the base URL of a source's settings (domain/ingestion/values/media.py)."""
 
 from urllib.parse import unquote, urlsplit
 
@@ -36,7 +36,7 @@ BASE = "https://cdn.vendor.example/pictures"
         ("a/b/c/d.gif", "a/b/c/d.gif"),
     ],
 )
-def test_names_of_files(name: str, below: str) -> None:
+def test_file_names_are_appended_to_the_base_url(name: str, below: str) -> None:
     for base in (BASE, BASE + "/"):
         assert append_file_name(base, name) == f"{BASE}/{below}"
 
@@ -52,11 +52,11 @@ def test_names_of_files(name: str, below: str) -> None:
         "AB-1.jpg AB-2.jpg", "AB-1.gif,AB-2.gif", "AB\x001.jpg", "AB%00.jpg", "AB%0d%0aHost:x.jpg", "\ud800.jpg",
     ],
 )  # fmt: skip
-def test_what_is_no_name_of_one_file_there(name: str) -> None:
+def test_other_texts_are_not_file_names(name: str) -> None:
     assert append_file_name(BASE, name) is None
 
 
-def test_only_on_the_web() -> None:
+def test_only_web_addresses_are_base_urls() -> None:
     for base in ("ftp://a.example/", "file:///etc", "javascript:", "", "cdn.vendor.example"):
         assert append_file_name(base, "AB-1.jpg") is None
 
@@ -75,7 +75,7 @@ def test_no_name_escapes_the_base_url(name: str) -> None:
             assert read[1] == "pictures" and not {".", "..", ""} & set(read[2:]) and not parts.fragment
 
 
-def test_in_cells() -> None:
+def test_file_names_in_cells_become_urls() -> None:
     found = parse_image_urls("AB 1.jpg, images/AB-2.png | https://a.example/3.jpg;//b.example/4.jpg", BASE)
     assert found.value == (
         f"{BASE}/AB%201.jpg", f"{BASE}/images/AB-2.png", "https://a.example/3.jpg", "https://b.example/4.jpg"
@@ -85,12 +85,12 @@ def test_in_cells() -> None:
         "unreadable",
         "unsafe_url",
     ]
-    assert parse_image_urls("AB-1.jpg").value == (), "without a place names are left alone"
+    assert parse_image_urls("AB-1.jpg").value == (), "names are ignored without a base URL"
     long = parse_image_urls("a" * 2050 + ".jpg", BASE)
     assert long.value == () and [fault.problem for fault in long.faults] == ["too_long"]
 
 
-def test_in_pushed_records() -> None:
+def test_file_names_in_records_become_urls() -> None:
     record = {
         "product": {"external_id": "A", "media": ["AB 1.jpg", {"url": "b.jpg", "alt": "b"}]},
         "variants": [{"external_id": "A-1", "media": [{"url": "c.jpg"}]}],
@@ -106,11 +106,11 @@ def test_in_pushed_records() -> None:
 
 
 def test_the_base_url_is_part_of_the_salt() -> None:
-    def salts(**config: str) -> tuple[bytes, bytes]:
+    def compute_salts(**config: str) -> tuple[bytes, bytes]:
         settings = create_feed_settings(builders.source(config={"currency": "usd", **config}), Stream.CATALOGUE)
         return compute_salt(None, settings), compute_salt(
             propose_column_mapping(("SKU", "Image"), [["A", "a.jpg"]], settings), settings
         )
 
-    without, one, other = salts(), salts(media_base_url=BASE), salts(media_base_url=BASE + "2")
-    assert len({*without, *one, *other}) == 6 and salts(media_base_url=BASE) == one
+    without, one, other = compute_salts(), compute_salts(media_base_url=BASE), compute_salts(media_base_url=BASE + "2")
+    assert len({*without, *one, *other}) == 6 and compute_salts(media_base_url=BASE) == one

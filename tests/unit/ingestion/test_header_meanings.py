@@ -1,4 +1,4 @@
-"""Headers are read by their words: in all spellings, in every language, among neighbours, by their values."""
+"""Meanings of headers by their words, in all spellings and languages, with neighbours and values."""
 
 import pytest
 from hypothesis import given, settings
@@ -32,7 +32,7 @@ PARTS = ["drawer", "mattress", "cushion", "headboard", "tabletop", "Schublade", 
 SIDES = ["width", "depth", "height", "Breite", "hauteur", "altezza"]
 
 
-def _styles(words: str) -> list[str]:
+def _build_spellings(words: str) -> list[str]:
     parts = words.replace("'", " ").split()
     return [
         words,
@@ -46,25 +46,27 @@ def _styles(words: str) -> list[str]:
     ]
 
 
-def _field(header: str) -> str | None:
+def _find_field(header: str) -> str | None:
     found = find_header_meanings(header)
     return found[0].field if found else None
 
 
 @pytest.mark.parametrize(("field", "words"), PHRASES)
-def test_words_mean_the_same_in_every_language(field: str, words: str) -> None:
-    assert _field(words) == field
+def test_words_have_the_same_meaning_in_every_language(field: str, words: str) -> None:
+    assert _find_field(words) == field
 
 
 @given(
-    st.sampled_from(PHRASES).flatmap(lambda phrase: st.tuples(st.just(phrase[0]), st.sampled_from(_styles(phrase[1]))))
+    st.sampled_from(PHRASES).flatmap(
+        lambda phrase: st.tuples(st.just(phrase[0]), st.sampled_from(_build_spellings(phrase[1])))
+    )
 )
 @settings(max_examples=300, deadline=None)
 def test_spelling_makes_no_difference(case: tuple[str, str]) -> None:
     field, header = case
     if "\n" not in header and "_" in header and not header.isascii():
         return  # codes are written without accents
-    assert _field(header) == field, header
+    assert _find_field(header) == field, header
 
 
 @given(
@@ -73,8 +75,8 @@ def test_spelling_makes_no_difference(case: tuple[str, str]) -> None:
     st.sampled_from(["{} {}", "{1} {0}", "{}_{}", "{1} of the {0} (cm)"]),
 )
 @settings(deadline=None)
-def test_what_is_measured_of_a_part_is_not_the_piece_s(part: str, side: str, form: str) -> None:
-    field = _field(form.format(part, side))
+def test_measures_of_a_part_are_not_measures_of_the_item(part: str, side: str, form: str) -> None:
+    field = _find_field(form.format(part, side))
     assert field in (None, "ignore") or not field.startswith("dimensions")
 
 
@@ -95,21 +97,21 @@ def test_unknown_headers_are_not_mapped(header: str) -> None:
     assert [column.column for column in mapping.columns] == ["SKU"]
 
 
-def test_sides_among_a_package_s_columns_are_the_package_s() -> None:
+def test_sides_among_columns_of_a_package_belong_to_the_package() -> None:
     headers = ["SKU", "Width", "Depth", "Height", "Carton count", "Width", "Depth", "Height", "Carton weight"]
     fields = [column.field for column in propose_column_mapping(headers, [], FeedSettings()).columns]
     assert fields[1:4] == ["dimensions.width", "dimensions.depth", "dimensions.height"]
     assert fields[5:8] == ["cartons.0.width", "cartons.0.depth", "cartons.0.height"]
 
 
-def test_feet_and_inches_in_columns_of_their_own_are_no_sizes() -> None:
+def test_separate_columns_of_feet_and_inches_are_not_sizes() -> None:
     headers = ["SKU", "Length feet", "Length inches"]
     mapping = propose_column_mapping(headers, [["A", "7", "6"], ["B", "5", "11"]], FeedSettings(currency="usd"))
     assert [column.field for column in mapping.columns] == ["sku"]
     assert {left.reason for left in mapping.unmapped} == {"ambiguous"}
 
 
-def test_a_shape_is_a_rug_s_only_among_rugs() -> None:
+def test_a_shape_belongs_to_a_rug_only_among_rug_columns() -> None:
     assert "rug.shape" not in {
         c.field for c in propose_column_mapping(["SKU", "Title", "Shape"], [], FeedSettings()).columns
     }
@@ -137,13 +139,13 @@ def test_values_refute_a_header(header: str, values: list[str]) -> None:
     assert [left.reason for left in mapping.unmapped] == ["ambiguous"]
 
 
-def test_a_gtin_is_known_by_its_check_digits_whatever_it_is_called() -> None:
+def test_a_gtin_is_recognised_by_its_check_digits_under_any_header() -> None:
     rows = [["A-1", "4006381333931"], ["A-2", "5901234123457"], ["A-3", "012345678905"]]
     column = propose_column_mapping(["SKU", "Zorp"], rows, FeedSettings()).columns[1]
     assert (column.field, column.tier) == ("gtin", MappingTier.FUZZY)
 
 
-def test_further_prices_are_listed_and_not_read() -> None:
+def test_additional_prices_are_listed_but_not_read() -> None:
     mapping = propose_column_mapping(
         ["SKU", "Price", "Showroom price"],
         [["A", "10.00", "12.00"], ["B", "11.00", "13.00"]],
@@ -155,7 +157,7 @@ def test_further_prices_are_listed_and_not_read() -> None:
 
 @given(st.lists(st.sampled_from([*(words for _, words in PHRASES), "Flux", "SKU", "Price"]), min_size=1, max_size=12))
 @settings(max_examples=60, deadline=None)
-def test_a_header_alone_is_never_sure(headers: list[str]) -> None:
+def test_a_header_without_neighbours_is_never_certain(headers: list[str]) -> None:
     assert all(column.confidence < 0.9 for column in propose_column_mapping(headers, [], FeedSettings()).columns)
     assert propose_column_mapping(headers, [], FeedSettings()) == propose_column_mapping(headers, [], FeedSettings())
 
@@ -169,9 +171,9 @@ def test_a_header_alone_is_never_sure(headers: list[str]) -> None:
         ("Bruttovikt", "bruttovikten"),
     ],
 )
-def test_words_are_known_in_their_other_forms(base: str, inflected: str) -> None:
-    """Gender, number and case change nothing."""
-    assert _field(base) == _field(inflected) is not None
+def test_inflected_words_are_recognised(base: str, inflected: str) -> None:
+    """Gender, number and case make no difference."""
+    assert _find_field(base) == _find_field(inflected) is not None
 
 
 @pytest.mark.parametrize(
@@ -188,24 +190,24 @@ def test_words_are_known_in_their_other_forms(base: str, inflected: str) -> None
         ("Kod wewnętrzny", "sku"),
     ],
 )
-def test_paths_letters_and_fillers_are_seen_through(header: str, field: str) -> None:
-    assert _field(header) == field
+def test_paths_letters_and_filler_words_are_ignored(header: str, field: str) -> None:
+    assert _find_field(header) == field
 
 
 @pytest.mark.parametrize("header", ["Sztuk w kartonie", "Pcs in Carton", "Unità di misura", "DIM. Weight", "ASIN"])
-def test_what_only_sounds_like_a_field_is_left_alone(header: str) -> None:
-    """Pieces in a box are no number of boxes, a unit of measure is no unit of lengths."""
-    assert _field(header) in (None, "ignore")
+def test_headers_that_only_resemble_a_field_are_not_mapped(header: str) -> None:
+    """Pieces in a box are not a number of boxes, and a unit of measure is not a unit of lengths."""
+    assert _find_field(header) in (None, "ignore")
 
 
-def _mapped(headers: list[str], *rows: list[str]) -> dict[str, str]:
+def _map_headers(headers: list[str], *rows: list[str]) -> dict[str, str]:
     mapping = propose_column_mapping(headers, rows or [[""] * len(headers)], FeedSettings())
     return {column.column: column.field for column in mapping.columns if not column.is_alternative}
 
 
 def test_a_prefix_of_every_header_is_ignored() -> None:
-    """A platform's name is skipped where many headers share it, but a part's name is not."""
-    shared = _mapped(["SKU", "zq_width", "zq_height", "zq_brand", "zq_in_stock"])
+    """A platform's name is skipped if many headers share it; a part's name is not."""
+    shared = _map_headers(["SKU", "zq_width", "zq_height", "zq_brand", "zq_in_stock"])
     assert shared["zq_width"] == "dimensions.width"
     assert shared["zq_brand"] == "brand"
     few = ["SKU", "Title", "Price", "Colour", "Width", "Height", "Brand", "Bunkbay width", "Bunkbay height"]
@@ -213,31 +215,31 @@ def test_a_prefix_of_every_header_is_ignored() -> None:
 
 
 def test_the_title_is_the_one_without_a_language() -> None:
-    """`name` goes before `name_en`, wherever they stand."""
-    assert _mapped(["sku", "name_en", "name"])["name"] == "title"
+    """`name` precedes `name_en`, in any order of columns."""
+    assert _map_headers(["sku", "name_en", "name"])["name"] == "title"
 
 
-def test_a_description_is_no_title_unless_its_values_are_short() -> None:
-    """Two lines of text next to a code are a description, a few words are a title."""
+def test_a_description_is_a_title_only_if_its_values_are_short() -> None:
+    """Two lines of text next to a code are a description; a few words are a title."""
     text = "A solid sofa for the living room, " * 8
-    assert _mapped(["sku", "description"], ["A-1", text], ["A-2", text])["description"] == "description"
-    assert _mapped(["sku", "description"], ["A-1", "Sofa Alma"], ["A-2", "Sofa Bert"])["description"] == "title"
+    assert _map_headers(["sku", "description"], ["A-1", text], ["A-2", text])["description"] == "description"
+    assert _map_headers(["sku", "description"], ["A-1", "Sofa Alma"], ["A-2", "Sofa Bert"])["description"] == "title"
 
 
-def test_numbers_behind_a_point_count_from_the_first_there_is() -> None:
-    """`width.1` is of the first box where none is of box 0."""
-    assert _mapped(["sku", "carton width.1", "carton width.2"])["carton width.1"] == "cartons.0.width"
-    assert _mapped(["sku", "carton width.0", "carton width.1"])["carton width.1"] == "cartons.1.width"
+def test_numbers_after_a_point_count_from_the_first_one() -> None:
+    """`width.1` belongs to the first box if no column belongs to box 0."""
+    assert _map_headers(["sku", "carton width.1", "carton width.2"])["carton width.1"] == "cartons.0.width"
+    assert _map_headers(["sku", "carton width.0", "carton width.1"])["carton width.1"] == "cartons.1.width"
 
 
 def test_an_id_next_to_a_sku_is_the_product_key() -> None:
     """Without a SKU, the ID is the SKU."""
-    assert _mapped(["product_id", "sku"])["product_id"] == "product_key"
-    assert _mapped(["product_id", "title"])["product_id"] == "sku"
+    assert _map_headers(["product_id", "sku"])["product_id"] == "product_key"
+    assert _map_headers(["product_id", "title"])["product_id"] == "sku"
 
 
-def test_a_temporary_sale_price_is_listed_and_not_read() -> None:
-    """Its dates have columns of their own."""
+def test_a_temporary_sale_price_is_listed_but_not_read() -> None:
+    """The dates of the sale price have separate columns."""
     headers = ["sku", "price", "special_price", "special_from_date", "special_to_date"]
     mapping = propose_column_mapping(
         headers, [["A-1", "10.00", "8.00", "2026-01-01", "2026-01-31"]], FeedSettings(currency="usd")
@@ -248,13 +250,13 @@ def test_a_temporary_sale_price_is_listed_and_not_read() -> None:
 
 
 @pytest.mark.parametrize("header", ["Einheit Breitte (cm)", "unit lenght cm", "weight units foo kg"])
-def test_a_unit_s_unit_is_read_as_nothing(header: str) -> None:
-    """A column that states the unit of others and names a unit itself states no unit."""
+def test_a_unit_column_with_a_unit_has_no_meaning(header: str) -> None:
+    """A column that states the unit of other columns and names a unit itself has no meaning."""
     assert not any(sense.field.endswith("_unit") for sense in find_header_meanings(header))
 
 
-def test_all_places_of_a_numbered_family_are_of_one_class() -> None:
-    """`Category 5` is as like to categories as `Category 1`."""
+def test_all_numbers_of_a_field_have_one_class() -> None:
+    """`Category 5` resembles categories as much as `Category 1`."""
     assert (
         find_field_class("category_path.4") == find_field_class("category_path.0") == find_field_class("category_path")
     )

@@ -1,4 +1,4 @@
-"""What people edit in `domain/ingestion/data` names fields, concepts and kinds of values that there are."""
+"""The editable tables in `domain/ingestion/data` refer to existing fields, concepts and kinds of values."""
 
 from domain.ingestion.data import load_csv_rows, load_toml, split_phrases
 from domain.ingestion.mapping.evidence import _ADJUSTMENTS, _KINDS, _VALUES, CONTRADICTED
@@ -8,30 +8,30 @@ from domain.ingestion.vocabulary.header_meanings import PHRASES, normalise_words
 OWN = {"axes", "media_alt", "media_position", "option_name.0", "option_value.0", CONTRADICTED}
 
 
-def _unknown(*names: str) -> set[str]:
+def _find_unknown_names(*names: str) -> set[str]:
     return {name for name in names if not is_field(parse_declared_field(name)[0]) and name not in OWN}
 
 
-def test_phrases_are_plain_and_mean_fields() -> None:
-    assert not _unknown(*(field for options in PHRASES.values() for field, _ in options))
+def test_phrases_are_normalised_and_refer_to_fields() -> None:
+    assert not _find_unknown_names(*(field for options in PHRASES.values() for field, _ in options))
     assert not {phrase for phrase in PHRASES if normalise_words(phrase.replace("#", "1")) != phrase.replace("#", "1")}
 
 
-def test_rules_name_fields_and_concepts() -> None:
+def test_rules_refer_to_fields_and_concepts() -> None:
     concepts, used = set(load_toml("lexicon")), set[str]()
     for row in load_csv_rows("rules"):
-        assert not _unknown(*(sense.rpartition(":")[0] for sense in row["means"].split())), row
+        assert not _find_unknown_names(*(sense.rpartition(":")[0] for sense in row["means"].split())), row
         used |= {*row["needs"].replace("+", "|").split("|"), *row["allows"].split()} - {"*"}
     assert used <= concepts
 
 
-def test_evidence_names_fields_and_kinds_of_values() -> None:
+def test_evidence_refers_to_fields_and_kinds_of_values() -> None:
     for row in _ADJUSTMENTS:
         named = [*row.first, *row.without, *row.scores, *filter(None, (row.becomes, row.adds))]
-        assert not _unknown(*named, *(name for names in row.among for name in names.split("|"))), row
+        assert not _find_unknown_names(*named, *(name for names in row.among for name in names.split("|"))), row
     bounds = [*_ADJUSTMENTS, *(shares for expected in _VALUES.values() for shares in expected)]
     assert {kind for one in bounds for kind in (*one.least, *one.below)} <= {*_KINDS, "count"}
-    assert not _unknown(*(name for name in _VALUES if "*" not in name))
+    assert not _find_unknown_names(*(name for name in _VALUES if "*" not in name))
 
 
 def test_words_are_listed_once_for_each_concept() -> None:

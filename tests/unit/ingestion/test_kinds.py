@@ -1,4 +1,4 @@
-"""Kinds of furniture by the vendor's own words: sure ones, or none."""
+"""Kinds of furniture by the vendor's words: certain ones, or none."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from domain.catalogue import categories
 from domain.ingestion.vocabulary.kinds import _BY_NAME, find_brick, find_kind_in_path
-from tests.unit.ingestion.test_normalisation import _run
+from tests.unit.ingestion.test_normalisation import _normalise
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ from tests.unit.ingestion.test_normalisation import _run
         (("Bedroom", "Night Stand"), "nightstands", None),
     ],
 )
-def test_kinds_of_paths(path: tuple[str, ...], slug: str, brick: str | None) -> None:
+def test_paths_have_a_kind(path: tuple[str, ...], slug: str, brick: str | None) -> None:
     kind = find_kind_in_path(path)
     assert kind is not None
     assert (kind.slug, kind.brick) == (slug, brick)
 
 
-def test_paths_that_mean_several_things_or_none() -> None:
+def test_ambiguous_paths_have_no_kind() -> None:
     paths = ((), ("Tables & desks",), ("Outdoor", "Bed"), ("Furniture",), ("Sofas & armchairs",), ("Bar furniture",))
     assert [find_kind_in_path(path) for path in paths] == [None] * len(paths)
 
@@ -39,15 +39,15 @@ def test_powered_seats_have_no_brick() -> None:
     assert [find_brick(sofa, title) for title in ("Oslo Sofa", "Oslo Power Sofa")] == ["10002195", None]
 
 
-def test_every_kind_is_of_the_taxonomy() -> None:
+def test_every_kind_is_in_the_taxonomy() -> None:
     assert all(categories.find_id_by_slug(kind.slug) for kind in _BY_NAME.values())
 
 
 def test_a_stated_kind_is_kept() -> None:
     headers = ["SKU", "Title", "Category", "GPC Brick", "Google Product Category"]
-    (product,), _ = _run(headers, [["A-1", "Oslo", "Sofas", "10002202", "443"]])
+    (product,), _ = _normalise(headers, [["A-1", "Oslo", "Sofas", "10002202", "443"]])
     assert (product.data["gpc_brick"], product.data["category"]) == ("10002202", categories.find_id_by_google_id(443))
-    (product,), _ = _run(headers[:3], [["A-1", "Dining Table", "Odds and ends"]])
+    (product,), _ = _normalise(headers[:3], [["A-1", "Dining Table", "Odds and ends"]])
     assert "gpc_brick" not in product.data
     assert "category" not in product.data
 

@@ -1,7 +1,7 @@
-"""Reading a text takes linear time: four times the text takes at most six times as long, whatever it consists of.
+"""Reading a text takes linear time: four times the text takes at most six times as long.
 
-The readers are found, not listed: every public function of `domain.ingestion` whose first argument is a text, and every
-field that a column can mean. One whose further arguments are not known here fails until SAMPLES defines them.
+Readers are found automatically: every public function of `domain.ingestion` whose first argument is a text, and every
+field of a column. A reader with further arguments fails until SAMPLES defines values for their types.
 """
 
 import gc
@@ -28,15 +28,15 @@ from domain.ingestion.vocabulary.header_meanings import HeaderMeaning, find_head
 pytestmark = pytest.mark.slow
 
 SMALL, LARGE = 16 * 1024, 64 * 1024
-MOST = 8.0
-FLOOR = 0.03
-"""CPU seconds below which 64 KiB are read fast enough, however 16 KiB compare: noise is no finding."""
-GROWTH = (LARGE // SMALL) ** 2
-"""How many times as long the large text would take if time grew with its square."""
+MAX_GROWTH = 8.0
+MIN_SECONDS = 0.03
+"""CPU seconds below which 64 KiB are read fast enough, to exclude noise."""
+QUADRATIC_GROWTH = (LARGE // SMALL) ** 2
+"""Factor of the time of the large text if time were quadratic."""
 
 RUNS = (
     " \t\n\r\xa0\u3000\u200b17aZéÃß½<>»|/,;:×x\"'()[]{}&-–.+*$%#_\\=!?~\0\x9d\ufffd😀"
-    "　 "  # an ideographic blank, and one as thin as a hair
+    "　 "  # an ideographic space and a hair space
 )
 REPEATED = (
     "1 1/2 ", "1/2", "<a", "<a>", "<<a", "</", "</p", "<!--", "<!-->", "<![", "<![CDATA[", "<?", "<p>a</p>", "<script>",
@@ -69,8 +69,8 @@ SAMPLES: dict[Any, Any] = {
     Mapping[str, str]: {"unit": "in"},
     FeedSettings: FeedSettings(currency="usd", stream="stock"),
 }
-"""What to give for a further argument, by its type."""
-NO_READERS = frozenset(
+"""Values of further arguments by type."""
+EXCLUDED = frozenset(
     (
         "compute_check_digit",
         "has_valid_check_digit",
@@ -79,7 +79,7 @@ NO_READERS = frozenset(
         "load_word_set",
     )
 )
-"""Functions of a text that another one has judged already, or of names of our own files."""
+"""Functions of a text that was already validated, or of names of packaged files."""
 FIELDS = sorted(
     {
         *fields.PRODUCT, *fields.VARIANT, *fields.OFFER, "category_path.0", "option_name.0", "option_value.0", "axes.Size",
@@ -89,25 +89,25 @@ FIELDS = sorted(
 )  # fmt: skip
 
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-Read = Callable[[str], object]
+TextReader = Callable[[str], object]
 
 
-def _modules() -> Iterator[ModuleType]:
+def _import_modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(domain.ingestion.__path__, "domain.ingestion."):
-        if found.name.rpartition(".")[2] not in ("data", "destination", "ports"):  # our own files, and settings
+        if found.name.rpartition(".")[2] not in ("data", "destination", "ports"):  # packaged files and settings
             yield importlib.import_module(found.name)
     yield search_terms
 
 
-MODULES = list(_modules())
+MODULES = list(_import_modules())
 CACHES = [kept for module in MODULES for kept in vars(module).values() if hasattr(kept, "cache_clear")]
 
 
-def _functions() -> Iterator[tuple[str, Read]]:
+def _find_functions() -> Iterator[tuple[str, TextReader]]:
     for module in MODULES:
         for name, found in vars(module).items():
             function = inspect.unwrap(found) if callable(found) else None
-            if name.startswith("_") or name in NO_READERS or not inspect.isfunction(function):
+            if name.startswith("_") or name in EXCLUDED or not inspect.isfunction(function):
                 continue
             parameters = list(inspect.signature(function).parameters.values())
             if function.__module__ != module.__name__ or not parameters:
@@ -116,26 +116,26 @@ def _functions() -> Iterator[tuple[str, Read]]:
             many = first.annotation in (Sequence[str], list[str])
             if first.annotation is str or many:
                 needed = (other for other in others if other.default is other.empty and other.kind not in VARIADIC)
-                rest = [_sample(name, other) for other in needed]
-                yield f"{module.__name__}.{name}", _bound(found, rest, many)
+                rest = [_get_sample(name, other) for other in needed]
+                yield f"{module.__name__}.{name}", _bind_arguments(found, rest, many)
 
 
-def _sample(name: str, parameter: inspect.Parameter) -> Any:
-    assert parameter.annotation in SAMPLES, f"say in SAMPLES what {name} is to be given as {parameter}"
+def _get_sample(name: str, parameter: inspect.Parameter) -> Any:
+    assert parameter.annotation in SAMPLES, f"define a sample for {parameter} of {name} in SAMPLES"
     return SAMPLES[parameter.annotation]
 
 
-def _bound(found: Callable[..., object], rest: list[Any], many: bool) -> Read:
+def _bind_arguments(found: Callable[..., object], rest: list[Any], many: bool) -> TextReader:
     return lambda text: found([text] if many else text, *rest)
 
 
-def _cell(name: str) -> Read:
+def _create_cell_reader(name: str) -> TextReader:
     settings = FeedSettings(currency="usd")
     plan = ReadPlan(HeaderMapping(("H",), (Column(0, "H", name, {}),), ()), settings)
     return lambda text: normalise_rows("k", [(2, [text])], plan)
 
 
-def _mapping_of(text: str) -> object:
+def _propose_mapping(text: str) -> object:
     headers = [
         "SKU",
         "Title",
@@ -154,26 +154,26 @@ def _mapping_of(text: str) -> object:
     return propose_column_mapping(headers, [[text] * len(headers)], FeedSettings(currency="usd", stream="stock"))
 
 
-READERS: dict[str, Read] = {
-    **dict(_functions()),
-    **{f"column {name}": _cell(name) for name in FIELDS},
-    "mapping": _mapping_of,
+READERS: dict[str, TextReader] = {
+    **dict(_find_functions()),
+    **{f"column {name}": _create_cell_reader(name) for name in FIELDS},
+    "mapping": _propose_mapping,
 }
 
 
-def _seconds(read: Read, text: str) -> float:
-    for kept in CACHES:
-        kept.cache_clear()
-    gc.disable()  # going round what is alive grows with that, whoever reads
+def _measure_seconds(read: TextReader, text: str) -> float:
+    for cached in CACHES:
+        cached.cache_clear()
+    gc.disable()  # the duration of a collection depends on the live objects, not on the reader
     try:
-        begun = thread_time()
+        start = thread_time()
         read(text)
-        return thread_time() - begun
+        return thread_time() - start
     finally:
         gc.enable()
 
 
-def _text(shape: str, size: int) -> str:
+def _build_text(shape: str, size: int) -> str:
     return FRAME.format((shape * (size // len(shape) + 1))[:size])
 
 
@@ -193,26 +193,28 @@ def test_readers_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_time_grows_with_the_text(name: str) -> None:
-    """Every ninth shape, other ones for each reader: together they see all."""
-    _grows_with_the_text(READERS[name], SHAPES[list(READERS).index(name) % 9 :: 9])
+def test_time_is_linear_in_the_text(name: str) -> None:
+    """Each reader is tested with a ninth of the shapes, others for each reader; together they cover all shapes."""
+    _assert_linear_time(READERS[name], SHAPES[list(READERS).index(name) % 9 :: 9])
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", READERS)
-def test_time_grows_with_any_text(name: str) -> None:
-    _grows_with_the_text(READERS[name], SHAPES)
+def test_time_is_linear_in_all_shapes_of_text(name: str) -> None:
+    _assert_linear_time(READERS[name], SHAPES)
 
 
-def _grows_with_the_text(read: Any, shapes: Sequence[str]) -> None:
+def _assert_linear_time(read: Any, shapes: Sequence[str]) -> None:
     slow = []
     for shape in shapes:
-        first = _seconds(read, _text(shape, SMALL))
-        if first * GROWTH < FLOOR or _seconds(read, _text(shape, LARGE)) <= max(FLOOR, MOST * first):
+        first = _measure_seconds(read, _build_text(shape, SMALL))
+        if first * QUADRATIC_GROWTH < MIN_SECONDS or _measure_seconds(read, _build_text(shape, LARGE)) <= max(
+            MIN_SECONDS, MAX_GROWTH * first
+        ):
             continue
-        small = max(min(_seconds(read, _text(shape, SMALL)) for _ in range(3)), 1e-4)
-        large = min(_seconds(read, _text(shape, LARGE)) for _ in range(3))
-        if large > FLOOR and large / small > MOST:
+        small = max(min(_measure_seconds(read, _build_text(shape, SMALL)) for _ in range(3)), 1e-4)
+        large = min(_measure_seconds(read, _build_text(shape, LARGE)) for _ in range(3))
+        if large > MIN_SECONDS and large / small > MAX_GROWTH:
             slow.append(f"{shape!r}: {small * 1000:.0f} ms, then {large * 1000:.0f} ms")
             if len(slow) > 2:
                 break

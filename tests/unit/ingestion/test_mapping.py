@@ -1,4 +1,4 @@
-"""From headers to what columns mean."""
+"""Proposed mappings of headers to fields."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from domain.ingestion.vocabulary.fields import is_field
 from domain.ingestion.vocabulary.header_meanings import count_known_headers, find_header_meanings
 
 
-def _fields(mapping: HeaderMapping) -> dict[str, str]:
+def _get_fields(mapping: HeaderMapping) -> dict[str, str]:
     return {column.column: column.field for column in mapping.columns}
 
 
-def _reasons(mapping: HeaderMapping) -> dict[str, str]:
+def _get_reasons(mapping: HeaderMapping) -> dict[str, str]:
     return {column.column: column.reason for column in mapping.unmapped}
 
 
@@ -48,7 +48,7 @@ def _reasons(mapping: HeaderMapping) -> dict[str, str]:
         ("Flux capacitance", None),
     ],
 )
-def test_what_a_header_may_mean(header: str, field: str | None) -> None:
+def test_headers_have_meanings(header: str, field: str | None) -> None:
     found = find_header_meanings(header)
     assert (found[0].field if found else None) == field
 
@@ -73,28 +73,28 @@ def test_the_same_header_twice_is_mapped_once() -> None:
         (3, "features"),
         (4, "features"),
     ]
-    assert _reasons(mapping) == {"MSRP": "ambiguous"}
+    assert _get_reasons(mapping) == {"MSRP": "ambiguous"}
 
 
 def test_price_codes_choose_among_price_columns() -> None:
     headers = ["Item", "Description", "East", "West"]
     samples = [["A-1", "Oak table, round", "100.00", "120.00"]]
-    assert _fields(propose_column_mapping(headers, samples, FeedSettings(currency="usd")))["East"] == "cost"
+    assert _get_fields(propose_column_mapping(headers, samples, FeedSettings(currency="usd")))["East"] == "cost"
     chosen = propose_column_mapping(headers, samples, FeedSettings(currency="usd", price_code="west"))
-    assert _fields(chosen)["West"] == "cost"
+    assert _get_fields(chosen)["West"] == "cost"
     other = next(column for column in chosen.columns if column.column == "East")
     assert (other.field, other.settings["alternative"]) == ("cost", "yes")
 
 
 def test_a_title_is_found_among_weaker_columns() -> None:
     assert (
-        _fields(propose_column_mapping(["ITEM NUMBER", "DESCRIPTION"], [["A-1", "Queen Bed, Ash"]], FeedSettings()))[
-            "DESCRIPTION"
-        ]
+        _get_fields(
+            propose_column_mapping(["ITEM NUMBER", "DESCRIPTION"], [["A-1", "Queen Bed, Ash"]], FeedSettings())
+        )["DESCRIPTION"]
         == "title"
     )
     headers = ["SKU", "Name", "Short Description", "Description"]
-    mapped = _fields(propose_column_mapping(headers, [["A-1", "NORD", "Chest, Gray", "A chest."]], FeedSettings()))
+    mapped = _get_fields(propose_column_mapping(headers, [["A-1", "NORD", "Chest, Gray", "A chest."]], FeedSettings()))
     assert (mapped["Name"], mapped["Short Description"], mapped["Description"]) == (
         "collection",
         "title",
@@ -102,17 +102,17 @@ def test_a_title_is_found_among_weaker_columns() -> None:
     )
 
 
-def test_warehouse_columns_get_their_place() -> None:
+def test_warehouse_columns_have_locations() -> None:
     headers = ["Item", "NJ", "CA", "ETA NJ", "ETA CA", "Total"]
     samples = [["A-1", "20+", "", "", "01/24/2027", "20"], ["A-2", "Call", "0", "", "", ""]]
     mapping = propose_column_mapping(headers, samples, FeedSettings(stream="stock"))
     found = {column.column: (column.field, column.settings.get("location")) for column in mapping.columns}
     assert found["NJ"] == ("quantity", "NJ")
     assert found["ETA CA"] == ("incoming.0.eta", "CA")
-    assert _reasons(mapping)["Total"] == "ignored"
+    assert _get_reasons(mapping)["Total"] == "ignored"
 
 
-def test_quantities_with_a_place_in_the_header() -> None:
+def test_quantities_have_the_location_of_their_header() -> None:
     mapping = propose_column_mapping(
         ["SKU", "Qty Dallas", "Qty Reno", "On Order Reno"], [["A-1", "3", "9", "5"]], FeedSettings(stream="stock")
     )
@@ -120,14 +120,14 @@ def test_quantities_with_a_place_in_the_header() -> None:
     assert found == [("sku", None), ("quantity", "Dallas"), ("quantity", "Reno"), ("incoming.0.quantity", "Reno")]
 
 
-def test_measures_are_no_warehouses() -> None:
+def test_measures_are_not_warehouses() -> None:
     mapping = propose_column_mapping(
         ["SKU", "Width", "Weight", "Qty"], [["A-1", "30", "12", "4"]], FeedSettings(stream="stock", currency="usd")
     )
-    assert _fields(mapping) == {"SKU": "sku", "Width": "dimensions.width", "Weight": "weight", "Qty": "quantity"}
+    assert _get_fields(mapping) == {"SKU": "sku", "Width": "dimensions.width", "Weight": "weight", "Qty": "quantity"}
 
 
-def test_samples_settle_units_marks_and_orders() -> None:
+def test_samples_determine_units_decimal_marks_and_orders() -> None:
     headers = ["SKU", "Depth", "Price", "ETA", "Qty"]
     samples = [["A-1", "23.5 in", "12,50", "01/24/2027", "1"], ["A-2", "27.8", "13,00", "03/04/2027", "2"]]
     settings = {
@@ -139,7 +139,7 @@ def test_samples_settle_units_marks_and_orders() -> None:
     assert settings["ETA"] == {"order": "mdy"}
 
 
-def test_a_market_proposes_its_unit_and_none_stays_without() -> None:
+def test_the_market_of_the_currency_proposes_a_unit() -> None:
     samples = [["A-1", "30"]]
     assert (
         propose_column_mapping(["SKU", "Width"], samples, FeedSettings(currency="usd")).columns[1].settings["unit_by"]
@@ -148,23 +148,23 @@ def test_a_market_proposes_its_unit_and_none_stays_without() -> None:
     assert "unit" not in propose_column_mapping(["SKU", "Width"], samples, FeedSettings()).columns[1].settings
 
 
-def test_what_a_run_cannot_do_without() -> None:
+def test_missing_required_columns_are_listed() -> None:
     assert propose_column_mapping(["Color", "Price"], [], FeedSettings()).missing == ("key",)
     assert propose_column_mapping(["Title", "Price"], [], FeedSettings()).missing == ()
     assert propose_column_mapping(["SKU", "Color"], [], FeedSettings(stream="stock")).missing == ("stock",)
 
 
-def test_given_fields_carry_settings() -> None:
+def test_declared_fields_have_settings() -> None:
     mapping = map_declared_fields(["a", "b", "c", "d"], ["sku", "weight@unit=g", "quantity@location=NJ", None])
     assert [(c.field, dict(c.settings)) for c in mapping.columns] == [
         ("sku", {}),
         ("weight", {"unit": "g"}),
         ("quantity", {"location": "NJ"}),
     ]
-    assert _reasons(mapping) == {"d": "ignored"}
+    assert _get_reasons(mapping) == {"d": "ignored"}
 
 
-def test_fields_that_a_mapping_may_name() -> None:
+def test_valid_field_names_are_recognised() -> None:
     known = [
         "sku",
         "axes.Size",

@@ -1,4 +1,4 @@
-"""Whatever the grammar of a measure allows is read exactly; with noise it is right or reported, never lost silently."""
+"""Every form in the grammar of a measure is read exactly; with noise, it is read correctly or reported."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -28,45 +28,45 @@ from tests.support.measure_texts import (
 )
 
 
-def _sides(dimensions: Any) -> dict[str, int]:
+def _get_sides(dimensions: Any) -> dict[str, int]:
     return {side: length["hundredths_in"] for side, length in dimensions.items()}
 
 
-def _read(text: str, unit: str | None = None, kind: str = "", order: str = "") -> tuple[dict[str, int], list[str]]:
+def _parse_sizes(
+    text: str, unit: str | None = None, kind: str = "", order: str = ""
+) -> tuple[dict[str, int], list[str]]:
     parsed = parse_dimensions(text, unit, kind, order)
-    return _sides(parsed.value.dimensions) if parsed.value else {}, [fault.detail for fault in parsed.faults]
+    return _get_sides(parsed.value.dimensions) if parsed.value else {}, [fault.detail for fault in parsed.faults]
 
 
 @given(sized())
-def test_sides_are_found_however_they_are_written(size: Sized) -> None:
-    assert _read(size.text) == (size.sides, [])
+def test_sides_are_read_in_every_notation(size: Sized) -> None:
+    assert _parse_sizes(size.text) == (size.sides, [])
 
 
 @given(
     sized(), st.sampled_from(["Product Dimensions: ", "Overall: ", "approx. ", "Item size - ", "TV bench, ", "Table "])
 )
 def test_words_before_a_size_change_nothing(size: Sized, words: str) -> None:
-    assert _read(words + size.text) == (size.sides, [])
+    assert _parse_sizes(words + size.text) == (size.sides, [])
 
 
 @given(sized(), st.sampled_from(SEATS), st.integers(10, 30), st.sampled_from([", ", "; ", "\n", " ("]))
 def test_a_seat_height_is_kept_in_addition_to_the_sides(size: Sized, label: str, seat: int, stop: str) -> None:
     close = ")" if stop == " (" else ""
     mark = UNITS[size.unit][0]
-    found, faults = _read(f"{size.text}{stop}{label}: {seat}{mark}{close}")
+    found, faults = _parse_sizes(f"{size.text}{stop}{label}: {seat}{mark}{close}")
     assert (found, faults) == ({**size.sides, "seat_height": hundredths(Fraction(seat), size.unit)}, [])
 
 
 @given(sized(), st.sampled_from(NOT_THE_PIECE), st.integers(10, 99), st.booleans())
-def test_what_is_no_side_of_the_piece_neither_replaces_one_nor_swallows_the_next(
-    size: Sized, label: str, value: int, first: bool
-) -> None:
+def test_other_measures_neither_replace_nor_hide_a_side(size: Sized, label: str, value: int, first: bool) -> None:
     unit = " kg" if "load" in label else UNITS[size.unit][0]
     other = f"{label}: {value}{unit}"
     text = f"{other}; {size.text}" if first else f"{size.text}; {other}"
     parsed = parse_dimensions(text)
     assert parsed.value is not None
-    assert (_sides(parsed.value.dimensions), parsed.faults) == (size.sides, ())
+    assert (_get_sides(parsed.value.dimensions), parsed.faults) == (size.sides, ())
     assert any(str(value) in extra for extra in parsed.value.extras)
 
 
@@ -74,18 +74,18 @@ def test_what_is_no_side_of_the_piece_neither_replaces_one_nor_swallows_the_next
     st.lists(sized("in"), min_size=2, max_size=3), st.permutations(PIECES), st.sampled_from([", ", "; ", "\n", " | "])
 )
 def test_pieces_of_a_set_keep_their_own_sizes(sizes: list[Sized], names: list[str], stop: str) -> None:
-    # An order behind one piece cannot be distinguished from one before the next.
+    # An order after one piece cannot be distinguished from an order before the next piece.
     assume(len({size.text.rstrip().endswith(")") for size in sizes}) == 1)
     text = stop.join(f"{name}: {size.text}" for name, size in zip(names, sizes, strict=False))
     parsed = parse_dimensions(text)
     assert parsed.value is not None
     assert parsed.value.dimensions == {}
-    found = [(piece["name"], _sides(piece["dimensions"])) for piece in parsed.value.components]
+    found = [(piece["name"], _get_sides(piece["dimensions"])) for piece in parsed.value.components]
     assert found == [(name, size.sides) for name, size in zip(names, sizes, strict=False)]
     assert parsed.faults == ()
 
 
-def test_each_piece_has_its_own_order_and_one_stated_first_holds_for_all() -> None:
+def test_each_piece_has_its_own_order_and_a_leading_order_applies_to_all() -> None:
     own = parse_dimensions("Table (HxWxD): 30 x 60 x 36 in; Chair: 18 x 20 x 38 in", None).value
     shared = parse_dimensions("(HxWxD) Table: 30 x 60 x 36 in; Chair: 38 x 18 x 20 in", None).value
     assert own is not None
@@ -93,7 +93,7 @@ def test_each_piece_has_its_own_order_and_one_stated_first_holds_for_all() -> No
     table = {"height": 3000, "width": 6000, "depth": 3600}
     chair = {"width": 1800, "depth": 2000, "height": 3800}
     for spread in (own, shared):
-        assert [_sides(piece["dimensions"]) for piece in spread.components] == [table, chair]
+        assert [_get_sides(piece["dimensions"]) for piece in spread.components] == [table, chair]
 
 
 @given(
@@ -101,8 +101,8 @@ def test_each_piece_has_its_own_order_and_one_stated_first_holds_for_all() -> No
     sized("in"),
     st.sampled_from(["RECLINED", "Extended", "fully extended", "Shade size", "Carton", "ausgezogen", "Unfolded"]),
 )
-def test_a_pose_or_a_shade_never_overwrites_the_piece(size: Sized, other: Sized, name: str) -> None:
-    assert _read(f"{size.text}; {name}: {other.text}") == (size.sides, [])
+def test_the_size_of_a_position_or_a_shade_does_not_replace_the_item(size: Sized, other: Sized, name: str) -> None:
+    assert _parse_sizes(f"{size.text}; {name}: {other.text}") == (size.sides, [])
 
 
 @pytest.mark.parametrize(
@@ -117,30 +117,32 @@ def test_a_pose_or_a_shade_never_overwrites_the_piece(size: Sized, other: Sized,
         ("Sofa width: 84 in, depth: 38 in, height: 36 in", {"width": 8400, "depth": 3800, "height": 3600}),
     ],
 )  # fmt: skip
-def test_figures_find_their_way_back_to_the_piece(text: str, sides: dict[str, int]) -> None:
-    assert _read(text, "in") == (sides, [])
+def test_numbers_after_other_measures_belong_to_the_item(text: str, sides: dict[str, int]) -> None:
+    assert _parse_sizes(text, "in") == (sides, [])
 
 
 @given(sized("in"), st.sampled_from(["W", "D", "H"]), st.integers(10, 90), st.integers(1, 40))
 def test_a_range_gives_its_first_bound(size: Sized, axis: str, low: int, span: int) -> None:
     side = {"W": "width", "D": "depth", "H": "height"}[axis]
     for joint in ("-", " - ", " to ", '"-'):
-        assert _read(f'{low}{joint}{low + span}"{axis}') == ({side: low * 100}, [])
+        assert _parse_sizes(f'{low}{joint}{low + span}"{axis}') == ({side: low * 100}, [])
 
 
 @given(st.data(), st.sampled_from(["in", "cm", "mm"]), st.sampled_from(JOINS))
-def test_figures_without_axes_follow_the_trades_order_or_the_columns(data: st.DataObject, unit: str, join: str) -> None:
+def test_numbers_without_axes_follow_the_order_of_the_trade_or_the_column(
+    data: st.DataObject, unit: str, join: str
+) -> None:
     numbers = [data.draw(figures(unit)) for _ in range(3)]
     text = join.join(number.text for number in numbers) + f" {unit}"
     values = [hundredths(number.value, unit) for number in numbers]
     trade = dict(zip(("width", "depth", "height"), values, strict=True))
-    sides, faults = _read(text)
+    sides, faults = _parse_sizes(text)
     assert sides == trade
     assert [detail.rpartition("; ")[2] for detail in faults] == (
         [] if len(set(values)) == 1 else ["read as width x depth x height."]
     )
-    assert _read(text, order=TRADE_ORDER) == (trade, [])
-    assert _read(text, order="hbt") == (dict(zip(("height", "width", "depth"), values, strict=True)), [])
+    assert _parse_sizes(text, order=TRADE_ORDER) == (trade, [])
+    assert _parse_sizes(text, order="hbt") == (dict(zip(("height", "width", "depth"), values, strict=True)), [])
 
 
 @given(st.data(), st.sampled_from(["in", "cm"]))
@@ -158,19 +160,19 @@ def test_a_size_stated_twice_is_read_once(data: st.DataObject, unit: str) -> Non
         f"{plain} {unit} / {again} {other}",
         f"{plain} {unit} | {again} {other}",
     ):
-        assert _read(text, order=TRADE_ORDER) == (wanted, [])
+        assert _parse_sizes(text, order=TRADE_ORDER) == (wanted, [])
 
 
 @given(st.integers(30, 120), st.integers(30, 120), st.integers(10, 90))
-def test_length_is_the_long_side_but_on_beds(length: int, width: int, height: int) -> None:
+def test_length_is_the_long_side_except_for_beds(length: int, width: int, height: int) -> None:
     text = f'{length}"L x {width}"W x {height}"H'
-    assert _read(text)[0] == {"width": length * 100, "depth": width * 100, "height": height * 100}
-    assert _read(text, kind=BED)[0] == {"width": width * 100, "depth": length * 100, "height": height * 100}
+    assert _parse_sizes(text)[0] == {"width": length * 100, "depth": width * 100, "height": height * 100}
+    assert _parse_sizes(text, kind=BED)[0] == {"width": width * 100, "depth": length * 100, "height": height * 100}
 
 
 @settings(max_examples=200)
 @given(noisy())
-def test_no_figure_is_lost_silently(size: Sized) -> None:
+def test_no_number_is_dropped_silently(size: Sized) -> None:
     parsed = parse_dimensions(size.text, "in")
     if parsed.value is None:
         assert parsed.faults or not any(char.isdigit() for char in size.text)
@@ -192,7 +194,7 @@ def test_ambiguous_sizes_are_reported(text: str) -> None:
 
 
 @pytest.mark.parametrize("words", WORDS)
-def test_every_language_names_its_sides(words: tuple[str, str, str]) -> None:
+def test_sides_are_named_in_every_language(words: tuple[str, str, str]) -> None:
     assert [find_dimension_of_label(word) for word in words] == ["width", "depth", "height"]
     assert [find_dimension_of_label(f"{word} (cm)") for word in words] == ["width", "depth", "height"]
 
@@ -200,7 +202,7 @@ def test_every_language_names_its_sides(words: tuple[str, str, str]) -> None:
 @pytest.mark.parametrize(
     "word", ["large", "weight", "with", "eight", "light", "freight", "lounge", "table", "white", "Max load", "night"]
 )
-def test_words_near_a_side_are_none(word: str) -> None:
+def test_words_similar_to_a_side_are_not_sides(word: str) -> None:
     assert parse_label(word).role in ("", "other")
 
 
@@ -213,12 +215,12 @@ def test_words_near_a_side_are_none(word: str) -> None:
         ("with leaf", "other_state"),
     ],
 )  # fmt: skip
-def test_names_of_sizes(name: str, role: str) -> None:
+def test_names_of_sizes_have_roles(name: str, role: str) -> None:
     assert determine_name_role(name) == role
 
 
 @given(st.data(), st.sampled_from(["in", "cm", "mm"]))
-def test_one_length_in_every_spelling(data: st.DataObject, unit: str) -> None:
+def test_a_length_is_read_in_every_spelling(data: st.DataObject, unit: str) -> None:
     number: Figure = data.draw(figures(unit))
     mark = data.draw(st.sampled_from(UNITS[unit]))
     label = data.draw(st.sampled_from(["", "Width: ", "ca. ", "approx ", "H ", "Höhe: "]))
@@ -243,7 +245,7 @@ def test_one_mark_before_three_digits_is_resolved_by_the_unit_or_reported(whole:
         assert parsed.value["given"]["value"] == Decimal(wanted)
 
 
-def test_the_further_end_of_a_range_is_kept_where_its_mark_stands_behind_a_word() -> None:
+def test_the_upper_bound_of_a_range_before_a_word_is_kept() -> None:
     parsed = parse_dimensions('54"DIA X 28 - 30 ki"H')
     assert parsed.value is not None
     assert any("28-30" in extra for extra in parsed.value.extras)

@@ -13,11 +13,11 @@ from domain.ingestion.values.labels import BED, PILLOW, RUG, determine_size_kind
 from domain.ingestion.values.quantities import parse_length, parse_weight, round_to_hundredths
 
 
-def _kinds(reading: Any) -> list[str]:
+def _list_problems(reading: Any) -> list[str]:
     return [fault.problem for fault in reading.faults]
 
 
-def _sides(text: str, unit: str | None = "in", kind: str = "", order: str = "") -> dict[str, int]:
+def _parse_sides(text: str, unit: str | None = "in", kind: str = "", order: str = "") -> dict[str, int]:
     spread = parse_dimensions(text, unit, kind, order).value
     return {} if spread is None else {side: v["hundredths_in"] for side, v in dict[str, Any](spread.dimensions).items()}
 
@@ -48,7 +48,7 @@ def _sides(text: str, unit: str | None = "in", kind: str = "", order: str = "") 
         ("90 centímetros", None, 3543),
     ],
 )
-def test_one_length_is_read_exactly(text: str, unit: str | None, expected: int) -> None:
+def test_lengths_are_read_exactly(text: str, unit: str | None, expected: int) -> None:
     reading = parse_length(text, unit)
     assert reading.value is not None
     assert reading.value["hundredths_in"] == expected
@@ -69,7 +69,7 @@ def test_one_length_is_read_exactly(text: str, unit: str | None, expected: int) 
 )
 def test_invalid_lengths_are_reported(text: str, unit: str | None, problem: str) -> None:
     reading = parse_length(text, unit)
-    assert (reading.value, _kinds(reading)) == (None, [problem])
+    assert (reading.value, _list_problems(reading)) == (None, [problem])
 
 
 @pytest.mark.parametrize("text", ["", " ", "N/A", "TBD", "0", "0.00"])
@@ -81,11 +81,11 @@ def test_placeholders_and_zero_state_no_length(text: str) -> None:
 @pytest.mark.parametrize("text", ["-", "–", " -- ", "?", "."])
 def test_a_missing_measure_is_reported(text: str) -> None:
     for reading in (parse_length(text, "in"), parse_dimensions(text, "in")):
-        assert (reading.value, _kinds(reading)) == (None, ["unreadable"])
+        assert (reading.value, _list_problems(reading)) == (None, ["unreadable"])
 
 
 @pytest.mark.parametrize("numbers", [("40.0", "40", "40.00"), ("41", "41.0", "41.00")])
-def test_what_was_given_does_not_hang_on_what_was_read_before(numbers: tuple[str, ...]) -> None:
+def test_given_measures_do_not_depend_on_earlier_texts(numbers: tuple[str, ...]) -> None:
     for number in numbers:
         size, heavy = parse_length(f"{number} cm").value, parse_weight(f"{number} kg").value
         assert size and heavy
@@ -93,7 +93,7 @@ def test_what_was_given_does_not_hang_on_what_was_read_before(numbers: tuple[str
         assert f"{number}" in str(parse_dimensions(f"W{number} x D60 x H70 cm").value)
 
 
-def test_what_was_given_is_kept() -> None:
+def test_given_measures_are_kept() -> None:
     metric, mixed = parse_length("62.10 cm").value, parse_length('18 1/8"').value
     assert metric is not None
     assert mixed is not None
@@ -137,7 +137,7 @@ def test_hundredths_are_the_nearest(value: Decimal, unit: str) -> None:
         ("20-25 lb", None, 2000),
     ],
 )
-def test_one_weight_is_read_exactly(text: str, unit: str | None, expected: int) -> None:
+def test_weights_are_read_exactly(text: str, unit: str | None, expected: int) -> None:
     reading = parse_weight(text, unit)
     assert reading.value is not None
     assert reading.value["hundredths_lb"] == expected
@@ -153,7 +153,7 @@ def test_one_weight_is_read_exactly(text: str, unit: str | None, expected: int) 
     ],
 )
 def test_invalid_weights_are_reported(text: str, unit: str | None, problem: str) -> None:
-    assert _kinds(parse_weight(text, unit)) == [problem]
+    assert _list_problems(parse_weight(text, unit)) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -185,18 +185,18 @@ def test_invalid_weights_are_reported(text: str, unit: str | None, problem: str)
         ("Width: 80 cm Max. load: 100 kg", {"width": 3150}),
     ],
 )
-def test_dimension_strings(text: str, expected: dict[str, int]) -> None:
-    assert _sides(text) == expected
+def test_dimension_strings_are_read(text: str, expected: dict[str, int]) -> None:
+    assert _parse_sides(text) == expected
 
 
-def test_seat_measures_in_brackets_are_kept_apart() -> None:
-    found = _sides('22"W X 25"D X 40"H (SEAT HT: 19 1/2", SEAT DP: 18", SEAT W: 20")')
+def test_seat_measures_in_brackets_are_separate() -> None:
+    found = _parse_sides('22"W X 25"D X 40"H (SEAT HT: 19 1/2", SEAT DP: 18", SEAT W: 20")')
     assert found == {"width": 2200, "depth": 2500, "height": 4000, "seat_height": 1950, "seat_depth": 1800}
 
 
-def test_a_beds_length_runs_head_to_foot() -> None:
-    assert _sides('86"L X 64"W X 50"H', kind=BED) == {"width": 6400, "depth": 8600, "height": 5000}
-    assert _sides('20" x 14"', kind=PILLOW) == {"width": 2000, "height": 1400}
+def test_the_length_of_a_bed_is_its_depth() -> None:
+    assert _parse_sides('86"L X 64"W X 50"H', kind=BED) == {"width": 6400, "depth": 8600, "height": 5000}
+    assert _parse_sides('20" x 14"', kind=PILLOW) == {"width": 2000, "height": 1400}
 
 
 def test_pieces_of_a_set_are_components() -> None:
@@ -222,12 +222,12 @@ def test_pieces_of_a_set_are_components() -> None:
     ],
 )
 def test_ambiguous_strings_are_reported(text: str, problems: list[str]) -> None:
-    assert _kinds(parse_dimensions(text, "in")) == problems
+    assert _list_problems(parse_dimensions(text, "in")) == problems
 
 
-def test_figures_without_a_unit_are_reported() -> None:
+def test_numbers_without_a_unit_are_reported() -> None:
     reading = parse_dimensions("30 x 20 x 40")
-    assert (reading.value, _kinds(reading)) == (None, ["unknown_unit"])
+    assert (reading.value, _list_problems(reading)) == (None, ["unknown_unit"])
 
 
 @pytest.mark.parametrize(
@@ -244,5 +244,5 @@ def test_figures_without_a_unit_are_reported() -> None:
         ("Accent > Pillow", "", PILLOW),
     ],
 )
-def test_kinds_whose_sides_differ(category: str, title: str, kind: str) -> None:
+def test_kinds_of_sizes_are_determined(category: str, title: str, kind: str) -> None:
     assert determine_size_kind(category, title) == kind

@@ -1,4 +1,4 @@
-"""Rugs measured in metres and their parts, and sizes amid the words of a title."""
+"""Rug sizes in metres, centimetres and millimetres, and sizes among the words of a title."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from domain.kernel.problems import ProblemKind
 SIDES = st.integers(40, 400)
 
 
-def _sides(text: str, unit: str | None = None) -> dict[str, int]:
+def _parse_sides(text: str, unit: str | None = None) -> dict[str, int]:
     parsed = parse_rug_size(text, unit)
     assert parsed.value is not None, text
     assert not parsed.faults, text
@@ -18,21 +18,21 @@ def _sides(text: str, unit: str | None = None) -> dict[str, int]:
     return {side: value["hundredths_in"] for side, value in sides.items()}
 
 
-def _hundredths(centimetres: int) -> int:
+def _convert_to_hundredths(centimetres: int) -> int:
     return (centimetres * 10_000 + 127) // 254
 
 
 @pytest.mark.parametrize("join", [" x ", "x", " × ", "*", " X ", "/"])
 @given(one=SIDES, two=SIDES)
-def test_two_numbers_of_a_metric_column_are_centimetres_however_they_are_joined(join: str, one: int, two: int) -> None:
-    """Titles around them and shapes behind them change nothing."""
-    if one == two:
+def test_two_numbers_of_a_metric_column_are_centimetres(join: str, first: int, second: int) -> None:
+    """Titles before and shapes after the numbers make no difference."""
+    if first == second:
         return
-    expected = {"width": _hundredths(one), "depth": _hundredths(two)}
-    assert _sides(f"{one}{join}{two}", "cm") == expected
+    expected = {"width": _convert_to_hundredths(first), "depth": _convert_to_hundredths(second)}
+    assert _parse_sides(f"{first}{join}{second}", "cm") == expected
     if join != "/":
-        assert _sides(f"{one}{join}{two} cm") == expected
-        assert _sides(f"Teppich Lund {one}{join}{two}", "cm") == expected
+        assert _parse_sides(f"{first}{join}{second} cm") == expected
+        assert _parse_sides(f"Teppich Lund {first}{join}{second}", "cm") == expected
 
 
 @given(one=SIDES, two=SIDES)
@@ -40,9 +40,9 @@ def test_labelled_sides_of_a_rug_are_read_in_any_order(one: int, two: int) -> No
     """Width and length follow their letters."""
     if one == two:
         return
-    expected = {"width": _hundredths(one), "depth": _hundredths(two)}
-    assert _sides(f"B {one} x L {two} cm") == expected
-    assert _sides(f"Länge {two} cm, Breite {one} cm") == expected
+    expected = {"width": _convert_to_hundredths(one), "depth": _convert_to_hundredths(two)}
+    assert _parse_sides(f"B {one} x L {two} cm") == expected
+    assert _parse_sides(f"Länge {two} cm, Breite {one} cm") == expected
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_labelled_sides_of_a_rug_are_read_in_any_order(one: int, two: int) -> No
     ],
 )
 def test_round_rugs_have_a_diameter(text: str, unit: str | None, diameter: int) -> None:
-    """In the column's unit or their own; how thick they are is no side."""
-    assert _sides(text, unit) == {"diameter": diameter}
+    """In the column's unit or the text's own unit; the thickness is not a side."""
+    assert _parse_sides(text, unit) == {"diameter": diameter}
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_round_rugs_have_a_diameter(text: str, unit: str | None, diameter: int) 
         ("Woven Carpet 5 X 7 - The Loom", None, {"width": 6000, "depth": 8400}),
     ],
 )
-def test_a_unit_that_is_written_wins_over_the_columns(text: str, unit: str | None, sides: dict[str, int]) -> None:
-    """And the same size in another unit behind it is no second one."""
-    assert _sides(text, unit) == sides
+def test_a_written_unit_takes_precedence_over_the_column(text: str, unit: str | None, sides: dict[str, int]) -> None:
+    """The same size in another unit is not a second size."""
+    assert _parse_sides(text, unit) == sides
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_unit_that_is_written_wins_over_the_columns(text: str, unit: str | Non
     [("6x9", "cm"), ("RND 6", "cm"), ("rund 160", None), ("Ø120", None), ("4' x 6' (150x180)", None), ("160", "cm")],
 )
 def test_ambiguous_sizes_are_reported(text: str, unit: str | None) -> None:
-    """Figures too small for centimetres, round ones without a unit, and two sizes that differ."""
+    """Numbers too small for centimetres, round rugs without a unit, and two different sizes."""
     faults = parse_rug_size(text, unit).faults
     assert faults
     assert faults[0].problem in (ProblemKind.CONFLICT, ProblemKind.UNREADABLE)

@@ -1,4 +1,4 @@
-"""Prices, stock, lead times, dates, weights and rug sizes in the spellings of their grammars; the rest is reported."""
+"""Prices, stock, lead times, dates, weights and rug sizes in the spellings of their grammars; other text is reported."""
 
 from decimal import Decimal
 
@@ -12,21 +12,21 @@ from domain.ingestion.values.quantities import parse_weight
 from domain.ingestion.values.rugs import parse_rug_size
 from domain.ingestion.values.stock import parse_stock
 
-AROUND = (
+PRICE_FORMATS = (
     "${}", "$ {}", "USD {}", "{} USD", "{}USD", "US ${}", "${} USD", "{} dollars", "Price: ${}", "MSRP ${}", "only ${}", "${} each", "${}/pc",
     "${} incl. VAT", "~ ${}", "${}*",
 )  # fmt: skip
 GROUPS = (("", "."), (",", "."), (" ", "."), ("'", "."), (".", ","), ("", ","), (" ", ","), ("\u00a0", ","))
 
 
-def _written(minor: int, group: str, mark: str) -> str:
+def _format_amount(minor: int, group: str, mark: str) -> str:
     whole, cents = divmod(minor, 100)
     return f"{whole:,}".replace(",", group) + f"{mark}{cents:02d}"
 
 
-@given(st.integers(1, 10**8), st.sampled_from(GROUPS), st.sampled_from(AROUND))
-def test_a_price_in_every_spelling(minor: int, marks: tuple[str, str], around: str) -> None:
-    parsed = parse_money(around.format(_written(minor, *marks)))
+@given(st.integers(1, 10**8), st.sampled_from(GROUPS), st.sampled_from(PRICE_FORMATS))
+def test_a_price_is_read_in_every_spelling(minor: int, marks: tuple[str, str], around: str) -> None:
+    parsed = parse_money(around.format(_format_amount(minor, *marks)))
     assert parsed.value is not None
     assert (parsed.value.minor_units, parsed.value.currency, parsed.faults) == (minor, "usd", ())
 
@@ -37,15 +37,15 @@ def test_a_price_in_every_spelling(minor: int, marks: tuple[str, str], around: s
         ["{} €", "€{}", "EUR {}", "{} EUR", "{} Euro", "Preis: {} €", "{} € inkl. MwSt.", "{} € TTC", "{} € je Stück"]
     ),
 )
-def test_a_price_in_euros(minor: int, around: str) -> None:
-    parsed = parse_money(around.format(_written(minor, ".", ",")))
+def test_a_price_in_euros_is_read(minor: int, around: str) -> None:
+    parsed = parse_money(around.format(_format_amount(minor, ".", ",")))
     assert parsed.value is not None
     assert (parsed.value.minor_units, parsed.value.currency, parsed.faults) == (minor, "eur", ())
 
 
 @given(st.integers(1, 10**6), st.sampled_from(["from ${}", "ab {} $", "${} + VAT", "${} excl. tax", "as low as ${}"]))
 def test_a_partial_price_is_read_and_reported(minor: int, around: str) -> None:
-    parsed = parse_money(around.format(_written(minor, ",", ".")))
+    parsed = parse_money(around.format(_format_amount(minor, ",", ".")))
     assert parsed.value is not None
     assert (parsed.value.minor_units, [fault.problem for fault in parsed.faults]) == (minor, ["conflict"])
 
@@ -65,7 +65,7 @@ def test_text_without_a_single_price_is_reported(text: str, problem: str) -> Non
 
 
 @pytest.mark.parametrize(("text", "pack"), [("$50/pair", 2), ("$100/4 pack", 4), ("$9 per 6 pcs", 6), ("$9/pc", None)])
-def test_a_price_for_several(text: str, pack: int | None) -> None:
+def test_a_price_for_several_items_has_a_pack_size(text: str, pack: int | None) -> None:
     price = parse_money(text).value
     assert price is not None
     assert price.pack_size == pack
@@ -73,7 +73,7 @@ def test_a_price_for_several(text: str, pack: int | None) -> None:
 
 @given(st.integers(0, 99999), st.sampled_from(["{}", "{}+", ">{}", "{} pcs", "{} in stock", "Only {} left", "ca. {}", "~{}", "Stock: {}", "noch {} Stück",
        "plus que {}", "quedan {}", "nog {}", "{} disponibili", "Auf Lager: {}", "{}.00", "+{}", "more than {}"]))  # fmt: skip
-def test_a_quantity_in_every_spelling(count: int, around: str) -> None:
+def test_a_quantity_is_read_in_every_spelling(count: int, around: str) -> None:
     parsed = parse_stock(around.format(count))
     assert parsed.value is not None
     assert (parsed.value.quantity, parsed.faults) == (count, ())
@@ -120,7 +120,7 @@ def test_invalid_quantities_are_reported(text: str) -> None:
         ("temporarily out of stock", "out_of_stock"), ("vorübergehend nicht lieferbar", "out_of_stock"), ("temporarily low stock", "low_stock"),
     ],
 )  # fmt: skip
-def test_words_for_stock(text: str, word: str) -> None:
+def test_words_for_stock_are_read(text: str, word: str) -> None:
     stock = parse_stock(text).value
     assert stock is not None
     assert stock.availability == word
@@ -142,12 +142,14 @@ def test_a_stock_word_with_trailing_text_is_accepted_and_reported(text: str) -> 
     assert parsed.faults
 
 
-SPANS = (("days", 1), ("working days", 1), ("Tage", 1), ("jours ouvrés", 1), ("giorni", 1), ("weeks", 7), ("wks", 7), ("Wochen", 7), ("semaines", 7), ("semanas", 7), ("weken", 7))  # fmt: skip
+LEAD_TIME_UNITS = (("days", 1), ("working days", 1), ("Tage", 1), ("jours ouvrés", 1), ("giorni", 1), ("weeks", 7), ("wks", 7), ("Wochen", 7), ("semaines", 7), ("semanas", 7), ("weken", 7))  # fmt: skip
 
 
-@given(st.integers(1, 30), st.integers(1, 20), st.sampled_from(SPANS), st.sampled_from(["{}-{}", "{} - {}", "{} to {}", "{}–{}", "{} bis {}", "{}/{}"]),
+@given(st.integers(1, 30), st.integers(1, 20), st.sampled_from(LEAD_TIME_UNITS), st.sampled_from(["{}-{}", "{} - {}", "{} to {}", "{}–{}", "{} bis {}", "{}/{}"]),
        st.sampled_from(["", "Ships in ", "Lieferzeit: ", "Delivery within ", "sous "]))  # fmt: skip
-def test_of_a_span_the_longer_end_counts(low: int, more: int, unit: tuple[str, int], around: str, words: str) -> None:
+def test_the_upper_bound_of_a_lead_time_is_used(
+    low: int, more: int, unit: tuple[str, int], around: str, words: str
+) -> None:
     parsed = parse_lead_time(f"{words}{around.format(low, low + more)} {unit[0]}")
     assert (parsed.value, parsed.faults) == ((low + more) * unit[1], ())
 
@@ -163,7 +165,7 @@ def test_of_a_span_the_longer_end_counts(low: int, more: int, unit: tuple[str, i
         ("next day", 1),
     ],
 )
-def test_hours_and_parts_of_days_round_up(text: str, days: int) -> None:
+def test_hours_and_fractions_of_days_are_rounded_up(text: str, days: int) -> None:
     assert parse_lead_time(text).value == days
 
 
@@ -182,7 +184,7 @@ MONTHS = ("January", "Jan", "Januar", "janvier", "enero", "januari", "gennaio")
         ["{} {} 2027", "{}. {} 2027", "{}-{}-2027", "{}-{}-27", "{} de {} de 2027", "le {} {} 2027", "ETA {} {} 2027"]
     ),
 )
-def test_named_months_in_six_languages(day: int, month: str, around: str) -> None:
+def test_month_names_are_read_in_six_languages(day: int, month: str, around: str) -> None:
     assert parse_date(around.format(day, month)).value == f"2027-01-{day:02d}"
 
 
@@ -209,7 +211,7 @@ def test_ambiguous_dates_are_reported(text: str) -> None:
         ["{} kg", "{}kg", "Gewicht: {} kg", "poids {} kg", "kg {}", "ca. {} kg", "{} kilogramos", "{} Kg."]
     ),
 )
-def test_a_weight_in_every_spelling(value: Decimal, around: str) -> None:
+def test_a_weight_is_read_in_every_spelling(value: Decimal, around: str) -> None:
     for text in (str(value), str(value).replace(".", ",")):
         parsed = parse_weight(around.format(text))
         assert parsed.value is not None
@@ -228,7 +230,7 @@ def test_a_weight_in_every_spelling(value: Decimal, around: str) -> None:
         ("20 kg (3 boxes)", 4409),
     ],
 )
-def test_figures_that_belong_to_one_weight(text: str, hundredths: int) -> None:
+def test_numbers_of_one_weight_are_combined(text: str, hundredths: int) -> None:
     parsed = parse_weight(text)
     assert parsed.value is not None
     assert (parsed.value["hundredths_lb"], parsed.faults) == (hundredths, ())
@@ -255,7 +257,7 @@ def test_ambiguous_weights_are_reported(text: str) -> None:
 
 @given(st.integers(2, 12), st.integers(1, 11), st.sampled_from([("{}'{}\" x {}'{}\"",), ("{}' {}\" X {}' {}\"",), ("{}'-{}\" x {}'-{}\"",), ("{} ft. {} in. x {} ft. {} in.",),
        ("{}.{} x {}.{}",), ("{}.{}' x {}.{}'",), ("{}-{} x {}-{}",), ("{}′{}″ × {}′{}″",), ("{}'{} x {}'{}",)]))  # fmt: skip
-def test_feet_and_inches_of_a_rug(feet: int, inches: int, around: tuple[str]) -> None:
+def test_feet_and_inches_of_a_rug_are_read(feet: int, inches: int, around: tuple[str]) -> None:
     parsed = parse_rug_size(around[0].format(feet, inches, feet + 2, inches))
     assert parsed.value is not None
     sides = (feet * 12 + inches) * 100, ((feet + 2) * 12 + inches) * 100
@@ -271,7 +273,7 @@ def test_feet_and_inches_of_a_rug(feet: int, inches: int, around: tuple[str]) ->
         ("5'3\" x 7'6\" (160 x 230 cm)", "rectangle", 6300),
     ],
 )  # fmt: skip
-def test_shapes_and_metric_sizes_of_rugs(text: str, shape: str, side: int) -> None:
+def test_shapes_and_metric_sizes_of_rugs_are_read(text: str, shape: str, side: int) -> None:
     parsed = parse_rug_size(text)
     assert parsed.value is not None
     found = parsed.value.dimensions
@@ -301,7 +303,7 @@ def test_text_without_a_single_rug_size_is_reported(text: str) -> None:
     assert parse_rug_size(text).faults
 
 
-def test_a_columns_unit_settles_bare_sides_of_rugs() -> None:
+def test_the_unit_of_a_column_applies_to_rug_sizes_without_units() -> None:
     size = parse_rug_size("160x230", "cm").value
     assert size is not None
     assert size.dimensions["width"]["hundredths_in"] == 6299

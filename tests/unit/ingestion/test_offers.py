@@ -34,7 +34,7 @@ from domain.ingestion.values.stock import Stock, derive_availability, parse_avai
         ("12.-", "chf", "auto", 1200, "chf"),
     ],
 )
-def test_prices(text: str, currency: str | None, decimal: str, minor: int, found: str) -> None:
+def test_prices_are_read(text: str, currency: str | None, decimal: str, minor: int, found: str) -> None:
     price = parse_money(text, currency, decimal).value
     assert price is not None
     assert (price.minor_units, price.currency) == (minor, found)
@@ -58,7 +58,7 @@ def test_invalid_prices_are_reported(text: str, currency: str | None, problem: s
 
 
 @pytest.mark.parametrize("text", ["", "0", "0.00", "$0.00", "No old price", "N/A", "TBD"])
-def test_no_price_is_stated(text: str) -> None:
+def test_placeholders_state_no_price(text: str) -> None:
     reading = parse_money(text, "usd")
     assert (reading.value, reading.faults) == (None, ())
 
@@ -70,7 +70,7 @@ def test_a_price_for_a_pack_includes_its_count() -> None:
 
 
 @given(minor=st.integers(1, 10**9), mark=st.sampled_from([".", ","]))
-def test_two_decimals_come_back_exactly(minor: int, mark: str) -> None:
+def test_amounts_with_two_decimals_are_exact(minor: int, mark: str) -> None:
     price = parse_money(f"{minor // 100}{mark}{minor % 100:02d}", "eur").value
     assert price is not None
     assert price.minor_units == minor
@@ -101,7 +101,7 @@ def test_samples_prove_the_decimal_mark() -> None:
         ("Auf Lager", Stock(None, "in_stock")),
     ],
 )
-def test_stock(text: str, stock: Stock) -> None:
+def test_stock_is_read(text: str, stock: Stock) -> None:
     assert parse_stock(text).value == stock
     assert parse_availability(text).value == stock
 
@@ -118,7 +118,7 @@ def test_availability_follows_from_quantity(quantity: int, word: str) -> None:
     assert derive_availability(quantity) == word
 
 
-def test_a_stock_word_inside_a_value() -> None:
+def test_a_stock_word_is_extracted_from_a_value() -> None:
     assert split_stock_word("Blue [NOT AVAILABLE]") == ("Blue", Stock(0, "out_of_stock"))
     assert split_stock_word("Blue (Left)") == ("Blue (Left)", None)
 
@@ -140,7 +140,7 @@ def test_a_stock_word_inside_a_value() -> None:
         ("ETA 01/24/2027", None, "2027-01-24"),
     ],
 )
-def test_dates(text: str, order: str | None, found: str) -> None:
+def test_dates_are_read(text: str, order: str | None, found: str) -> None:
     assert parse_date(text, order).value == found
 
 
@@ -167,7 +167,7 @@ def test_samples_prove_the_order_of_dates() -> None:
         ("In stock", "days", 0),
     ],
 )
-def test_lead_times(text: str, unit: str, days: int) -> None:
+def test_lead_times_are_read(text: str, unit: str, days: int) -> None:
     assert parse_lead_time(text, unit).value == days
 
 

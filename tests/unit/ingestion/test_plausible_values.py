@@ -1,4 +1,4 @@
-"""Cells as they really stand in files that a reader may take for another size, weight or stock."""
+"""Cells of real files that can be mistaken for another size, weight or stock."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from domain.ingestion.values.stock import parse_stock
 RUG = {"width": 6299, "depth": 9055}
 
 
-def _hundredths(dimensions: object) -> dict[str, int]:
+def _get_sides(dimensions: object) -> dict[str, int]:
     sides: dict[str, dict[str, int]] = dimensions  # type: ignore[assignment]
     return {side: value["hundredths_in"] for side, value in sides.items()}
 
@@ -27,10 +27,12 @@ def _hundredths(dimensions: object) -> dict[str, int]:
         ("160x230 (80x150)", "cm", RUG),
     ],
 )
-def test_a_pile_and_a_second_size_leave_the_sides_alone(text: str, unit: str | None, sides: dict[str, int]) -> None:
+def test_a_pile_height_or_a_second_size_does_not_change_the_sides(
+    text: str, unit: str | None, sides: dict[str, int]
+) -> None:
     parsed = parse_rug_size(text, unit)
     assert parsed.value is not None
-    assert _hundredths(parsed.value.dimensions) == sides
+    assert _get_sides(parsed.value.dimensions) == sides
     assert bool(parsed.faults) == ("(" in text)
 
 
@@ -49,7 +51,7 @@ def test_implausible_rug_sizes_are_reported(text: str, unit: str | None) -> None
         "3 Kartons à 12 kg", "1 st 4 lb", "12'4 kg", "Raumgewicht: 24 kg/m3",
     ],
 )  # fmt: skip
-def test_loads_and_sums_are_no_weights(text: str) -> None:
+def test_loads_and_sums_are_not_weights(text: str) -> None:
     parsed = parse_weight(text)
     assert parsed.value is None
     assert parsed.faults
@@ -62,7 +64,7 @@ def test_a_weight_at_the_end_of_a_size_is_read() -> None:
 
 
 @pytest.mark.parametrize("text", [">0", "> 0", "0+", "mehr als 0", "over 0"])
-def test_more_than_nothing_is_in_stock(text: str) -> None:
+def test_more_than_zero_is_in_stock(text: str) -> None:
     found = parse_stock(text).value
     assert found is not None
     assert (found.quantity, found.availability) == (None, "in_stock")
@@ -78,13 +80,13 @@ def test_more_than_nothing_is_in_stock(text: str) -> None:
         ('80 x 90 (31.5" x 35.4")', "cm", {"width": 3150, "depth": 3543}),
     ],
 )
-def test_a_unit_holds_for_the_figures_that_it_is_of(text: str, unit: str | None, sides: dict[str, int]) -> None:
+def test_a_unit_applies_only_to_its_numbers(text: str, unit: str | None, sides: dict[str, int]) -> None:
     parsed = parse_dimensions(text, unit)
     assert parsed.value is not None
-    assert _hundredths(parsed.value.dimensions) == sides
+    assert _get_sides(parsed.value.dimensions) == sides
 
 
-def test_three_figures_joined_by_hyphens_are_reported() -> None:
+def test_three_numbers_joined_by_hyphens_are_reported() -> None:
     assert parse_dimensions("80-90-75 cm").faults
 
 
@@ -92,15 +94,15 @@ def test_three_figures_joined_by_hyphens_are_reported() -> None:
     ("header", "setting"),
     [("Bookcase width (cm)", "cm"), ("Hutch height mm", "mm"), ("Acme: Lead time (weeks)", "weeks")],
 )
-def test_a_header_s_own_unit_is_kept_however_the_header_is_read(header: str, setting: str) -> None:
+def test_the_unit_of_a_header_is_kept(header: str, setting: str) -> None:
     mapping = propose_column_mapping(
         ["SKU", "Title", header], [["A-1", "Chair x", "80"]] * 3, FeedSettings(currency="usd")
     )
     assert [column.settings.get("unit") for column in mapping.columns if column.column == header] == [setting]
 
 
-def test_a_number_of_any_length_is_only_a_number() -> None:
-    """A cell may have more digits than a machine's number."""
+def test_a_number_may_have_any_length() -> None:
+    """A cell may have more digits than a machine number."""
     headers = ["SKU", "Title", "Price unit", "Price"]
     mapping = propose_column_mapping(headers, [["A-1", "Chair", "9" * 5000, "10.00"]], FeedSettings(currency="usd"))
     assert "Price" not in [column.column for column in mapping.columns]

@@ -53,7 +53,7 @@ def test_a_record_becomes_a_statement() -> None:
     ]
 
 
-def test_bad_values_are_reported_with_their_path() -> None:
+def test_invalid_values_are_reported_with_their_path() -> None:
     record = {
         "product": {"external_id": "P-1", "title": 4, "odd": 1},
         "variants": [
@@ -81,13 +81,13 @@ def test_bad_values_are_reported_with_their_path() -> None:
     }
 
 
-def test_a_record_without_key_cannot_be_kept() -> None:
+def test_a_record_without_a_key_is_refused() -> None:
     statement, problems = parse_record({"product": {"title": "Oak table"}}, FeedSettings())
     assert statement is None
     assert [(problem.field, problem.problem) for problem in problems] == [("product.external_id", "missing")]
 
 
-def test_two_variants_of_one_key_and_two_currencies() -> None:
+def test_duplicate_keys_and_differing_currencies_are_reported() -> None:
     record = {
         "product": {"external_id": "P-1"},
         "variants": [
@@ -104,7 +104,7 @@ def test_two_variants_of_one_key_and_two_currencies() -> None:
     assert len(statement.variants[0].offers[0].data) == 2
 
 
-def test_discontinued_records() -> None:
+def test_discontinued_records_are_read() -> None:
     gone, _ = parse_record({"product": {"external_id": "P", "discontinued": True}}, FeedSettings())
     parts, _ = parse_record(
         {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "discontinued": True}]}, FeedSettings()
@@ -114,28 +114,28 @@ def test_discontinued_records() -> None:
     assert (gone.discontinued, parts.discontinued) == (True, None)
 
 
-def _offer(**facts: Any) -> tuple[Any, list[Any]]:
-    variant = {"external_id": "V", "offers": [facts]}
+def _parse_offer(**fields: Any) -> tuple[Any, list[Any]]:
+    variant = {"external_id": "V", "offers": [fields]}
     statement, problems = parse_record({"product": {"external_id": "P"}, "variants": [variant]}, FeedSettings(), 4)
     assert statement is not None
     offers = statement.variants[0].offers
     return offers[0].data if offers else None, [(one.field.rpartition(".")[2], one.problem) for one in problems]
 
 
-def test_money_as_one_sends_it_and_as_it_is_answered() -> None:
-    assert _offer(price={"amount": "49.5", "currency": "EUR"}) == ({"price": 4950, "currency": "eur"}, [])
-    assert _offer(price=4950, cost=100, currency="eur") == ({"price": 4950, "cost": 100, "currency": "eur"}, [])
-    assert _offer(price=4950) == (None, [("price", "unknown_currency")])
-    assert _offer(price=-1, currency="usd") == (None, [("price", "out_of_range")])
-    assert _offer(price="49.50", currency="usd") == (None, [("price", "unreadable")])
-    assert _offer(price=1, currency="xqx")[1] == [("currency", "unknown_currency"), ("price", "unknown_currency")]
+def test_money_is_read_in_both_formats() -> None:
+    assert _parse_offer(price={"amount": "49.5", "currency": "EUR"}) == ({"price": 4950, "currency": "eur"}, [])
+    assert _parse_offer(price=4950, cost=100, currency="eur") == ({"price": 4950, "cost": 100, "currency": "eur"}, [])
+    assert _parse_offer(price=4950) == (None, [("price", "unknown_currency")])
+    assert _parse_offer(price=-1, currency="usd") == (None, [("price", "out_of_range")])
+    assert _parse_offer(price="49.50", currency="usd") == (None, [("price", "unreadable")])
+    assert _parse_offer(price=1, currency="xqx")[1] == [("currency", "unknown_currency"), ("price", "unknown_currency")]
 
 
 def test_a_value_in_place_of_a_number_is_reported_with_a_valid_example() -> None:
-    assert _offer(quantity=-3) == (None, [("quantity", "out_of_range")])
+    assert _parse_offer(quantity=-3) == (None, [("quantity", "out_of_range")])
     for text in ("#N/A", ">50", "ca. 5", "1,5"):
-        assert _offer(quantity=text) == (None, [("quantity", "unreadable")])
-    assert _offer(quantity="50") == ({"quantity": 50}, [])
+        assert _parse_offer(quantity=text) == (None, [("quantity", "unreadable")])
+    assert _parse_offer(quantity="50") == ({"quantity": 50}, [])
     record = {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "dimensions": {"width": "ca. 95 cm"}}]}
     statement, [problem] = parse_record(record, FeedSettings(), 4)
     assert statement is not None and statement.variants[0].data == {}
@@ -150,7 +150,10 @@ def test_null_and_placeholders_remove_values() -> None:
     assert (problems, statement is not None) == ([], True)
     assert statement.data == {"title": None, "brand": None, "tags": None, "compliance": {"sturdy_act": None}}
     assert statement.variants[0].data == {"axes": {"Size": None}, "rug": {}, "weight": None}
-    assert _offer(price={"amount": 0, "currency": "usd"}, quantity=None) == ({"price": None, "quantity": None}, [])
+    assert _parse_offer(price={"amount": 0, "currency": "usd"}, quantity=None) == (
+        {"price": None, "quantity": None},
+        [],
+    )
 
 
 def test_null_members_of_list_entries_are_absent() -> None:
@@ -161,7 +164,7 @@ def test_null_members_of_list_entries_are_absent() -> None:
     assert statement.variants[0].is_complete and not statement.has_offers_only
 
 
-def test_offers_alone() -> None:
+def test_records_may_contain_only_offers() -> None:
     alone = [
         {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "offers": []}]},
         {"product": {"external_id": "P"}},
@@ -174,7 +177,7 @@ def test_offers_alone() -> None:
     assert marks == [True, True, False, False]
 
 
-def test_a_problem_names_the_component_that_it_is_in() -> None:
+def test_a_problem_names_its_component() -> None:
     components = [{"sku": "A"}, {"sku": "B", "dimensions": {"length": {"value": 3, "unit": "in"}}}]
     record = {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "components": components}]}
     _, problems = parse_record(record, FeedSettings())

@@ -28,7 +28,7 @@ from domain.kernel.problems import ProblemKind
         ("Meadow Sage 5 ft. x 7 ft. Area Rug", "rectangle", (6000, 8400)),
     ],
 )
-def test_two_sides(text: str, shape: str, sides: tuple[int, int]) -> None:
+def test_sizes_have_two_sides(text: str, shape: str, sides: tuple[int, int]) -> None:
     size = parse_rug_size(text).value
     assert size is not None
     found = size.dimensions
@@ -51,7 +51,7 @@ def test_sizes_are_not_guessed(text: str, problem: str) -> None:
     assert (reading.value, [fault.problem for fault in reading.faults]) == (None, [problem])
 
 
-def test_a_known_size_has_its_nominal() -> None:
+def test_a_known_size_has_a_nominal_size() -> None:
     size = parse_rug_size("5'3\" x 7'6\"").value
     assert size is not None
     assert size.nominal == "5' x 8'"
@@ -68,11 +68,11 @@ def test_a_known_size_has_its_nominal() -> None:
         ("hand_woven", "hand_woven"),
     ],
 )
-def test_constructions(text: str, value: str) -> None:
+def test_constructions_are_recognised(text: str, value: str) -> None:
     assert parse_construction(text).value == value
 
 
-def test_words_of_shape_and_place() -> None:
+def test_words_of_shapes_and_places_are_recognised() -> None:
     assert parse_shape("Half Round").value == "half_round"
     assert parse_shape("Kidney").value == "irregular"
     assert parse_indoor_outdoor("Indoor/Outdoor").value == "indoor_outdoor"
@@ -80,7 +80,7 @@ def test_words_of_shape_and_place() -> None:
     assert parse_shape("wonderful").faults[0].problem == "unreadable"
 
 
-def test_a_size_behind_punctuation_is_held_against_the_rest_of_the_cell() -> None:
+def test_a_size_after_punctuation_is_compared_with_the_rest_of_the_cell() -> None:
     parsed = parse_rug_size("#48 in. L x 30 in. W x 30 in. H")
     assert parsed.value is not None
     assert [fault.problem for fault in parsed.faults] == [ProblemKind.CONFLICT]

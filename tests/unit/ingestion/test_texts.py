@@ -45,7 +45,7 @@ from domain.ingestion.values.words import (
         ("Größe mit CafÃ©", "Größe mit Café"),
     ],
 )
-def test_cleaning(text: str, found: str) -> None:
+def test_texts_are_cleaned(text: str, found: str) -> None:
     assert clean_line(text) == found
 
 
@@ -68,11 +68,11 @@ def test_placeholders_state_nothing(text: str) -> None:
     ("text", "found"),
     [("'101", "101"), ("10002.0", "10002"), ('="0042"', "0042"), ("AB-1.0", "AB-1.0"), ("00012", "00012")],
 )
-def test_codes_lose_their_guards(text: str, found: str) -> None:
+def test_protective_marks_of_codes_are_removed(text: str, found: str) -> None:
     assert clean_code(text) == found
 
 
-def test_cells_as_text() -> None:
+def test_cells_become_text() -> None:
     assert convert_to_text(Decimal("12.50")) == "12.5"
     assert convert_to_text(True) == "true"
     assert convert_to_text(["a", "b"]) == "a, b"
@@ -89,7 +89,7 @@ def test_html_becomes_lines() -> None:
 @pytest.mark.parametrize(
     "text", ["4006381333931", "'4006381333931", "4006381333931.0", "40063813-33931", " 4006381333931 "]
 )
-def test_a_gtin_is_read_from_its_guises(text: str) -> None:
+def test_a_gtin_is_read_in_every_notation(text: str) -> None:
     assert parse_gtin(text).value == "4006381333931"
 
 
@@ -107,18 +107,18 @@ def test_an_invalid_gtin_is_reported(text: str, problem: str) -> None:
     assert [fault.problem for fault in parse_gtin(text).faults] == [problem]
 
 
-def test_a_dropped_zero_is_put_back_only_when_proven() -> None:
+def test_a_dropped_zero_is_restored_only_if_proven() -> None:
     assert parse_gtin("12345678905").value == "012345678905"
     assert parse_gtin("12345678906").value is None
 
 
 @given(payload=st.integers(10**11, 10**12 - 1))
-def test_check_digits_prove_themselves(payload: int) -> None:
+def test_computed_check_digits_are_valid(payload: int) -> None:
     digits = f"{payload}{compute_check_digit(str(payload))}"
     assert parse_gtin(digits).value == digits or len(set(digits)) == 1
 
 
-def test_booleans_and_assembly() -> None:
+def test_booleans_and_assembly_are_read() -> None:
     assert [parse_boolean(word).value for word in ("Yes", "n", "TRUE", "0", "Ja", "x")] == [
         True,
         False,
@@ -132,14 +132,14 @@ def test_booleans_and_assembly() -> None:
     assert parse_assembly_required("Fully assembled").value is False
 
 
-def test_freight_classes() -> None:
+def test_freight_classes_are_read() -> None:
     assert parse_freight_class("92.5").value == "92.5"
     assert parse_freight_class("Class 125").value == "125"
     assert parse_freight_class("70.0").value == "70"
     assert parse_freight_class("93").faults[0].problem == "out_of_range"
 
 
-def test_lists() -> None:
+def test_lists_are_read() -> None:
     assert parse_materials("Solid Oak, Oak Veneer, Others").value == ("Solid Oak", "Oak Veneer")
     assert parse_materials("Steel/Glass").value == ("Steel", "Glass")
     assert parse_tags("2027, Outdoor, Outdoor").value == ("2027", "Outdoor")
@@ -158,15 +158,15 @@ def test_lists() -> None:
 @pytest.mark.parametrize(
     ("text", "found"), [("VN", "VN"), ("viet nam", "VN"), ("Made in Italy", "IT"), ("Türkei", "TR"), ("México", "MX")]
 )
-def test_countries(text: str, found: str) -> None:
+def test_countries_are_read(text: str, found: str) -> None:
     assert parse_country(text).value == found
 
 
-def test_work_done_somewhere_is_no_origin() -> None:
+def test_a_country_of_assembly_is_not_an_origin() -> None:
     assert parse_country("Made in USA of imported materials").faults[0].problem == "unreadable"
 
 
-def test_declarations_are_not_stretched() -> None:
+def test_declarations_require_the_exact_standard() -> None:
     assert parse_sturdy_compliance("ASTM F2057-23").value is True
     assert parse_sturdy_compliance("ASTM F2057-19").value is None
     assert parse_tsca_compliance("3").value is None
@@ -186,7 +186,7 @@ def test_declarations_are_not_stretched() -> None:
         ("//a.example/1.jpg", 1),
     ],
 )
-def test_addresses(text: str, count: int) -> None:
+def test_image_urls_are_read(text: str, count: int) -> None:
     found = parse_image_urls(text)
     assert (len(found.value or ()), found.faults) == (count, ())
 
@@ -201,12 +201,12 @@ def test_addresses(text: str, count: int) -> None:
         ("https://user:secret@a.example/1.jpg", "unsafe_url"),
     ],
 )
-def test_addresses_that_are_not_fetched(text: str, problem: str) -> None:
+def test_unsafe_image_urls_are_refused(text: str, problem: str) -> None:
     found = parse_image_urls(text)
     assert (found.value, [fault.problem for fault in found.faults]) == ((), [problem])
 
 
-def test_roles() -> None:
+def test_media_have_roles() -> None:
     assert [
         determine_media_role("https://a.example/1.jpg", True),
         determine_media_role("https://a.example/2.jpg", False),
@@ -217,7 +217,7 @@ def test_roles() -> None:
     assert determine_media_role("https://a.example/care.pdf", True) == "document"
 
 
-def test_boxes_in_one_cell() -> None:
+def test_boxes_in_one_cell_are_read() -> None:
     text = (
         "NORD frame Article no: 100.200.30 Width: 48cm Height: 3cm Length: 80cm Weight: 4.9kg Package(s): 1,"
         "NORD leg, oak Article no: 100.200.31 Width: 10cm Height: 10cm Length: 40cm Weight: 1kg Package(s): 4"

@@ -1,17 +1,17 @@
-"""What can be decided about a URL from its text alone."""
+"""Decisions about a URL from its text only."""
 
 import pytest
 
 from domain.kernel.addresses import describe_url_refusal
 
-NOBODY: frozenset[str] = frozenset()
+NO_HOSTS: frozenset[str] = frozenset()
 
 
 @pytest.mark.parametrize(
     "url", ["https://a.example/", "http://a.example:80/x?y", "https://93.184.216.34/", "https://[2606:2800::1]/"]
 )
 def test_public_addresses_are_allowed(url: str) -> None:
-    assert describe_url_refusal(url, NOBODY) is None
+    assert describe_url_refusal(url, NO_HOSTS) is None
 
 
 @pytest.mark.parametrize(
@@ -35,17 +35,17 @@ def test_public_addresses_are_allowed(url: str) -> None:
     ],
 )
 @pytest.mark.parametrize("ports", [frozenset({80, 443}), None])
-def test_others_are_not_on_any_port(url: str, ports: frozenset[int] | None) -> None:
-    assert describe_url_refusal(url, NOBODY, ports) is not None
+def test_other_addresses_are_refused_on_any_port(url: str, ports: frozenset[int] | None) -> None:
+    assert describe_url_refusal(url, NO_HOSTS, ports) is not None
 
 
-def test_ports() -> None:
-    assert describe_url_refusal("https://a.example:8443/", NOBODY) is not None
-    assert describe_url_refusal("https://a.example:8443/", NOBODY, None) is None
-    assert describe_url_refusal("https://a.example:8443/", NOBODY, frozenset({8443})) is None
+def test_ports_are_restricted() -> None:
+    assert describe_url_refusal("https://a.example:8443/", NO_HOSTS) is not None
+    assert describe_url_refusal("https://a.example:8443/", NO_HOSTS, None) is None
+    assert describe_url_refusal("https://a.example:8443/", NO_HOSTS, frozenset({8443})) is None
 
 
-def test_what_the_operator_allows() -> None:
+def test_hosts_of_the_operator_are_allowed() -> None:
     allowed = frozenset({"files.internal", "127.0.0.1:9000", "[::1]:9000"})
     for url in ("http://files.internal:81/", "http://127.0.0.1:9000/x", "http://[::1]:9000/"):
         assert describe_url_refusal(url, allowed) is None

@@ -1,4 +1,4 @@
-"""Encodings that senders name: those of one list are decoded, all others are read as UTF-8."""
+"""Encodings that senders declare: listed ones are decoded, all others are read as UTF-8."""
 
 import codecs
 
@@ -22,7 +22,7 @@ from domain.kernel.charsets import decode, find_codec
         ("punycode", b"a-b", "a-b"),
     ],
 )
-def test_texts(label: str | None, data: bytes, text: str) -> None:
+def test_texts_are_decoded(label: str | None, data: bytes, text: str) -> None:
     assert decode(data, label, 100) == text
 
 
@@ -30,11 +30,11 @@ def test_texts(label: str | None, data: bytes, text: str) -> None:
     "label",
     ["punycode", "idna", "utf-7", "unicode_escape", "raw_unicode_escape", "base64", "zlib", "bz2", "hex", "rot13", "uu", "quopri", "undefined", "mbcs", "", "a" * 1000, "../x"],
 )  # fmt: skip
-def test_others_are_not_taken(label: str) -> None:
+def test_other_encodings_are_refused(label: str) -> None:
     assert find_codec(label) is None
 
 
-def test_texts_are_cut_before_and_after_they_are_decoded() -> None:
+def test_texts_are_truncated_before_and_after_decoding() -> None:
     assert decode(b"a" * 1000, "utf-8", 10) == "a" * 10
     assert decode("é".encode("utf-16") * 1000, "utf-16", 10) == "é\ufeff" * 5
 

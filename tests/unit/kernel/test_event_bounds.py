@@ -1,4 +1,4 @@
-"""However much changed, an event is bounded, and stays JSON that describes the change."""
+"""The size of an event is bounded for any number of changes, and its JSON still describes the change."""
 
 import json
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from domain.webhooks.payload import combine_envelopes, revert_object
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-def _event(*changes: FieldChange, version: int = 2) -> dict[str, Any]:
+def _encode_event(*changes: FieldChange, version: int = 2) -> dict[str, Any]:
     provenance = Provenance("src_1", "mapped", 1.0, NOW)
     event = Event("product.updated", "prod_1", version, {"id": "prod_1"}, fields=changes, provenance=provenance)
     body = JsonEventRendering().encode_event(event, Tenant("org_1", True), NOW)
@@ -22,24 +22,24 @@ def _event(*changes: FieldChange, version: int = 2) -> dict[str, Any]:
     return found
 
 
-def test_the_largest_values_are_left_out_and_the_others_stay() -> None:
+def test_the_largest_values_are_omitted_and_the_others_kept() -> None:
     many = ["x" * 100] * 3_000
-    fields = _event(FieldChange("data.features", many, many[1:]), FieldChange("data.title", "Old", "New"))["data"][
-        "fields"
-    ]
+    fields = _encode_event(FieldChange("data.features", many, many[1:]), FieldChange("data.title", "Old", "New"))[
+        "data"
+    ]["fields"]
     assert [field["path"] for field in fields] == ["data.features", "data.title"]
     assert {*fields[0]} == {"path", "provenance", "omitted"}
     assert (fields[1]["old"], fields[1]["new"]) == ("Old", "New")
 
 
-def test_an_event_within_the_limit_is_sent_whole() -> None:
+def test_an_event_within_the_limit_is_sent_completely() -> None:
     text = "x" * (EVENT_BYTES // 3)
-    (field,) = _event(FieldChange("data.description", text, text + "y"))["data"]["fields"]
+    (field,) = _encode_event(FieldChange("data.description", text, text + "y"))["data"]["fields"]
     assert (field["old"], field["new"]) == (text, text + "y")
 
 
-def test_very_many_paths_are_listed_up_to_the_bound() -> None:
-    data = _event(*(FieldChange(f"data.axes.{number}", None, "x" * 50) for number in range(20_000)))["data"]
+def test_paths_are_listed_up_to_the_bound() -> None:
+    data = _encode_event(*(FieldChange(f"data.axes.{number}", None, "x" * 50) for number in range(20_000)))["data"]
     assert len(data["fields"]) + data["fields_omitted"] == 20_000
     assert len(data["fields"]) > 100
 
@@ -47,8 +47,8 @@ def test_very_many_paths_are_listed_up_to_the_bound() -> None:
 def test_combining_marks_omitted_values() -> None:
     many = ["x" * 100] * 3_000
     events = [
-        _event(FieldChange("data.tags", ["a"], many), FieldChange("data.title", "A", "B")),
-        _event(FieldChange("data.tags", many, ["b"]), FieldChange("data.title", "B", "C"), version=3),
+        _encode_event(FieldChange("data.tags", ["a"], many), FieldChange("data.title", "A", "B")),
+        _encode_event(FieldChange("data.tags", many, ["b"]), FieldChange("data.title", "B", "C"), version=3),
     ]
     tags, title = combine_envelopes(events)["data"]["fields"]
     assert tags["omitted"]
@@ -56,7 +56,7 @@ def test_combining_marks_omitted_values() -> None:
     assert (title["old"], title["new"]) == ("A", "C")
 
 
-def test_what_was_left_out_cannot_be_taken_back() -> None:
+def test_omitted_values_cannot_be_reverted() -> None:
     many = ["x" * 100] * 3_000
-    later = [_event(FieldChange("data.tags", many, ["b"]))]
+    later = [_encode_event(FieldChange("data.tags", many, ["b"]))]
     assert revert_object({"id": "prod_1", "version": 2, "data": {"tags": ["b"]}}, later, 1) is None

@@ -1,4 +1,4 @@
-"""Identifiers are well formed, unique, and sort in the order of their making."""
+"""Identifiers are well formed, unique, and sorted in the order of their creation."""
 
 import os
 import string
@@ -7,21 +7,21 @@ from concurrent.futures import ThreadPoolExecutor
 from domain.kernel import ids
 
 
-def test_form() -> None:
+def test_identifiers_are_well_formed() -> None:
     made = ids.new_id("prod")
     assert ids.is_id("prod", made) and not ids.is_id("var", made)
     assert set(made.removeprefix("prod_")) <= set(string.ascii_letters + string.digits)
     assert not ids.is_id("prod", made + "\n") and not ids.is_id("prod", made[:-1] + "-")
 
 
-def test_one_process_makes_them_in_order_and_never_twice() -> None:
+def test_one_process_creates_unique_identifiers_in_order() -> None:
     with ThreadPoolExecutor(4) as pool:
-        made = [list(part) for part in pool.map(lambda _: [ids.new_id("evt") for _ in range(5_000)], range(4))]
-    assert all(part == sorted(part) for part in made)
-    assert len({one for part in made for one in part}) == 20_000
+        created = [list(part) for part in pool.map(lambda _: [ids.new_id("evt") for _ in range(5_000)], range(4))]
+    assert all(part == sorted(part) for part in created)
+    assert len({one for part in created for one in part}) == 20_000
 
 
-def test_a_forked_process_makes_others() -> None:
+def test_a_forked_process_creates_different_identifiers() -> None:
     read, write = os.pipe()
     child = os.fork()
     if not child:
@@ -33,7 +33,7 @@ def test_a_forked_process_makes_others() -> None:
     assert len({*theirs, *(ids.new_id("evt") for _ in range(50))}) == 100
 
 
-def test_they_carry_the_time_of_rfc_9562() -> None:
+def test_identifiers_contain_the_time_of_rfc_9562() -> None:
     number = ids.build_uuid7(0x0123456789AB, (1 << 74) - 1)
     assert number >> 80 == 0x0123456789AB
     assert number >> 76 & 0xF == 7

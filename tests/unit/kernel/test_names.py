@@ -1,4 +1,4 @@
-"""Names that are shown to others hold neither links nor characters that hide or turn text."""
+"""Displayed names contain neither links nor characters that hide or reverse text."""
 
 import pytest
 
@@ -31,7 +31,7 @@ from domain.kernel.names import (
         "नमस्ते",
     ],
 )
-def test_names(name: str) -> None:
+def test_names_are_accepted(name: str) -> None:
     assert validate_name(name) == displayable_name(name) == " ".join(name.split())
 
 
@@ -102,7 +102,7 @@ def test_other_names_are_refused(name: str) -> None:
         "Evil é.com",
     ],
 )
-def test_names_like_hosts_are_accepted_and_left_out_of_mail(name: str) -> None:
+def test_names_like_hosts_are_accepted_but_omitted_in_mail(name: str) -> None:
     assert validate_name(name) == name
     assert displayable_name(name, "there") == "there"
 
@@ -119,11 +119,11 @@ def test_names_like_hosts_are_accepted_and_left_out_of_mail(name: str) -> None:
         ("anna", "who"),
     ],
 )
-def test_addresses_in_mail(address: str, expected: str) -> None:
+def test_addresses_in_mail_are_displayable(address: str, expected: str) -> None:
     assert displayable_address(address, "who") == expected
 
 
-def test_an_agent_keeps_its_products() -> None:
+def test_user_agents_are_reduced_to_product_names() -> None:
     firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0"
     assert extract_product_names(firefox) == "Mozilla/5.0 Gecko/20100101 Firefox/131.0"
     assert extract_product_names("Your account is locked: https://evil.example/login\nOpen it") == ""

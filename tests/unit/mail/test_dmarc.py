@@ -1,4 +1,4 @@
-"""Whose policy counts, and who speaks for a domain."""
+"""DMARC: the applicable policy and the organisational domain."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from domain.mail.dmarc import DmarcRecord, find_organisational_domain, find_poli
 from domain.mail.model import MailPolicy
 
 
-def record(text: str) -> DmarcRecord:
+def parse_record(text: str) -> DmarcRecord:
     found = find_record([text.encode()])
     assert found is not None
     return found
@@ -29,12 +29,12 @@ def record(text: str) -> DmarcRecord:
         ([], None),
     ],
 )
-def test_records(texts: list[str], policy: str | None) -> None:
+def test_policies_are_found_in_records(texts: list[str], policy: str | None) -> None:
     found = find_record(text.encode() for text in texts)
     assert (found.policy if found else None) == policy
 
 
-def test_the_walk_is_bounded() -> None:
+def test_lookups_are_bounded() -> None:
     assert list_lookup_names("a.b.example") == ("a.b.example", "b.example", "example")
     deep = ".".join("abcdefghijkl") + ".example"
     assert list_lookup_names(deep) == (deep, *(".".join("ghijkl"[at:]) + ".example" for at in range(6)), "example")
@@ -51,15 +51,15 @@ def test_the_walk_is_bounded() -> None:
         ("co.example", {"co.example": "p=none; psd=y"}, "co.example"),
     ],
 )
-def test_organisations(domain: str, records: dict[str, str], organisation: str) -> None:
+def test_organisational_domains_are_found(domain: str, records: dict[str, str], organisation: str) -> None:
     assert (
-        find_organisational_domain(domain, {name: record(f"v=DMARC1; {text}") for name, text in records.items()})
+        find_organisational_domain(domain, {name: parse_record(f"v=DMARC1; {text}") for name, text in records.items()})
         == organisation
     )
 
 
-def test_subdomains_follow_the_domain_above() -> None:
-    above = {"vendor.example": record("v=DMARC1; p=reject; sp=quarantine")}
+def test_subdomains_inherit_the_policy() -> None:
+    above = {"vendor.example": parse_record("v=DMARC1; p=reject; sp=quarantine")}
     assert find_policy("a.vendor.example", above) == (above["vendor.example"], MailPolicy.QUARANTINE)
     assert find_policy("vendor.example", above) == (above["vendor.example"], MailPolicy.REJECT)
     assert find_policy("other.example", {}) is None

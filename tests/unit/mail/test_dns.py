@@ -1,4 +1,4 @@
-"""Queries to a name server on a real socket."""
+"""Queries to a name server over a real socket."""
 
 import time
 
@@ -19,7 +19,7 @@ RECORDS = {
 }
 
 
-def test_records_of_every_kind() -> None:
+def test_records_of_every_type_are_read() -> None:
     with running_name_server(RECORDS) as port:
         names = DnsRecords(f"127.0.0.1:{port}")
         assert {record.value for record in names.look_up("Vendor.Example.", "TXT", 3)} == {b"v=spf1 -all", b"other"}
@@ -32,12 +32,12 @@ def test_records_of_every_kind() -> None:
 @pytest.mark.parametrize(
     "name", ["nowhere.example", "a..b.example", "x" * 70 + ".example", "ü\udcff.example", "", "a\\300.example"]
 )
-def test_names_that_do_not_exist(name: str) -> None:
+def test_missing_names_have_no_records(name: str) -> None:
     with running_name_server(RECORDS) as port:
         assert DnsRecords(f"127.0.0.1:{port}").look_up(name, "TXT", 3) == ()
 
 
-def test_a_failed_lookup_is_not_an_empty_answer() -> None:
+def test_a_failed_lookup_is_an_error() -> None:
     with running_name_server(RECORDS) as port:
         names, start = DnsRecords(f"127.0.0.1:{port}"), time.monotonic()
         for name in ("broken.example", "silent.example"):

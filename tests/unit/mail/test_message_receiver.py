@@ -1,4 +1,4 @@
-"""Where a message ends, in whatever pieces it comes."""
+"""The end of a message is detected for any fragmentation of the stream."""
 
 import asyncio
 import itertools
@@ -15,14 +15,14 @@ LINE = st.one_of(st.binary(max_size=6), st.sampled_from([b"", b".", b"..", b". "
 )
 
 
-async def _received(wire: bytes, cuts: list[int]) -> tuple[ReceivedMessage, bytes, ConnectionLimits]:
-    """What is made of the bytes, fed in pieces that end at the cuts, and what is left with the reader."""
+async def _receive(wire: bytes, cuts: list[int]) -> tuple[ReceivedMessage, bytes, ConnectionLimits]:
+    """Receive the bytes in pieces that end at the cuts; return the message, the unread bytes and the limits."""
     reader, peers = asyncio.StreamReader(), ConnectionLimits(1, 1)
-    receiving = MessageReceiver(reader, peers)
-    places = [0, *sorted(cut % (len(wire) + 1) for cut in cuts), len(wire)]
+    receiver = MessageReceiver(reader, peers)
+    offsets = [0, *sorted(cut % (len(wire) + 1) for cut in cuts), len(wire)]
 
     async def feed() -> None:
-        for start, end in itertools.pairwise(places):
+        for start, end in itertools.pairwise(offsets):
             if end > start:
                 reader.feed_data(wire[start:end])
                 await asyncio.sleep(0)
@@ -31,23 +31,23 @@ async def _received(wire: bytes, cuts: list[int]) -> tuple[ReceivedMessage, byte
 
     feeding = asyncio.create_task(feed())
     try:
-        received = await receiving.receive()
+        received = await receiver.receive()
         await feeding
         return received, await reader.read(), peers
     finally:
         feeding.cancel()
-        receiving.release_memory()
+        receiver.release_memory()
         assert peers.message_bytes.amount_in_use == 0
 
 
-def stuffed(lines: list[bytes]) -> bytes:
+def stuff_dots(lines: list[bytes]) -> bytes:
     return b"".join((b"." if line.startswith(b".") else b"") + line + b"\r\n" for line in lines)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(LINE, max_size=8), st.binary(max_size=10), st.lists(st.integers(0, 200), max_size=12))
-def test_the_text_and_what_follows_it(lines: list[bytes], rest: bytes, cuts: list[int]) -> None:
-    received, left, _ = asyncio.run(_received(stuffed(lines) + b".\r\n" + rest, cuts))
+def test_text_after_the_end_of_a_message_stays_unread(lines: list[bytes], rest: bytes, cuts: list[int]) -> None:
+    received, left, _ = asyncio.run(_receive(stuff_dots(lines) + b".\r\n" + rest, cuts))
     assert bytes(received.body) == b"".join(line + b"\r\n" for line in lines)
     assert received.is_complete and left == rest
 
@@ -59,35 +59,35 @@ def test_the_text_and_what_follows_it(lines: list[bytes], rest: bytes, cuts: lis
     st.lists(LINE, max_size=5),
     st.lists(st.integers(0, 200), max_size=12),
 )
-def test_bare_line_ends_are_never_text(before: list[bytes], bare: bytes, after: list[bytes], cuts: list[int]) -> None:
+def test_bare_line_ends_are_refused(before: list[bytes], bare: bytes, after: list[bytes], cuts: list[int]) -> None:
     with pytest.raises(InvalidLineEnd):
-        asyncio.run(_received(stuffed(before) + bare + stuffed(after) + b".\r\n", cuts))
+        asyncio.run(_receive(stuff_dots(before) + bare + stuff_dots(after) + b".\r\n", cuts))
 
 
 def test_long_lines_are_reported_at_any_position() -> None:
     for wire in (b"x" * (MAX_LINE_BYTES + 1) + b"\r\n", b"a\r\n" * 50_000 + b"x" * (3 * MAX_LINE_BYTES) + b"\r\nb\r\n"):
         for cuts in ([], [100_000], list(range(0, len(wire), 40_000))):
-            received, left, _ = asyncio.run(_received(wire + b".\r\nQUIT\r\n", cuts))
+            received, left, _ = asyncio.run(_receive(wire + b".\r\nQUIT\r\n", cuts))
             assert received.has_long_line and not received.is_complete and left == b"QUIT\r\n"
-    received, _, _ = asyncio.run(_received(b"x" * (MAX_LINE_BYTES - 10) + b"\r\n.\r\n", []))
+    received, _, _ = asyncio.run(_receive(b"x" * (MAX_LINE_BYTES - 10) + b"\r\n.\r\n", []))
     assert received.is_complete
 
 
-def test_what_is_held_is_counted_by_the_mebibyte() -> None:
-    received, _, _ = asyncio.run(_received((b"x" * 98 + b"\r\n") * 25_000 + b".\r\n", []))
+def test_memory_is_reserved_by_the_mebibyte() -> None:
+    received, _, _ = asyncio.run(_receive((b"x" * 98 + b"\r\n") * 25_000 + b".\r\n", []))
     assert len(received.body) == 2_500_000 and received.reserved_bytes == 0
 
 
-def test_nothing_is_given_back_to_a_reader_that_has_ended() -> None:
-    async def ended() -> bytes:
+def test_nothing_is_returned_to_a_closed_stream() -> None:
+    async def receive() -> bytes:
         reader = asyncio.StreamReader()
         reader.feed_data(b"Subject: x\r\n.\r\nQUIT\r\n")
         reader.feed_eof()
         return bytes((await MessageReceiver(reader, ConnectionLimits(1, 1)).receive()).body)
 
-    assert asyncio.run(ended()) == b"Subject: x\r\n"
+    assert asyncio.run(receive()) == b"Subject: x\r\n"
 
 
-def test_a_message_without_end_is_not_waited_for() -> None:
+def test_a_message_without_an_end_is_an_error() -> None:
     with pytest.raises(ConnectionResetError):
-        asyncio.run(_received(b"Subject: x\r\n", []))
+        asyncio.run(_receive(b"Subject: x\r\n", []))

@@ -1,4 +1,4 @@
-"""What is read from messages of every shape, and what is reported for those that cannot be read reliably."""
+"""Files read from messages of every structure, and notes about messages that cannot be read reliably."""
 
 import base64
 import gzip
@@ -22,24 +22,24 @@ HEAD = b"From: Feeds <feeds@vendor.example>\r\nMIME-Version: 1.0\r\n"
 MIXED = HEAD + b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"
 
 
-def files(raw: bytes) -> list[tuple[str, bytes | None, str | None]]:
+def list_files(raw: bytes) -> list[tuple[str, bytes | None, str | None]]:
     return [(file.filename, file.content, file.note) for file in parse_message(raw).files]
 
 
-def part(headers: str, body: bytes) -> bytes:
+def build_part(headers: str, body: bytes) -> bytes:
     return b"--b\r\n" + headers.replace("\n", "\r\n").encode() + b"\r\n\r\n" + body + b"\r\n"
 
 
-def mixed(*parts: bytes) -> bytes:
+def build_multipart(*parts: bytes) -> bytes:
     return MIXED + b"".join(parts) + b"--b--\r\n"
 
 
-def attached(content: bytes, name: str = "a.csv", declared: str = "application/octet-stream") -> bytes:
+def build_attachment(content: bytes, name: str = "a.csv", declared: str = "application/octet-stream") -> bytes:
     head = f'Content-Type: {declared}\nContent-Disposition: attachment; filename="{name}"\nContent-Transfer-Encoding: base64'
-    return part(head, base64.encodebytes(content).replace(b"\n", b"\r\n"))
+    return build_part(head, base64.encodebytes(content).replace(b"\n", b"\r\n"))
 
 
-def zipped(files: dict[str, bytes]) -> bytes:
+def zip_files(files: dict[str, bytes]) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -50,8 +50,8 @@ def zipped(files: dict[str, bytes]) -> bytes:
 @pytest.mark.parametrize(
     "declared", ["text/csv", "application/vnd.ms-excel", "image/png", "text/plain", "audio/x", "x"]
 )
-def test_content_decides_and_not_what_it_is_declared_as(declared: str) -> None:
-    assert files(mixed(attached(CSV, "picture.png", declared))) == [("picture.png", CSV, None)]
+def test_the_content_of_a_file_determines_its_type(declared: str) -> None:
+    assert list_files(build_multipart(build_attachment(CSV, "picture.png", declared))) == [("picture.png", CSV, None)]
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_content_decides_and_not_what_it_is_declared_as(declared: str) -> None:
         ('filename="=?x-unknown?Q?a?="', "a"),
     ],
 )
-def test_names_in_every_encoding(header: str, name: str) -> None:
-    [(found, content, _)] = files(
-        mixed(part(f"Content-Type: text/csv\nContent-Disposition: attachment; {header}", CSV))
+def test_file_names_are_read_in_every_encoding(header: str, name: str) -> None:
+    [(found, content, _)] = list_files(
+        build_multipart(build_part(f"Content-Type: text/csv\nContent-Disposition: attachment; {header}", CSV))
     )
     assert (found, content) == (name, CSV)
 
 
-def test_words_of_the_message_are_no_data() -> None:
+def test_the_text_of_a_message_is_not_data() -> None:
     made = EmailMessage(policy=SMTP)
     made["From"], made["Subject"] = "feeds@vendor.example", "Preise für Frühling"
     made.set_content("SKU,Price\nA1,10\nA2,20\n")
@@ -83,19 +83,19 @@ def test_words_of_the_message_are_no_data() -> None:
     assert found.subject == "Preise für Frühling" and [file.filename for file in found.files] == ["prices.csv"]
 
 
-def test_a_message_that_is_a_table_itself() -> None:
-    assert files(HEAD + b"Content-Type: text/csv\r\n\r\n" + CSV) == [("part 1", CSV, None)]
+def test_a_message_can_be_a_table() -> None:
+    assert list_files(HEAD + b"Content-Type: text/csv\r\n\r\n" + CSV) == [("part 1", CSV, None)]
 
 
 def test_forwarded_messages_are_searched() -> None:
-    inner = mixed(attached(CSV)).replace(b"=b\r\n", b"=c\r\n").replace(b"--b", b"--c")
-    forwarded = mixed(part("Content-Type: message/rfc822", inner))
-    assert files(forwarded) == [("a.csv", CSV, None)]
+    inner = build_multipart(build_attachment(CSV)).replace(b"=b\r\n", b"=c\r\n").replace(b"--b", b"--c")
+    forwarded = build_multipart(build_part("Content-Type: message/rfc822", inner))
+    assert list_files(forwarded) == [("a.csv", CSV, None)]
     assert parse_message(forwarded).sender == "feeds@vendor.example"
 
 
-def test_the_same_data_counts_once() -> None:
-    assert [file.note for file in parse_message(mixed(attached(CSV), attached(CSV, "b.csv"))).files] == [
+def test_duplicate_data_is_read_once() -> None:
+    assert [file.note for file in parse_message(build_multipart(build_attachment(CSV), build_attachment(CSV, "b.csv"))).files] == [
         None, AttachmentNote.DUPLICATE,
     ]  # fmt: skip
 
@@ -121,7 +121,7 @@ def test_the_same_data_counts_once() -> None:
     ],
 )
 def test_attachments_without_data_are_reported(content: bytes, note: str) -> None:
-    assert files(mixed(attached(content, "data.csv", "text/csv"))) == [("data.csv", None, note)]
+    assert list_files(build_multipart(build_attachment(content, "data.csv", "text/csv"))) == [("data.csv", None, note)]
 
 
 @pytest.mark.parametrize(
@@ -140,11 +140,11 @@ def test_attachments_without_data_are_reported(content: bytes, note: str) -> Non
         b'<?xml version="1.0"?><items/>',
         b"<items><item/></items>",
         b"\xd0\xcf\x11\xe0" + bytes(100) + "Workbook".encode("utf-16-le"),
-        zipped({"[Content_Types].xml": b"<x/>", "xl/workbook.xml": b"<x/>"}),
+        zip_files({"[Content_Types].xml": b"<x/>", "xl/workbook.xml": b"<x/>"}),
     ],
 )
-def test_what_is_data(content: bytes) -> None:
-    assert files(mixed(attached(content, "x"))) == [("x", content, None)]
+def test_data_formats_are_recognised(content: bytes) -> None:
+    assert list_files(build_multipart(build_attachment(content, "x"))) == [("x", content, None)]
 
 
 def test_damaged_encodings_are_reported_and_not_guessed() -> None:
@@ -152,44 +152,52 @@ def test_damaged_encodings_are_reported_and_not_guessed() -> None:
     whole = base64.b64encode(CSV)
     head = 'Content-Disposition: attachment; filename="a.csv"\nContent-Transfer-Encoding: '
     for body in (whole[:-3], whole[:8] + b"!" + whole[8:], whole + b"\r\n-- \r\nfooter of a list"):
-        assert files(mixed(part(head + "base64", body))) == [("a.csv", None, "damaged")]
-    assert files(mixed(part(head + "quoted-printable", b"SKU,Price\r\nA=ZZ,1\r\nB,2"))) == [("a.csv", None, "damaged")]
-    assert files(mixed(part(head + "x-uuencode", CSV))) == [("a.csv", None, "damaged")]
-    [(_, content, _)] = files(mixed(part(head + "quoted-printable", b"SKU,Pr=\r\nice\r\nA=3D1,10\r\nB,2\r\n")))
+        assert list_files(build_multipart(build_part(head + "base64", body))) == [("a.csv", None, "damaged")]
+    assert list_files(build_multipart(build_part(head + "quoted-printable", b"SKU,Price\r\nA=ZZ,1\r\nB,2"))) == [
+        ("a.csv", None, "damaged")
+    ]
+    assert list_files(build_multipart(build_part(head + "x-uuencode", CSV))) == [("a.csv", None, "damaged")]
+    [(_, content, _)] = list_files(
+        build_multipart(build_part(head + "quoted-printable", b"SKU,Pr=\r\nice\r\nA=3D1,10\r\nB,2\r\n"))
+    )
     assert content is not None and content.startswith(b"SKU,Price\nA=1,10\n")
 
 
-def test_a_message_that_was_cut_off_is_not_read() -> None:
-    raw = mixed(attached(CSV), attached(CSV.replace(b"A", b"B"), "b.csv"))
+def test_a_truncated_message_is_not_read() -> None:
+    raw = build_multipart(build_attachment(CSV), build_attachment(CSV.replace(b"A", b"B"), "b.csv"))
     cut = raw[: raw.rindex(b"\r\n--b--")]
-    assert files(cut) == [("a.csv", CSV, None), ("b.csv", None, "damaged")]
+    assert list_files(cut) == [("a.csv", CSV, None), ("b.csv", None, "damaged")]
 
 
 def test_archives_are_unpacked_within_bounds() -> None:
     other = CSV.replace(b"A", b"B")
-    packed = zipped({"in/a.csv": CSV, "__MACOSX/in/._a.csv": b"x", "b.txt": other, "logo.png": b"\x89PNG\r\n\x1a\n"})
-    assert files(mixed(attached(packed, "all.zip"))) == [
+    packed = zip_files({"in/a.csv": CSV, "__MACOSX/in/._a.csv": b"x", "b.txt": other, "logo.png": b"\x89PNG\r\n\x1a\n"})
+    assert list_files(build_multipart(build_attachment(packed, "all.zip"))) == [
         ("a.csv", CSV, None), ("b.txt", other, None), ("logo.png", None, "not_data"),
     ]  # fmt: skip
-    assert files(mixed(attached(gzip.compress(CSV), "a.csv.gz"))) == [("a.csv", CSV, None)]
-    assert files(mixed(attached(gzip.compress(CSV)[:-6], "a.gz"))) == [("a.gz", None, "damaged")]
-    assert files(mixed(attached(packed[:-30], "all.zip"))) == [("all.zip", None, "damaged")]
-    assert files(mixed(attached(zipped({"inner.zip": packed}), "o.zip"))) == [("inner.zip", None, "not_data")]
+    assert list_files(build_multipart(build_attachment(gzip.compress(CSV), "a.csv.gz"))) == [("a.csv", CSV, None)]
+    assert list_files(build_multipart(build_attachment(gzip.compress(CSV)[:-6], "a.gz"))) == [("a.gz", None, "damaged")]
+    assert list_files(build_multipart(build_attachment(packed[:-30], "all.zip"))) == [("all.zip", None, "damaged")]
+    assert list_files(build_multipart(build_attachment(zip_files({"inner.zip": packed}), "o.zip"))) == [
+        ("inner.zip", None, "not_data")
+    ]
 
 
 def test_archive_bombs_are_reported() -> None:
-    bomb = zipped({f"{number}.csv": bytes(20 * 1024 * 1024) for number in range(3)})
-    assert {note for _, _, note in files(mixed(attached(bomb, "bomb.zip")))} == {"too_large"}
-    assert files(mixed(attached(gzip.compress(bytes(MAX_UNPACKED_BYTES + 1)), "b.gz"))) == [("b.gz", None, "too_large")]
-    many = zipped({f"{number}": b"x" for number in range(1001)})
-    assert files(mixed(attached(many, "many.zip"))) == [("many.zip", None, "too_large")]
+    bomb = zip_files({f"{number}.csv": bytes(20 * 1024 * 1024) for number in range(3)})
+    assert {note for _, _, note in list_files(build_multipart(build_attachment(bomb, "bomb.zip")))} == {"too_large"}
+    assert list_files(build_multipart(build_attachment(gzip.compress(bytes(MAX_UNPACKED_BYTES + 1)), "b.gz"))) == [
+        ("b.gz", None, "too_large")
+    ]
+    many = zip_files({f"{number}": b"x" for number in range(1001)})
+    assert list_files(build_multipart(build_attachment(many, "many.zip"))) == [("many.zip", None, "too_large")]
 
 
 def test_encrypted_archives_are_reported() -> None:
-    packed = bytearray(zipped({"a.csv": CSV}))
+    packed = bytearray(zip_files({"a.csv": CSV}))
     packed[6] |= 1
     packed[packed.index(b"PK\x01\x02") + 8] |= 1
-    assert files(mixed(attached(bytes(packed), "a.zip"))) == [("a.csv", None, "encrypted")]
+    assert list_files(build_multipart(build_attachment(bytes(packed), "a.zip"))) == [("a.csv", None, "encrypted")]
 
 
 def test_nesting_is_bounded() -> None:
@@ -205,13 +213,16 @@ def test_nesting_is_bounded() -> None:
 def test_hostile_structures_take_linear_time() -> None:
     """Twice the size takes about twice the time: the bound of ten times excludes quadratic time."""
 
-    def took(count: int) -> float:
+    def measure_seconds(count: int) -> float:
         hostile = [
             MIXED + b"--b" * count + b"\r\n",
             MIXED + b"--b \t" * count,
             MIXED + b"\r\n--b\r\n" * 900 + b"--b" + b" " * count,
-            mixed(part("Content-Type: message/rfc822", b"Content-Type: " + b"a/" * 1000)) + b"=" * count,
-            mixed(part("Content-Transfer-Encoding: quoted-printable\nContent-Type: text/csv", b"=\t" * count)),
+            build_multipart(build_part("Content-Type: message/rfc822", b"Content-Type: " + b"a/" * 1000))
+            + b"=" * count,
+            build_multipart(
+                build_part("Content-Transfer-Encoding: quoted-printable\nContent-Type: text/csv", b"=\t" * count)
+            ),
             HEAD + b'Content-Type: text/csv; name="' + b"\\" * 30_000 + b'"\r\n\r\n' + b'"' * count,
         ]
         start = time.process_time()
@@ -222,8 +233,8 @@ def test_hostile_structures_take_linear_time() -> None:
                 continue
         return time.process_time() - start
 
-    took(1000)
-    assert took(400_000) < 20 * max(took(100_000), 0.05)
+    measure_seconds(1000)
+    assert measure_seconds(400_000) < 20 * max(measure_seconds(100_000), 0.05)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +249,7 @@ def test_hostile_structures_take_linear_time() -> None:
         "\udcff",
     ],
 )
-def test_words_that_cannot_be_kept_are_replaced(words: str) -> None:
+def test_invalid_characters_are_replaced(words: str) -> None:
     raw = f'{HEAD.decode()}Subject: {words}\r\nContent-Type: text/csv; name="{words}"\r\n\r\n'.encode(
         "utf-8", "surrogateescape"
     )
@@ -248,7 +259,9 @@ def test_words_that_cannot_be_kept_are_replaced(words: str) -> None:
 
 
 def test_names_in_archives_are_made_printable() -> None:
-    [(name, content, _)] = files(mixed(attached(zipped({"in/a\x01\u202eb.csv": CSV}), "a.zip")))
+    [(name, content, _)] = list_files(
+        build_multipart(build_attachment(zip_files({"in/a\x01\u202eb.csv": CSV}), "a.zip"))
+    )
     assert (name, content) == ("a\ufffd\ufffdb.csv", CSV)
 
 
@@ -257,14 +270,14 @@ def test_names_in_archives_are_made_printable() -> None:
 )
 def test_parameters_without_a_number_are_not_read(header: str) -> None:
     """The file is still read, without a name."""
-    hostile = part(header + '; name="' + ";" * 60_000, CSV)
+    hostile = build_part(header + '; name="' + ";" * 60_000, CSV)
     start = time.process_time()
-    assert [(name, note) for name, _, note in files(mixed(*[hostile] * 100))] == [("unnamed", None)] + [
+    assert [(name, note) for name, _, note in list_files(build_multipart(*[hostile] * 100))] == [("unnamed", None)] + [
         ("unnamed", "duplicate")
     ] * 99
-    assert files(HEAD + b"Content-Type: multipart/mixed; boundary=b; x=" + b";" * 60_000 + b"\r\n\r\n" + hostile) == [
-        ("unnamed", None, "damaged")
-    ]
+    assert list_files(
+        HEAD + b"Content-Type: multipart/mixed; boundary=b; x=" + b";" * 60_000 + b"\r\n\r\n" + hostile
+    ) == [("unnamed", None, "damaged")]
     assert time.process_time() - start < 30
 
 

@@ -1,4 +1,4 @@
-"""What a person's edits make of a mapping (domain/mappings/confirmation.py) and which settings columns may have."""
+"""Confirmation of a mapping with a person's edits (domain/mappings/confirmation.py), and valid settings of columns."""
 
 from datetime import timedelta
 from typing import Any
@@ -18,23 +18,23 @@ USD = FeedSettings("usd")
 LATER = builders.MOMENT + timedelta(minutes=1)
 
 
-def _mapping(*headers: str, **changes: Any) -> SourceMapping:
+def _create_mapping(*headers: str, **changes: Any) -> SourceMapping:
     return builders.mapping("src_1", *headers, **changes)
 
 
-def _confirmed(mapping: SourceMapping, *edits: ColumnEdit, settings: FeedSettings = USD) -> SourceMapping:
+def _confirm(mapping: SourceMapping, *edits: ColumnEdit, settings: FeedSettings = USD) -> SourceMapping:
     return apply_confirmation(mapping, edits, settings, LATER)
 
 
-def _faults(mapping: SourceMapping, *edits: ColumnEdit) -> set[tuple[str, str]]:
+def _find_faults(mapping: SourceMapping, *edits: ColumnEdit) -> set[tuple[str, str]]:
     with pytest.raises(InvalidRequest) as refused:
-        _confirmed(mapping, *edits)
+        _confirm(mapping, *edits)
     return {(fault.field, fault.code) for fault in refused.value.fields}
 
 
-def test_as_it_is() -> None:
-    mapping = _mapping("SKU", "Zorb")
-    after = _confirmed(mapping)
+def test_a_mapping_can_be_confirmed_unchanged() -> None:
+    mapping = _create_mapping("SKU", "Zorb")
+    after = _confirm(mapping)
     assert (after.status, after.confirmed_at, after.updated_at) == ("confirmed", LATER, LATER)
     assert (after.columns, after.unmapped) == (mapping.columns, mapping.unmapped)
     assert apply_confirmation(after, (), USD, LATER + timedelta(days=1)) == after, "nothing new was confirmed"
@@ -42,8 +42,8 @@ def test_as_it_is() -> None:
 
 
 def test_the_audit_entry_lists_the_changed_columns() -> None:
-    mapping = _mapping("SKU", "Zorb", "Flim")
-    change = build_confirmation_change(mapping, _confirmed(mapping, ColumnEdit("title", 1)))
+    mapping = _create_mapping("SKU", "Zorb", "Flim")
+    change = build_confirmation_change(mapping, _confirm(mapping, ColumnEdit("title", 1)))
     before = {"position": 1, "column": "Zorb", "field": None, "reason": "unknown"}
     assert change.before == {"status": "proposed", "columns": [before]}
     assert [(one["column"], one["field"], one["tier"]) for one in change.after["columns"]] == [
@@ -51,87 +51,87 @@ def test_the_audit_entry_lists_the_changed_columns() -> None:
     ]
 
 
-def test_a_column_that_is_not_to_be_read() -> None:
-    after = _confirmed(_mapping("SKU", "Zorb"), ColumnEdit("title", 1), ColumnEdit(None, 0))
+def test_columns_can_be_ignored() -> None:
+    after = _confirm(_create_mapping("SKU", "Zorb"), ColumnEdit("title", 1), ColumnEdit(None, 0))
     assert [(c.position, c.field, c.tier) for c in after.columns] == [(1, "title", MappingTier.PERSON)]
     assert [(u.position, u.reason) for u in after.unmapped] == [(0, "ignored")]
 
 
-def test_settings_stay_while_the_field_does() -> None:
-    mapping = _mapping(
+def test_settings_are_kept_with_the_field() -> None:
+    mapping = _create_mapping(
         "SKU", "W", columns=(Column(0, "SKU", "sku", {}), Column(1, "W", "dimensions.width", {"unit": "cm"}))
     )
-    assert dict(_confirmed(mapping, ColumnEdit("dimensions.width", 1)).columns[1].settings) == {"unit": "cm"}
-    other = _confirmed(mapping, ColumnEdit("dimensions.depth", 1), settings=FeedSettings())
+    assert dict(_confirm(mapping, ColumnEdit("dimensions.width", 1)).columns[1].settings) == {"unit": "cm"}
+    other = _confirm(mapping, ColumnEdit("dimensions.depth", 1), settings=FeedSettings())
     assert dict(other.columns[1].settings) == {}, "nothing proves a unit"
-    given = _confirmed(mapping, ColumnEdit("dimensions.width", 1, settings={"unit": "Inches"}))
+    given = _confirm(mapping, ColumnEdit("dimensions.width", 1, settings={"unit": "Inches"}))
     assert dict(given.columns[1].settings) == {"unit": "in"}
 
 
 def test_settings_proved_by_samples_are_added_to_a_persons_edits() -> None:
-    mapping = _mapping("SKU", "W", "P", samples=(("a", "31", "1.234,50"), ("b", "30", "1.000,00")))
+    mapping = _create_mapping("SKU", "W", "P", samples=(("a", "31", "1.234,50"), ("b", "30", "1.000,00")))
     edits = ColumnEdit("dimensions.width", 1), ColumnEdit("cost", 2), ColumnEdit("sku", 0)
-    after = _confirmed(mapping, *edits)
+    after = _confirm(mapping, *edits)
     assert [dict(c.settings) for c in after.columns] == [{}, {"unit": "in", "unit_by": "market"}, {}]
-    edited = _confirmed(mapping, ColumnEdit("cost", 2, settings={"decimal": "dot"}))
+    edited = _confirm(mapping, ColumnEdit("cost", 2, settings={"decimal": "dot"}))
     assert dict(edited.columns[1].settings) == {"decimal": "dot"}
-    shown = _mapping("SKU", "W", samples=(("a", "31 cm"), ("b", "30"), ("c", f"9 mm and much more{ELLIPSIS}")))
-    assert dict(_confirmed(shown, ColumnEdit("dimensions.width", 1)).columns[1].settings) == {
+    shown = _create_mapping("SKU", "W", samples=(("a", "31 cm"), ("b", "30"), ("c", f"9 mm and much more{ELLIPSIS}")))
+    assert dict(_confirm(shown, ColumnEdit("dimensions.width", 1)).columns[1].settings) == {
         "unit": "cm", "unit_by": "column",
     }  # fmt: skip
 
 
 def test_columns_are_named_by_position_or_exact_header() -> None:
-    mapping = _mapping("SKU", "Zorb", "Zorb", "")
-    assert _confirmed(mapping, ColumnEdit("title", column="SKU"), ColumnEdit("sku", 1)).columns[0].field == "title"
-    assert _faults(mapping, ColumnEdit("title", column="Zorb")) == {("columns.0.position", "required")}
-    assert _faults(mapping, ColumnEdit("title", column="zorb")) == {("columns.0.column", "invalid_value")}
-    assert _faults(mapping, ColumnEdit("title")) == {("columns.0.column", "required")}
-    assert _faults(mapping, ColumnEdit("title", 4)) == {("columns.0.position", "too_large")}
-    assert _faults(mapping, ColumnEdit("title", 1, "SKU")) == {("columns.0.column", "invalid_value")}
-    assert _faults(mapping, ColumnEdit("title", 1), ColumnEdit("brand", 1, "Zorb")) == {("columns.1", "duplicate")}
-    assert _confirmed(mapping, ColumnEdit("title", column="")).columns[1].position == 3
+    mapping = _create_mapping("SKU", "Zorb", "Zorb", "")
+    assert _confirm(mapping, ColumnEdit("title", column="SKU"), ColumnEdit("sku", 1)).columns[0].field == "title"
+    assert _find_faults(mapping, ColumnEdit("title", column="Zorb")) == {("columns.0.position", "required")}
+    assert _find_faults(mapping, ColumnEdit("title", column="zorb")) == {("columns.0.column", "invalid_value")}
+    assert _find_faults(mapping, ColumnEdit("title")) == {("columns.0.column", "required")}
+    assert _find_faults(mapping, ColumnEdit("title", 4)) == {("columns.0.position", "too_large")}
+    assert _find_faults(mapping, ColumnEdit("title", 1, "SKU")) == {("columns.0.column", "invalid_value")}
+    assert _find_faults(mapping, ColumnEdit("title", 1), ColumnEdit("brand", 1, "Zorb")) == {("columns.1", "duplicate")}
+    assert _confirm(mapping, ColumnEdit("title", column="")).columns[1].position == 3
 
 
 @pytest.mark.parametrize(
     "field", ["skuu", "", "ignore", "dimensions", "dimensions.girth", "cartons.1.colour", "SKU", "x" * 200]
 )
-def test_fields_that_there_are_not(field: str) -> None:
+def test_unknown_fields_are_refused(field: str) -> None:
     if is_field(field) and field != "ignore":
-        assert _confirmed(_mapping("SKU", "Zorb"), ColumnEdit(field, 1)).columns[1].field == field
+        assert _confirm(_create_mapping("SKU", "Zorb"), ColumnEdit(field, 1)).columns[1].field == field
         return
-    assert _faults(_mapping("SKU", "Zorb"), ColumnEdit(field, 1)) == {("columns.0.field", "invalid_value")}
+    assert _find_faults(_create_mapping("SKU", "Zorb"), ColumnEdit(field, 1)) == {("columns.0.field", "invalid_value")}
 
 
-def test_the_closest_fields_are_named() -> None:
+def test_similar_fields_are_suggested() -> None:
     for wrong, right in (("width", "dimensions.width"), ("titel", "title"), ("color", "colour"), ("qty", "quantity")):
         with pytest.raises(InvalidRequest, match=f"`{right}`"):
-            _confirmed(_mapping("SKU", "Zorb"), ColumnEdit(wrong, 1))
+            _confirm(_create_mapping("SKU", "Zorb"), ColumnEdit(wrong, 1))
 
 
-def test_fields_that_one_column_alone_can_be() -> None:
-    mapping = _mapping("SKU", "Zorb", "Flim")
+def test_exclusive_fields_are_assigned_once() -> None:
+    mapping = _create_mapping("SKU", "Zorb", "Flim")
     with pytest.raises(Unprocessable, match=r"sku: `SKU` \(position 0\), `Zorb` \(position 1\)"):
-        _confirmed(mapping, ColumnEdit("sku", 1))
+        _confirm(mapping, ColumnEdit("sku", 1))
     at = [ColumnEdit("quantity", n, settings={"location": place}) for n, place in ((1, "NJ"), (2, "CA"))]
-    assert len(_confirmed(mapping, *at).columns) == 3
+    assert len(_confirm(mapping, *at).columns) == 3
     with pytest.raises(Unprocessable):
-        _confirmed(mapping, *(ColumnEdit("quantity", n, settings={"location": "NJ"}) for n in (1, 2)))
-    assert len(_confirmed(mapping, ColumnEdit("media", 1), ColumnEdit("media", 2)).columns) == 3
+        _confirm(mapping, *(ColumnEdit("quantity", n, settings={"location": "NJ"}) for n in (1, 2)))
+    assert len(_confirm(mapping, ColumnEdit("media", 1), ColumnEdit("media", 2)).columns) == 3
 
 
-def test_a_run_must_be_able_to_go_by_it() -> None:
+def test_required_fields_must_be_mapped() -> None:
     with pytest.raises(Unprocessable, match="sku, variant_key"):
-        _confirmed(_mapping("SKU", "Zorb"), ColumnEdit(None, 0))
+        _confirm(_create_mapping("SKU", "Zorb"), ColumnEdit(None, 0))
     stock = FeedSettings("usd", stream="stock")
     with pytest.raises(Unprocessable, match="quantity"):
-        _confirmed(_mapping("SKU", "Zorb"), settings=stock)
-    assert _confirmed(_mapping("SKU", "Zorb"), ColumnEdit("quantity", 1), settings=stock).status == "confirmed"
+        _confirm(_create_mapping("SKU", "Zorb"), settings=stock)
+    assert _confirm(_create_mapping("SKU", "Zorb"), ColumnEdit("quantity", 1), settings=stock).status == "confirmed"
 
 
 @pytest.mark.parametrize("field", FIELD_NAMES)
-def test_every_field_that_is_offered_has_a_reader(field: str) -> None:
-    """And reads whatever good settings it has."""
+def test_every_selectable_field_has_a_reader(field: str) -> None:
+    """The reader accepts all valid settings of the field."""
     good = {"unit": "kg" if field.endswith("weight") else "days" if field == "lead_time_days" else "in", "order": "dmy" if field.endswith("eta") else "wdh",
             "location": "NJ", "currency": "usd", "decimal": "comma", "price_code": "A", "fallback": "1"}  # fmt: skip
     assert is_field(field)
@@ -150,12 +150,12 @@ def test_every_field_that_is_offered_has_a_reader(field: str) -> None:
         ("quantity", {"location": " "}), ("cost", {"price_code": ""}), ("sku", {"fallback": "first"}), ("cost", {"location": "x" * (MAX_SETTING_CHARS + 1)}),
     ],
 )  # fmt: skip
-def test_settings_that_no_reader_understands(field: str, settings: dict[str, str]) -> None:
+def test_unknown_settings_are_refused(field: str, settings: dict[str, str]) -> None:
     read, faults = validate_settings(field, settings, {})
     assert read == {} and [fault.name for fault in faults] == list(settings)
 
 
-def test_what_a_column_has_may_be_given_back() -> None:
+def test_current_settings_are_accepted() -> None:
     proposed = {"unit": "in", "unit_by": "market"}
     assert validate_settings("dimensions.width", proposed, proposed) == (proposed, [])
     assert len(validate_settings("dimensions.width", proposed, {})[1]) == 1

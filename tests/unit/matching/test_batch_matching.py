@@ -1,4 +1,4 @@
-"""Batches matched with an index: what they come to is what all together do, and siblings are never merged."""
+"""Matching in batches with an index gives the same result as matching all at once, and siblings are never merged."""
 
 from dataclasses import replace
 from random import Random
@@ -15,55 +15,57 @@ from domain.matching.model import AUTO_MERGE_PROBABILITY
 from domain.matching.scoring import DEFAULT_WEIGHTS, convert_to_probability
 from domain.matching.tables import LEFT, RIGHT, MatchIndex, match_sides
 from tests.support.matching import products_of
-from tests.unit.matching.memory_index import Index, items, linked
+from tests.unit.matching.memory_index import MemoryIndex, create_items, match_items
 
 pytestmark = pytest.mark.slow
 
 MAKER, VENDOR = "src_1", "src_2"
 
 
-def vendors(seed: int, count: int = 150) -> list[IndexedItem]:
-    """A maker, and a vendor that sells most of it under other names, some in packs, some with siblings that the maker has not."""
+def generate_sources(seed: int, count: int = 150) -> list[IndexedItem]:
+    """Return the items of a maker and of a vendor that sells most of them under other names, some in packs, some with additional siblings."""
     random = Random(seed)
-    made = generate_items(random, count)
-    left = [(f"a{at}", one, render_for_maker(one)) for at, one in enumerate(made) if random.random() < 0.87]
+    items = generate_items(random, count)
+    left = [(f"a{at}", one, render_for_maker(one)) for at, one in enumerate(items) if random.random() < 0.87]
     right = []
-    for at, one in enumerate(made):
+    for at, one in enumerate(items):
         chance = random.random()
         if chance > 0.12:
             right.append((f"b{at}", one, render_for_vendor(random, one)))
         if chance > 0.9:
             right.append((f"pack{at}", pack := replace(one, pack=2), render_for_vendor(random, pack)))
-    return stored({MAKER: left, VENDOR: right})
+    return create_stored_items({MAKER: left, VENDOR: right})
 
 
-def stored(rows_by_source: dict[str, list[tuple[str, FurnitureItem, dict[str, str]]]]) -> list[IndexedItem]:
-    """The items as they come out of a catalogue in which each family is one product."""
+def create_stored_items(
+    rows_by_source: dict[str, list[tuple[str, FurnitureItem, dict[str, str]]]],
+) -> list[IndexedItem]:
+    """Return the items as stored in a catalogue in which each family is one product."""
     found = {}
     for source, rows in rows_by_source.items():
         found[source] = [
             compute_features(
-                StoredVariant(variant.key, product.id, source, product.data, variant.data, *_price(variant.offers))
+                StoredVariant(variant.key, product.id, source, product.data, variant.data, *_get_price(variant.offers))
             )
             for product in products_of(source, rows)
             for variant in product.variants
         ]
-    return items(found)
+    return create_items(found)
 
 
-def _price(offers: list[object]) -> tuple[int | None, str | None]:
+def _get_price(offers: list[object]) -> tuple[int | None, str | None]:
     data = getattr(offers[0], "data", {}) if offers else {}
     return data.get("price"), data.get("currency")
 
 
-def thing_of(id: str) -> str:
+def get_item_number(id: str) -> str:
     return id.lstrip("abpck")
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_other_vendors_habits_are_seen_through(seed: int) -> None:
-    found = vendors(seed)
-    pairs = linked(found, 40, learn=True)
+def test_items_of_another_vendor_are_matched(seed: int) -> None:
+    found = generate_sources(seed)
+    pairs = match_items(found, 40, learn=True)
     there = {item.variant[1:] for item in found if item.source == MAKER} & {
         item.variant[1:] for item in found if item.variant.startswith("b")
     }
@@ -76,8 +78,8 @@ def test_other_vendors_habits_are_seen_through(seed: int) -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_sibling_and_no_pack_is_merged(seed: int, learn: bool) -> None:
     """Colours, sizes and packs of one family, some of which only one side has."""
-    for (left, right), pair in linked(vendors(seed, 60), 25, learn=learn).items():
-        if thing_of(left) != thing_of(right) or "pack" in left + right:
+    for (left, right), pair in match_items(generate_sources(seed, 60), 25, learn=learn).items():
+        if get_item_number(left) != get_item_number(right) or "pack" in left + right:
             assert pair.probability < AUTO_MERGE_PROBABILITY or pair.conflicts, (left, right, pair)
 
 
@@ -91,15 +93,15 @@ def test_batches_give_the_same_result_as_one_run() -> None:
         for item in found:
             index.add(side, item)
     whole = {(p.left, p.right): p.odds.probability for p in match_sides(index, learn_weights=False)}
-    pairs = linked(items({MAKER: left, VENDOR: right}), 30)
+    pairs = match_items(create_items({MAKER: left, VENDOR: right}), 30)
     sure = {pair for pair, share in whole.items() if share > 0.7}
     assert len(sure & pairs.keys()) >= 0.98 * len(sure)
     assert all(abs(whole[pair] - scored.probability) < 0.2 for pair, scored in pairs.items() if pair in whole)
     assert all(pair in whole for pair in pairs)
 
 
-def test_the_parts_are_the_probability() -> None:
-    for pair in linked(vendors(7), 40, learn=True).values():
+def test_the_evidence_adds_up_to_the_probability() -> None:
+    for pair in match_items(generate_sources(7), 40, learn=True).values():
         assert (
             abs(convert_to_probability(pair.prior + sum(one.weight for one in pair.evidence)) - pair.probability) < 1e-9
         )
@@ -110,11 +112,13 @@ def test_the_parts_are_the_probability() -> None:
 
 def test_items_of_one_source_are_never_paired() -> None:
     one = render_for_maker(generate_items(Random(1), 1)[0])
-    assert not linked(items({MAKER: [compute_features_from_texts("a1", one), compute_features_from_texts("a2", one)]}))
+    assert not match_items(
+        create_items({MAKER: [compute_features_from_texts("a1", one), compute_features_from_texts("a2", one)]})
+    )
     assert (
         len(
-            linked(
-                items(
+            match_items(
+                create_items(
                     {
                         MAKER: [compute_features_from_texts("a1", one), compute_features_from_texts("a2", one)],
                         VENDOR: [compute_features_from_texts("b1", one)],
@@ -126,8 +130,8 @@ def test_items_of_one_source_are_never_paired() -> None:
     )
 
 
-def test_known_brands_that_differ_forbid_merging() -> None:
-    """Only where both sources know both brands: a retailer's own name contradicts nothing."""
+def test_different_known_brands_prevent_merging() -> None:
+    """Both sources must know both brands: a retailer's own name contradicts nothing."""
     thing = generate_items(Random(1), 1)[0]
     values = {**render_for_maker(thing), "title": f"{thing.name} chair 4711", "gtin": ""}
     others = [{"title": f"Lamp {word}", "brand": brand} for brand in ("Oldtown", "Nordlicht") for word in "uvwx"]
@@ -138,16 +142,16 @@ def test_known_brands_that_differ_forbid_merging() -> None:
             compute_features_from_texts("b", values | {"brand": own}),
             *(replace(one, id=f"r{one.id}") for one in known),
         ]
-        pair = linked(items({MAKER: left, VENDOR: right}))["a", "b"]
+        pair = match_items(create_items({MAKER: left, VENDOR: right}))["a", "b"]
         assert ("brand" in pair.conflicts) is conflict
         assert pair.probability < AUTO_MERGE_PROBABILITY or not conflict
 
 
 def test_common_keys_are_not_expanded_and_requests_are_bounded() -> None:
-    """However many items a source has, an item is compared with a few of them."""
+    """An item is compared with few items of a source, whatever the size of the source."""
     crowd = [compute_features_from_texts(f"b{at}", {"title": f"oak chair {at}"}) for at in range(3 * MAX_LISTED_ITEMS)]
-    found = items({MAKER: [compute_features_from_texts("a", {"title": "oak chair 7"})], VENDOR: crowd})
-    index, cache = Index(found), CandidateCache()
+    found = create_items({MAKER: [compute_features_from_texts("a", {"title": "oak chair 7"})], VENDOR: crowd})
+    index, cache = MemoryIndex(found), CandidateCache()
     index.keys = {
         key: {
             source: one if one.item_count <= MAX_LISTED_ITEMS else KeyListing(one.item_count)
@@ -156,12 +160,12 @@ def test_common_keys_are_not_expanded_and_requests_are_bounded() -> None:
         for key, sources in index.keys.items()
     }
     linking = BatchMatcher(cache, DEFAULT_WEIGHTS)
-    index.carried(linking.match_batch(found[:1], ()), cache)
+    index.run_steps(linking.match_batch(found[:1], ()), cache)
     assert sum(len(wanted.numbers) for wanted in index.requests) <= 20
 
 
-def test_what_changes_about_keys() -> None:
-    [white] = items({MAKER: [compute_features_from_texts("a", {"title": "Halden chair", "colour": "white"})]})
+def test_key_changes_are_computed() -> None:
+    [white] = create_items({MAKER: [compute_features_from_texts("a", {"title": "Halden chair", "colour": "white"})]})
     black = replace(white, features=compute_features_from_texts("a", {"title": "Halden chair", "colour": "black"}))
     made = compute_key_changes([white], [black])
     assert {key for key, _ in made} == {"white", "black"}

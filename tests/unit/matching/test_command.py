@@ -88,7 +88,7 @@ def test_missing_files_and_folders_are_reported(tmp_path: Path, capsys: pytest.C
     assert "could not be written: No such file" in capsys.readouterr().err
 
 
-def test_the_same_rows_in_another_order_give_the_same_file(tmp_path: Path) -> None:
+def test_the_order_of_rows_does_not_change_the_result(tmp_path: Path) -> None:
     run(tmp_path)
     first = (tmp_path / "out.csv").read_bytes()
     header, *rows = RIGHT.splitlines()

@@ -1,4 +1,4 @@
-"""What is read of an item."""
+"""Features of an item."""
 
 from time import thread_time
 
@@ -11,20 +11,22 @@ from domain.matching.tables import LEFT, RIGHT, MatchIndex
 from domain.matching.words import are_similar_words
 
 
-def item(title: str = "", **fields: str) -> MatchFeatures:
+def build_features(title: str = "", **fields: str) -> MatchFeatures:
     return compute_features_from_texts(fields.pop("id", "1"), {"title": title, **fields})
 
 
-def rarity(*both: MatchFeatures) -> FeatureFrequencies:
-    """How rare things are among one item of each side."""
+def compute_frequencies(*both: MatchFeatures) -> FeatureFrequencies:
+    """Return the frequencies of features among one item of each side."""
     index = MatchIndex()
     for side, one in zip((LEFT, RIGHT), both, strict=False):
         index.add(side, one)
     return index.frequencies
 
 
-def test_a_title_is_taken_apart() -> None:
-    facts = item("Northwind Fjord 3-Seat Sofa, Lt. Gray, 220x95 cm - FJ-2203LG", brand="Northwind Furniture Inc")
+def test_a_title_is_split_into_features() -> None:
+    facts = build_features(
+        "Northwind Fjord 3-Seat Sofa, Lt. Gray, 220x95 cm - FJ-2203LG", brand="Northwind Furniture Inc"
+    )
     assert facts.words == {"fjord", "sofa", "northwind"}
     assert facts.quantities == {"3seat"}
     assert facts.brand == {"northwind"}
@@ -47,8 +49,8 @@ def test_a_title_is_taken_apart() -> None:
         ("shelves", "shelf"),
     ],
 )
-def test_one_word_has_many_spellings(one: str, other: str) -> None:
-    assert item(one).words == item(other).words
+def test_spellings_of_one_word_are_equal(one: str, other: str) -> None:
+    assert build_features(one).words == build_features(other).words
 
 
 @pytest.mark.parametrize(
@@ -62,8 +64,8 @@ def test_one_word_has_many_spellings(one: str, other: str) -> None:
         ("Eiche", "oak"),
     ],
 )
-def test_one_colour_has_many_names(one: str, other: str) -> None:
-    assert item(colour=one).colours == item(colour=other).colours != frozenset()
+def test_names_of_one_colour_are_equal(one: str, other: str) -> None:
+    assert build_features(colour=one).colours == build_features(colour=other).colours != frozenset()
 
 
 @pytest.mark.parametrize(
@@ -79,9 +81,9 @@ def test_one_colour_has_many_names(one: str, other: str) -> None:
         ("Juice 1.50 l", "Juice 1500ml"),
     ],
 )
-def test_a_number_and_its_unit_are_one(one: str, other: str) -> None:
-    assert item(one).quantities == item(other).quantities != frozenset()
-    assert item(one).codes == item(other).codes == frozenset()
+def test_a_number_and_its_unit_are_one_quantity(one: str, other: str) -> None:
+    assert build_features(one).quantities == build_features(other).quantities != frozenset()
+    assert build_features(one).codes == build_features(other).codes == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,9 @@ def test_a_number_and_its_unit_are_one(one: str, other: str) -> None:
     ],
 )
 def test_numbers_are_compared_by_their_units(one: str, other: str, level: str) -> None:
-    levels = compare_items(item(one), item(other), rarity(item(one), item(other)))
+    levels = compare_items(
+        build_features(one), build_features(other), compute_frequencies(build_features(one), build_features(other))
+    )
     level_by_name = {c.name: c.level_names[found] for c, found in zip(COMPARISONS, levels, strict=True)}
     assert level_by_name["quantities"] == level
 
@@ -110,10 +114,14 @@ def test_numbers_are_compared_by_their_units(one: str, other: str, level: str) -
         ("Stool", "58", "29", 0),
     ],
 )
-def test_a_pack_that_costs_more_is_a_pack(packs: str, price: str, other: str, level: int) -> None:
-    one, two = item(packs, price=price), item("Stool", price=other)
+def test_a_pack_has_a_higher_price(packs: str, price: str, other: str, level: int) -> None:
+    one, two = build_features(packs, price=price), build_features("Stool", price=other)
     at = [c.name for c in COMPARISONS].index("pieces")
-    assert compare_items(one, two, rarity())[at] == compare_items(two, one, rarity())[at] == level
+    assert (
+        compare_items(one, two, compute_frequencies())[at]
+        == compare_items(two, one, compute_frequencies())[at]
+        == level
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,8 +136,8 @@ def test_a_pack_that_costs_more_is_a_pack(packs: str, price: str, other: str, le
         ("Chest of 4 drawers", None),
     ],
 )
-def test_pieces_of_a_set(title: str, pieces: int | None) -> None:
-    assert item(title).pieces == pieces
+def test_pieces_of_a_set_are_counted(title: str, pieces: int | None) -> None:
+    assert build_features(title).pieces == pieces
 
 
 @pytest.mark.parametrize(
@@ -148,75 +156,83 @@ def test_pieces_of_a_set(title: str, pieces: int | None) -> None:
         ("Desk pad 24 x 19", None),
     ],
 )
-def test_how_many_are_sold_together(title: str, packs: int | None) -> None:
-    assert item(title).packs == packs
+def test_packs_are_counted(title: str, packs: int | None) -> None:
+    assert build_features(title).packs == packs
 
 
-def test_numbers_that_count_nothing_are_none() -> None:
-    huge = item("Stool", pack="9" * 21, pieces="9" * 5000, price="9" * 400, weight="9" * 400, weight_unit="kg")
+def test_other_numbers_are_not_counts() -> None:
+    huge = build_features(
+        "Stool", pack="9" * 21, pieces="9" * 5000, price="9" * 400, weight="9" * 400, weight_unit="kg"
+    )
     assert (huge.packs, huge.pieces, huge.price, huge.weight) == (None,) * 4
-    assert item("Stool, 2 pack", pack="9" * 21).packs == 2
-    assert item("Stool", pack="1234567").packs == 1234567
+    assert build_features("Stool, 2 pack", pack="9" * 21).packs == 2
+    assert build_features("Stool", pack="1234567").packs == 1234567
 
 
-def _different(count: int, first: str) -> str:
+def _build_words(count: int, first: str) -> str:
     letters = "bcdfghjklmnp"
     return " ".join(first + letters[at // 144 % 12] + letters[at // 12 % 12] + letters[at % 12] for at in range(count))
 
 
-def test_what_is_compared_of_a_title_is_bounded() -> None:
-    """The first significant words of the title, and as many of its axes; insignificant words do not count."""
-    title = _different(300, "qu")
-    facts = item("new oak " + title, axes=_different(300, "vy"), collection="fjord", colour=_different(90, "zy"))
-    assert facts.words == {*title.split()[:64], *_different(64, "vy").split()}
-    assert facts == item(
-        "new oak " + title, axes=_different(300, "vy"), collection="fjord", colour=_different(90, "zy")
+def test_features_of_a_title_are_bounded() -> None:
+    """The first significant words of the title and of its axes are compared; insignificant words do not count."""
+    title = _build_words(300, "qu")
+    facts = build_features(
+        "new oak " + title, axes=_build_words(300, "vy"), collection="fjord", colour=_build_words(90, "zy")
     )
-    assert facts.colours == set(_different(32, "zy").split())
-    assert item("Table", axes="tapered", collection="fjord").words == {"table", "tapered", "fjord"}
-    coded = item(" ".join(f"ab-{at}x" for at in range(1000, 1300)))
+    assert facts.words == {*title.split()[:64], *_build_words(64, "vy").split()}
+    assert facts == build_features(
+        "new oak " + title, axes=_build_words(300, "vy"), collection="fjord", colour=_build_words(90, "zy")
+    )
+    assert facts.colours == set(_build_words(32, "zy").split())
+    assert build_features("Table", axes="tapered", collection="fjord").words == {"table", "tapered", "fjord"}
+    coded = build_features(" ".join(f"ab-{at}x" for at in range(1000, 1300)))
     assert coded.codes == {f"ab{at}x" for at in range(1000, 1032)} and len(coded.joined) <= 128
 
 
-def test_very_long_words_are_cut_and_are_no_codes() -> None:
-    facts = item("x1" * 500, brand="b" * 1000, mpn="m1" * 100)
+def test_very_long_words_are_truncated_and_are_not_codes() -> None:
+    facts = build_features("x1" * 500, brand="b" * 1000, mpn="m1" * 100)
     assert {len(one) for one in (*facts.words, *facts.brand)} == {200} and not facts.codes
 
 
-def test_comparing_the_longest_items_is_no_more_than_comparing_long_ones() -> None:
-    def compared(words: int) -> float:
-        one = item(_different(words, "qu"), axes=_different(words, "vy"), colour=_different(words, "zy"))
-        other = item(_different(words, "ru"), axes=_different(words, "wy"), colour=_different(words, "py"))
+def test_comparing_very_long_items_takes_bounded_time() -> None:
+    def measure_seconds(words: int) -> float:
+        one = build_features(
+            _build_words(words, "qu"), axes=_build_words(words, "vy"), colour=_build_words(words, "zy")
+        )
+        other = build_features(
+            _build_words(words, "ru"), axes=_build_words(words, "wy"), colour=_build_words(words, "py")
+        )
         are_similar_words.cache_clear()
-        counted, begun = rarity(one, other), thread_time()
+        counted, begun = compute_frequencies(one, other), thread_time()
         compare_items(one, other, counted)
         return thread_time() - begun
 
-    longer = min(compared(1700) for _ in range(3))
-    assert longer <= 0.03 or longer <= 3 * min(compared(64) for _ in range(3))
+    longer = min(measure_seconds(1700) for _ in range(3))
+    assert longer <= 0.03 or longer <= 3 * min(measure_seconds(64) for _ in range(3))
 
 
-def test_only_a_proven_gtin_counts() -> None:
-    assert item(gtin="4006381333931").gtin == "4006381333931"
-    assert item(gtin="0 4006381 333931").gtin == "4006381333931"
+def test_only_a_valid_gtin_is_used() -> None:
+    assert build_features(gtin="4006381333931").gtin == "4006381333931"
+    assert build_features(gtin="0 4006381 333931").gtin == "4006381333931"
     for text in ("4006381333932", "0000000000000", "N/A", "does not apply", ""):
-        assert item(gtin=text).gtin is None
+        assert build_features(gtin=text).gtin is None
 
 
 @pytest.mark.parametrize(
     "text", ["2-seat sofa", "8 GB stick", "5-piece set", "Blu-ray", "MP3 player", "10/100 switch", "Size 12"]
 )
-def test_quantities_are_no_codes(text: str) -> None:
-    assert item(text).codes == frozenset()
+def test_quantities_are_not_codes(text: str) -> None:
+    assert build_features(text).codes == frozenset()
 
 
 @pytest.mark.parametrize("price", ["1.299,00 €", "$1,299.00", "1299", "USD 1299.00"])
-def test_a_price_is_read_with_either_mark(price: str) -> None:
-    assert item(price=price).price == 1299.0
+def test_a_price_is_read_with_either_decimal_mark(price: str) -> None:
+    assert build_features(price=price).price == 1299.0
 
 
-def conflicts(a: MatchFeatures, b: MatchFeatures) -> tuple[str, ...]:
-    return rules.find_conflicts(a, b, compare_items(a, b, rarity(a, b)))
+def find_conflicts(a: MatchFeatures, b: MatchFeatures) -> tuple[str, ...]:
+    return rules.find_conflicts(a, b, compare_items(a, b, compute_frequencies(a, b)))
 
 
 CHAIR = {
@@ -245,23 +261,27 @@ CHAIR = {
         ({"brand": "Another"}, ()),
     ],
 )
-def test_conflicts_of_furniture(change: dict[str, str], expected: tuple[str, ...]) -> None:
+def test_conflicts_are_found(change: dict[str, str], expected: tuple[str, ...]) -> None:
     one, other = compute_features_from_texts("1", CHAIR), compute_features_from_texts("2", CHAIR | change)
-    assert conflicts(one, other) == conflicts(other, one) == expected
+    assert find_conflicts(one, other) == find_conflicts(other, one) == expected
 
 
-def test_more_conflicts() -> None:
-    assert conflicts(item("A", gtin="4006381333931"), item("A", gtin="4006381333948")) == ("gtin",)
-    assert conflicts(item("Bed 140x200 cm"), item("Bed 160x200 cm")) == ("size",)
-    assert conflicts(item("Bed 140x200 cm"), item('Bed 55 1/8x78 3/4"')) == ()
-    assert conflicts(item("Table and 4 chairs"), item("7-piece dining set")) == ("pieces",)
-    assert conflicts(item("Table and 4 chairs"), item("5-piece dining set")) == ()
-    assert conflicts(item("Shelf", finish="oak"), item("Shelf", finish="walnut")) == ("finish",)
-    assert conflicts(item("Cover for sofa"), item("Sofa cover")) == ()
+def test_conflicts_of_several_fields_are_found() -> None:
+    assert find_conflicts(build_features("A", gtin="4006381333931"), build_features("A", gtin="4006381333948")) == (
+        "gtin",
+    )
+    assert find_conflicts(build_features("Bed 140x200 cm"), build_features("Bed 160x200 cm")) == ("size",)
+    assert find_conflicts(build_features("Bed 140x200 cm"), build_features('Bed 55 1/8x78 3/4"')) == ()
+    assert find_conflicts(build_features("Table and 4 chairs"), build_features("7-piece dining set")) == ("pieces",)
+    assert find_conflicts(build_features("Table and 4 chairs"), build_features("5-piece dining set")) == ()
+    assert find_conflicts(build_features("Shelf", finish="oak"), build_features("Shelf", finish="walnut")) == (
+        "finish",
+    )
+    assert find_conflicts(build_features("Cover for sofa"), build_features("Sofa cover")) == ()
     assert (
-        conflicts(
-            item("Shelf", width="120", height="166", dim_unit="cm"),
-            item("Shelf", width="120", height="166", dim_unit="in"),
+        find_conflicts(
+            build_features("Shelf", width="120", height="166", dim_unit="cm"),
+            build_features("Shelf", width="120", height="166", dim_unit="in"),
         )
         == ()
     )

@@ -1,4 +1,4 @@
-"""Questions to a model about a pair, and which answers are accepted (domain/matching/judge_answers.py)."""
+"""Questions to a model about a pair, and accepted answers (domain/matching/judge_answers.py)."""
 
 import json
 import unicodedata
@@ -24,7 +24,7 @@ from domain.matching.model import JudgeSettings
 from tests.support.judged import item, make_answer, pair
 from tests.support.providers import strict_faults
 
-ON = JudgeSettings(enabled=True)
+ENABLED = JudgeSettings(enabled=True)
 LENGTH = {"hundredths_in": 7087, "given": {"value": 180, "unit": "cm"}}
 
 
@@ -47,7 +47,7 @@ def test_an_item_is_shown_in_words_by_field() -> None:
     assert "price" not in build_visible_texts(item("v", price="free", currency="usd"))
 
 
-def test_what_is_shown_has_bounds() -> None:
+def test_visible_texts_are_bounded() -> None:
     deep: Any = "x"
     for _ in range(2000):
         deep = [deep]
@@ -75,7 +75,7 @@ def test_the_matchers_evidence_is_described_in_fixed_words() -> None:
     assert data["conflicts"] == ["colour"] and data["subject"]["brand"] == "Halden"
 
 
-def test_the_schema_is_one_that_providers_take_as_it_is() -> None:
+def test_the_schema_is_accepted_by_providers() -> None:
     assert (
         list(strict_faults(dict(judge_answers.ANSWER_SCHEMA))) == []
         and to_strict_schema(judge_answers.ANSWER_SCHEMA) == judge_answers.ANSWER_SCHEMA
@@ -150,7 +150,7 @@ def test_a_quote_must_be_meaningful(quote: str, text: str, found: bool) -> None:
         ([("colour", "oak", "oak")] * 9, "more than 8"),
     ],
 )
-def test_one_quote_that_does_not_occur_invalidates_the_answer(
+def test_a_quote_that_does_not_occur_invalidates_the_answer(
     reasons: list[tuple[str, str, str]], fault: str | None
 ) -> None:
     given = make_answer("same", 1.0, *reasons) if reasons else make_answer() | {"reasons": []}
@@ -165,12 +165,12 @@ def test_one_quote_that_does_not_occur_invalidates_the_answer(
      make_answer() | {"reasons": "x"}, make_answer() | {"reasons": ["x"]}, make_answer() | {"reasons": [{"field": "title"}]},
      make_answer() | {"reasons": [{"field": "title", "subject_quote": 1, "candidate_quote": "x"}]}],
 )  # fmt: skip
-def test_an_answer_of_another_shape_is_none(value: Any) -> None:
+def test_an_answer_of_another_shape_is_invalid(value: Any) -> None:
     with pytest.raises(ValidationError):
         parse_answer(value)
 
 
-def test_a_models_words_are_kept_without_what_cannot_be_stored() -> None:
+def test_unstorable_characters_of_an_answer_are_replaced() -> None:
     kept = parse_answer(make_answer(note="a\x00b\ud800c\n" + "x" * 9999)).note
     assert kept.startswith("a b c x") and len(kept) == 500
     why = find_fault(parse_answer(make_answer("same", 1.0, ("title", "\x00" + "z" * 500, "x"))), LEFT, RIGHT)
@@ -180,23 +180,25 @@ def test_a_models_words_are_kept_without_what_cannot_be_stored() -> None:
 @pytest.mark.parametrize(
     ("choice", "sure", "changes", "settings", "outcome"),
     [
-        ("same", 0.95, {}, ON, "merged"),
-        ("same", 0.9499, {}, ON, "left_open"),
-        ("same", 1.0, {"conflicts": ("colour",)}, ON, "left_open"),
-        ("same", 1.0, {"conflicts": ("anything new",)}, ON, "left_open"),
-        ("same", 1.0, {"held": True}, ON, "left_open"),
-        ("same", 1.0, {"probability": 0.01}, ON, "merged"),
-        ("different", 0.95, {}, ON, "dismissed"),
-        ("different", 1.0, {"conflicts": ("colour",)}, ON, "dismissed"),
-        ("different", 0.9, {}, ON, "left_open"),
-        ("unsure", 1.0, {}, ON, "left_open"),
+        ("same", 0.95, {}, ENABLED, "merged"),
+        ("same", 0.9499, {}, ENABLED, "left_open"),
+        ("same", 1.0, {"conflicts": ("colour",)}, ENABLED, "left_open"),
+        ("same", 1.0, {"conflicts": ("anything new",)}, ENABLED, "left_open"),
+        ("same", 1.0, {"held": True}, ENABLED, "left_open"),
+        ("same", 1.0, {"probability": 0.01}, ENABLED, "merged"),
+        ("different", 0.95, {}, ENABLED, "dismissed"),
+        ("different", 1.0, {"conflicts": ("colour",)}, ENABLED, "dismissed"),
+        ("different", 0.9, {}, ENABLED, "left_open"),
+        ("unsure", 1.0, {}, ENABLED, "left_open"),
         ("same", 1.0, {}, JudgeSettings(), "left_open"),
         ("different", 1.0, {}, JudgeSettings(), "left_open"),
         ("same", 0.6, {}, JudgeSettings(enabled=True, auto_merge_at=0.6), "merged"),
     ],
 )
-def test_what_an_answer_leads_to(choice: str, sure: float, changes: Any, settings: JudgeSettings, outcome: str) -> None:
-    assert decide_outcome(choice, sure, pair("a", "b", **changes), settings) == outcome
+def test_answers_have_outcomes(
+    choice: str, confidence: float, changes: Any, settings: JudgeSettings, outcome: str
+) -> None:
+    assert decide_outcome(choice, confidence, pair("a", "b", **changes), settings) == outcome
 
 
 HOSTILE = [
@@ -212,7 +214,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("words", HOSTILE)
 @pytest.mark.parametrize("name", ["title", "description", "sku", "axes"])
-def test_data_stays_one_text_within_its_field(words: str, name: str) -> None:
+def test_data_stays_within_its_field(words: str, name: str) -> None:
     given: Any = {words: words} if name == "axes" else words
     subject = build_visible_texts(item("a", words) if name == "title" else item("a", **{name: given}))
     data = build_model_data(pair("a", "b", conflicts=("colour",)), subject, RIGHT)

@@ -1,4 +1,4 @@
-"""Invented catalogues matched as a whole and item by item."""
+"""Generated catalogues, matched completely and item by item."""
 
 from dataclasses import replace
 from random import Random
@@ -16,8 +16,8 @@ from domain.matching.tables import LEFT, RIGHT, MatchIndex, match_sides
 Sides = tuple[list[MatchFeatures], list[MatchFeatures]]
 
 
-def catalogues(seed: int, count: int = 300) -> Sides:
-    """Two vendors' items; those of one thing have one id. A quarter is sold by one only, some by the other in packs."""
+def generate_catalogues(seed: int, count: int = 300) -> Sides:
+    """Return the items of two vendors; matching items have one ID. Some are sold by one vendor only, some by the second in packs."""
     random = Random(seed)
     left, right = [], []
     for at, thing in enumerate(generate_items(random, count)):
@@ -31,7 +31,7 @@ def catalogues(seed: int, count: int = 300) -> Sides:
     return left, right
 
 
-def index_of(sides: Sides) -> MatchIndex:
+def build_index(sides: Sides) -> MatchIndex:
     index = MatchIndex()
     for side, items in zip((LEFT, RIGHT), sides, strict=True):
         for item in items:
@@ -39,14 +39,14 @@ def index_of(sides: Sides) -> MatchIndex:
     return index
 
 
-def listed(pairs: list[ScoredCandidate]) -> list[tuple[str, str, float]]:
+def list_pairs(pairs: list[ScoredCandidate]) -> list[tuple[str, str, float]]:
     return [(pair.left, pair.right, pair.odds.probability) for pair in pairs]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_other_vendors_habits_are_seen_through(seed: int) -> None:
-    left, right = catalogues(seed)
-    index = index_of((left, right))
+def test_items_of_another_vendor_are_matched(seed: int) -> None:
+    left, right = generate_catalogues(seed)
+    index = build_index((left, right))
     found = {(p.left, p.right) for p in match_sides(index) if p.odds.probability >= 0.5}
     there = {item.id for item in left} & {item.id for item in right}
     right_ones = {pair for pair in found if pair[0] == pair[1]}
@@ -55,8 +55,8 @@ def test_other_vendors_habits_are_seen_through(seed: int) -> None:
     assert not [pair for pair in found if pair[1].startswith("pack")]
 
 
-def test_weights_and_prior_are_the_probability() -> None:
-    index = index_of(catalogues(11))
+def test_weights_and_prior_add_up_to_the_probability() -> None:
+    index = build_index(generate_catalogues(11))
     pairs = list(match_sides(index))
     assert len(pairs) > 200
     for pair in pairs:
@@ -68,21 +68,21 @@ def test_weights_and_prior_are_the_probability() -> None:
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6), order=st.randoms(use_true_random=False))
-def test_neither_order_nor_side_matters(seed: int, order: Random) -> None:
-    left, right = catalogues(seed, 40)
-    expected = listed(list(match_sides(index_of((left, right)))))
+def test_order_and_side_do_not_matter(seed: int, order: Random) -> None:
+    left, right = generate_catalogues(seed, 40)
+    expected = list_pairs(list(match_sides(build_index((left, right)))))
     order.shuffle(left)
     order.shuffle(right)
-    assert listed(list(match_sides(index_of((left, right))))) == expected
-    turned = listed(list(match_sides(index_of((right, left)))))
+    assert list_pairs(list(match_sides(build_index((left, right))))) == expected
+    turned = list_pairs(list(match_sides(build_index((right, left)))))
     assert {(a, b): p for b, a, p in turned} == pytest.approx({(a, b): p for a, b, p in expected}, abs=1e-9)
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_comparisons_are_symmetric(seed: int) -> None:
-    left, right = catalogues(seed, 6)
-    index = index_of((left, right))
+    left, right = generate_catalogues(seed, 6)
+    index = build_index((left, right))
     for a in left:
         for b in right:
             levels = compare_items(a, b, index.frequencies)
@@ -90,7 +90,7 @@ def test_comparisons_are_symmetric(seed: int) -> None:
             assert all(0 <= level < len(c.level_names) for level, c in zip(levels, COMPARISONS, strict=True))
 
 
-def test_an_item_that_changed_takes_its_own_place() -> None:
+def test_a_changed_item_replaces_itself() -> None:
     index = MatchIndex()
     index.add(LEFT, compute_features_from_texts("1", {"title": "Fjord sofa", "mpn": "AB1234"}))
     index.add(RIGHT, compute_features_from_texts("1", {"title": "Unrelated"}))
@@ -100,9 +100,9 @@ def test_an_item_that_changed_takes_its_own_place() -> None:
     assert alone.odds.competition == 0 and alone.odds.probability > 0.5
 
 
-def test_nothing_to_match() -> None:
+def test_empty_sides_have_no_pairs() -> None:
     assert list(match_sides(MatchIndex())) == []
-    index = index_of(
+    index = build_index(
         ([compute_features_from_texts("1", {"title": ""})], [compute_features_from_texts("1", {"title": ""})])
     )
     assert list(match_sides(index)) == []
@@ -116,6 +116,6 @@ def test_nothing_to_match() -> None:
         st.text(max_size=30),
     ),
 )
-def test_any_text_is_read(title: str, rest: dict[str, str]) -> None:
+def test_any_text_is_accepted(title: str, rest: dict[str, str]) -> None:
     facts = compute_features_from_texts("1", {"title": title, **rest})
-    assert compare_items(facts, facts, index_of(([facts], [facts])).frequencies)
+    assert compare_items(facts, facts, build_index(([facts], [facts])).frequencies)

@@ -31,7 +31,7 @@ from domain.matching.words import normalise_characters
         ("Board 12-14 1/2 x 6 in.", (30.48, 36.83, 15.24)),
     ],
 )
-def test_a_title_states_a_size(title: str, expected: tuple[float, ...]) -> None:
+def test_sizes_are_extracted_from_titles(title: str, expected: tuple[float, ...]) -> None:
     found, rest = extract_sizes(normalise_characters(title))
     assert found == (pytest.approx(expected, abs=0.02),)
     assert "cm" not in rest.split()
@@ -46,7 +46,7 @@ def test_a_title_states_a_size(title: str, expected: tuple[float, ...]) -> None:
         "Chain " + " x ".join("123456789") + " cm",
     ],
 )
-def test_other_numbers_are_no_sizes(title: str) -> None:
+def test_other_numbers_are_not_sizes(title: str) -> None:
     assert extract_sizes(normalise_characters(title)) == ((), normalise_characters(title))
 
 
@@ -65,7 +65,7 @@ def test_lengths_of_columns_have_their_units() -> None:
     assert parse_length_cell("n/a", "cm") is None
 
 
-def test_numbers_that_measure_nothing_are_none() -> None:
+def test_other_texts_are_not_lengths() -> None:
     for text in ("1e400", "inf", "-inf", "nan", "12345678", "9" * 400, "9" * 400 + " cm"):
         assert parse_length_cell(text, "cm") is None
     for text in ("12345678", "9" * 400 + " 1/3", "1/" + "9" * 400, "1 " + "9" * 5000 + "/3"):
@@ -73,12 +73,12 @@ def test_numbers_that_measure_nothing_are_none() -> None:
     assert parse_decimal_or_fraction("1234567.123456789") == 1234567.123456789
 
 
-def test_a_text_states_so_many_sizes() -> None:
+def test_the_number_of_sizes_is_bounded() -> None:
     found, rest = extract_sizes(" and ".join(f"{side} cm" for side in range(1, 100)))
     assert found == tuple((float(side),) for side in range(1, 9)) and "cm" not in rest
 
 
-def test_rounding_is_no_difference() -> None:
+def test_rounding_is_not_a_difference() -> None:
     assert not are_lengths_clearly_different(140.0, 55.125 * 2.54)
     assert not are_lengths_clearly_different(10.0, 11.5)
     assert are_lengths_clearly_different(140.0, 160.0)

@@ -1,4 +1,4 @@
-"""The one price that an item goes by."""
+"""The price of an item that is compared."""
 
 from typing import Any
 
@@ -19,6 +19,6 @@ from domain.matching.features import Price, find_lowest_price
         ([{"currency": "usd", "price": 5}, {"currency": "eur", "price": 5}], Price(5, "usd")),
     ],
 )
-def test_the_lowest_price_or_else_the_lowest_recommended_price(offers: list[dict[str, Any]], price: Price) -> None:
+def test_the_lowest_price_or_recommended_price_is_used(offers: list[dict[str, Any]], price: Price) -> None:
     rows = [(f"ofr_{number}", data) for number, data in enumerate(offers)]
     assert find_lowest_price(rows) == find_lowest_price(reversed(rows)) == price

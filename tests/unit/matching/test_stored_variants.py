@@ -1,4 +1,4 @@
-"""The facts of a stored variant."""
+"""Features of a stored variant."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from domain.matching.features import MatchFeatures, StoredVariant, compute_features
 
 
-def facts(
+def build_features(
     product: dict[str, Any] | None = None, price: int | None = None, currency: str = "usd", **variant: Any
 ) -> MatchFeatures:
     return compute_features(
@@ -23,12 +23,12 @@ def facts(
     )
 
 
-def length(hundredths: int, value: float, unit: str) -> dict[str, Any]:
+def build_length(hundredths: int, value: float, unit: str) -> dict[str, Any]:
     return {"hundredths_in": hundredths, "given": {"value": value, "unit": unit}}
 
 
-def test_facts_come_from_the_product_and_the_variant() -> None:
-    made = facts(
+def test_features_combine_the_product_and_the_variant() -> None:
+    made = build_features(
         {"title": "Halden table", "brand": "Nordlicht Home", "collection": "Fjord", "description": "Made of ash"},
         49900, sku="HT-180", gtin="4006381333931", mpn="XR-2214", colour="Oak", materials=["Solid oak"],
     )  # fmt: skip
@@ -39,54 +39,54 @@ def test_facts_come_from_the_product_and_the_variant() -> None:
     assert {"ash", "solid"} <= made.described
 
 
-def test_lengths_are_centimetres_and_as_they_were_written() -> None:
-    made = facts(
-        dimensions={"width": length(7087, 180, "cm"), "depth": length(3543, 90, "cm")},
+def test_lengths_are_centimetres_and_given_measures() -> None:
+    made = build_features(
+        dimensions={"width": build_length(7087, 180, "cm"), "depth": build_length(3543, 90, "cm")},
         weight={"hundredths_lb": 2205, "given": {"value": 10, "unit": "kg"}},
     )
     assert made.sides == (180.01, 89.99, None) and made.figures == (180, 90, None)
     assert made.weight == pytest.approx(10.0, abs=0.01)
-    round_ = facts(dimensions={"diameter": length(4724, 120, "cm")})
+    round_ = build_features(dimensions={"diameter": build_length(4724, 120, "cm")})
     assert round_.sides == (119.99, 119.99, None)
 
 
 def test_axes_distinguish_siblings() -> None:
-    made = facts(axes={"Color": "Dark Grey", "Size": "180 x 90 cm", "Legs": "tapered"})
+    made = build_features(axes={"Color": "Dark Grey", "Size": "180 x 90 cm", "Legs": "tapered"})
     assert made.colours >= {"grey"} and made.sizes == ((180.0, 90.0),) and "tapered" in made.words
-    assert facts(axes={"Finish": "Walnut"}).shades == {"walnut"}
-    assert facts(axes={"Quantity": "4"}).packs == 4
+    assert build_features(axes={"Finish": "Walnut"}).shades == {"walnut"}
+    assert build_features(axes={"Quantity": "4"}).packs == 4
 
 
-def test_repeated_facts_count_once() -> None:
-    assert facts({"title": "Halden table"}, title="Halden table, oak").title == "Halden table, oak"
-    assert facts({"title": "Halden table"}, title="Oak / 180 cm").title == "Halden table - Oak / 180 cm"
-    assert facts({}, title="Bench").title == "Bench"
+def test_repeated_values_are_used_once() -> None:
+    assert build_features({"title": "Halden table"}, title="Halden table, oak").title == "Halden table, oak"
+    assert build_features({"title": "Halden table"}, title="Oak / 180 cm").title == "Halden table - Oak / 180 cm"
+    assert build_features({}, title="Bench").title == "Bench"
 
 
-def test_numbers_beyond_any_thing_are_none() -> None:
+def test_impossible_numbers_are_ignored() -> None:
     pieces = [{"name": "Chair", "quantity": 10**20}, {"name": "Table", "quantity": 10**5000}]
-    assert facts(axes={"Pack": "9" * 21}).packs is None and facts(components=pieces).pieces is None
-    made = facts(
-        dimensions={"width": length(10**400, 1.0, "cm"), "depth": length(10**9, 10.0**7, "in")},
+    assert build_features(axes={"Pack": "9" * 21}).packs is None and build_features(components=pieces).pieces is None
+    made = build_features(
+        dimensions={"width": build_length(10**400, 1.0, "cm"), "depth": build_length(10**9, 10.0**7, "in")},
         weight={"hundredths_lb": 10**400, "given": {"value": 1, "unit": "kg"}},
     )
     assert made.sides == made.figures == (None, None, None) and made.weight is None
-    assert not facts({"title": "Rail " + "9" * 400 + " cm"}).sizes
+    assert not build_features({"title": "Rail " + "9" * 400 + " cm"}).sizes
 
 
-def test_a_long_title_leaves_room_for_its_axes() -> None:
+def test_a_long_title_does_not_displace_its_axes() -> None:
     title = " ".join(f"{one}{other}rk" for one in "bdfghklmnp" for other in "aeiouy" * 3)
-    made = facts({"title": title}, axes={"Size": "180 x 90 cm", "Legs": "tapered"})
+    made = build_features({"title": title}, axes={"Size": "180 x 90 cm", "Legs": "tapered"})
     assert (
         "tapered" in made.words and made.sizes == ((180.0, 90.0),) and made.title == f"{title} - 180 x 90 cm - tapered"
     )
-    many = facts({"title": title}, axes={f"Size {at}": f"{title}{at} " * 9 for at in range(50)})
+    many = build_features({"title": title}, axes={f"Size {at}": f"{title}{at} " * 9 for at in range(50)})
     assert len(many.words) <= 128
 
 
-def test_sets_and_money() -> None:
-    assert facts(components=[{"name": "Table", "quantity": 1}, {"name": "Chair", "quantity": 4}]).pieces == 5
-    assert facts(components=[{"name": "Table", "quantity": 1}]).pieces is None
-    assert facts(price=49900, currency="jpy").price == 49900
-    assert facts().price is None
-    assert facts({"title": "Kilim"}, rug={"size_text": "5' x 8'"}).sizes == ((152.4, 243.84),)
+def test_sets_and_prices_are_read() -> None:
+    assert build_features(components=[{"name": "Table", "quantity": 1}, {"name": "Chair", "quantity": 4}]).pieces == 5
+    assert build_features(components=[{"name": "Table", "quantity": 1}]).pieces is None
+    assert build_features(price=49900, currency="jpy").price == 49900
+    assert build_features().price is None
+    assert build_features({"title": "Kilim"}, rug={"size_text": "5' x 8'"}).sizes == ((152.4, 243.84),)

@@ -1,4 +1,4 @@
-"""Addresses of images, and when they are fetched again (domain/media)."""
+"""Image URLs, and when they are fetched again (domain/media)."""
 
 from datetime import timedelta
 
@@ -30,11 +30,11 @@ from tests.support import images
         ("", None),
     ],
 )
-def test_whose_lane_an_address_is_in(url: str, host: str | None) -> None:
+def test_the_lane_of_a_url_is_its_host(url: str, host: str | None) -> None:
     assert parse_host(url) == host
 
 
-def test_what_may_be_a_picture() -> None:
+def test_media_that_may_be_images_are_selected() -> None:
     items = (
         ("https://a.example/1.jpg", "hero"), ("https://a.example/1.jpg", None), ("https://a.example/2", "detail"),
         ("https://a.example/3.mp4", "video"), ("https://a.example/4.pdf", "document"), ("5.jpg", "hero"),
@@ -42,21 +42,21 @@ def test_what_may_be_a_picture() -> None:
     assert ProductMedia("prod_1", items).find_image_urls() == {"https://a.example/1.jpg", "https://a.example/2"}
 
 
-def test_addresses_are_each_there_once_in_one_order() -> None:
+def test_urls_are_unique_and_ordered_by_digest() -> None:
     urls = [f"https://a.example/{number}" for number in (3, 1, 2, 1)] + ["b.jpg"]
-    made = build_image_urls(urls, "run_1")
-    assert sorted(one.url for one in made) == sorted(set(urls) - {"b.jpg"})
-    assert [one.url_digest for one in made] == sorted(compute_url_digest(one.url) for one in made)
-    assert {(one.host, one.run, one.tries, one.image) for one in made} == {("a.example", "run_1", 0, None)}
+    images = build_image_urls(urls, "run_1")
+    assert sorted(one.url for one in images) == sorted(set(urls) - {"b.jpg"})
+    assert [one.url_digest for one in images] == sorted(compute_url_digest(one.url) for one in images)
+    assert {(one.host, one.run, one.tries, one.image) for one in images} == {("a.example", "run_1", 0, None)}
     assert len(compute_url_digest("https://a.example/" + "ü" * 2000)) == 32
 
 
-def test_an_address_is_tried_ever_more_seldom_and_given_up() -> None:
+def test_retry_delays_grow_until_the_last_attempt() -> None:
     waits = [compute_retry_delay(tries) for tries in range(1, MAX_FAILED_FETCHES + 1)]
     assert waits == [*(timedelta(minutes=minutes) for minutes in (5, 20, 80, 320, 360)), None]
 
 
-def test_formats_are_proven_by_the_first_bytes() -> None:
+def test_formats_are_detected_by_the_first_bytes() -> None:
     for name in ("JPEG", "PNG", "GIF", "WEBP"):
         assert detect_format(images.file_of(images.picture(), name)[:12]) == name
     for other in (images.SVG, images.HTML, images.file_of(images.picture(), "TIFF"), b"", b"\xff\xd8", b"RIFF0000WAVE"):

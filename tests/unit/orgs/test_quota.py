@@ -1,4 +1,4 @@
-"""The waiting time of a refusal by quota."""
+"""Retry delay of a refusal by quota."""
 
 from datetime import UTC, datetime
 
@@ -18,7 +18,7 @@ from domain.orgs.quota import build_quota_error, count_seconds_to_next_month
         (datetime(2028, 2, 1, tzinfo=UTC), 29 * 86400),
     ],
 )
-def test_until_the_months_end(now: datetime, seconds: int) -> None:
+def test_seconds_to_the_next_month_are_counted(now: datetime, seconds: int) -> None:
     assert count_seconds_to_next_month(now) == seconds
 
 

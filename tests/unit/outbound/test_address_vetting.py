@@ -1,4 +1,4 @@
-"""Which addresses may be reached, however they are written."""
+"""Addresses that may be connected to, in all their spellings."""
 
 from ipaddress import ip_address
 
@@ -9,7 +9,7 @@ from adapters.http.errors import RefusedAddress
 from adapters.http.resolver import AddressVetting, matches_host
 from domain.kernel.addresses import describe_url_refusal, is_public
 
-CLOSED = [
+INTERNAL = [
     "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.0.9",
     "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.88.99.1", "192.168.1.1",
     "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255", "::",
@@ -21,24 +21,24 @@ CLOSED = [
     "100:0:0:1::1", "2001:2::1", "2001:10::1",
 ]  # fmt: skip
 
-OPEN = [
+PUBLIC = [
     "1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808",
     "2002:808:808::1",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("address", CLOSED)
-def test_closed(address: str) -> None:
+@pytest.mark.parametrize("address", INTERNAL)
+def test_internal_addresses_are_refused(address: str) -> None:
     assert not is_public(ip_address(address))
 
 
-@pytest.mark.parametrize("address", OPEN)
-def test_open(address: str) -> None:
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public_addresses_are_accepted(address: str) -> None:
     assert is_public(ip_address(address))
 
 
-@pytest.mark.parametrize("address", [*CLOSED, *OPEN])
-def test_the_check_of_the_text_has_the_same_list(address: str) -> None:
+@pytest.mark.parametrize("address", [*INTERNAL, *PUBLIC])
+def test_the_check_of_urls_refuses_the_same_addresses(address: str) -> None:
     host = f"[{address}]" if ":" in address else address
     assert (describe_url_refusal(f"https://{host}/", frozenset()) is None) == is_public(ip_address(address))
 
@@ -55,7 +55,7 @@ def test_the_check_of_the_text_has_the_same_list(address: str) -> None:
         "http://①②⑦.⓪.⓪.①/",
     ],
 )  # fmt: skip
-def test_refused_urls(url: str) -> None:
+def test_urls_of_internal_addresses_are_refused(url: str) -> None:
     with pytest.raises((RefusedAddress, ValueError)):
         AddressVetting().vet(URL(url))
 
@@ -63,11 +63,11 @@ def test_refused_urls(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://files.example/a", "https://files.example:443/", "http://8.8.8.8/", "https://[2606:4700::1111]/"]
 )
-def test_let_through(url: str) -> None:
+def test_urls_of_public_addresses_are_accepted(url: str) -> None:
     AddressVetting().vet(URL(url))
 
 
-def test_the_operators_hosts() -> None:
+def test_hosts_of_the_operator_are_accepted() -> None:
     vetting = AddressVetting(frozenset({"demo.local", "127.0.0.1:8081", "::1"}))
     for url in ("http://demo.local:9999/", "http://DEMO.local./", "http://127.0.0.1:8081/", "http://[::1]:5000/"):
         vetting.vet(URL(url))
@@ -76,13 +76,13 @@ def test_the_operators_hosts() -> None:
             vetting.vet(URL(url))
 
 
-def test_any_port() -> None:
+def test_any_port_can_be_allowed() -> None:
     AddressVetting(ports=None).vet(URL("http://files.example:8080/"))
     with pytest.raises(RefusedAddress):
         AddressVetting(ports=None).vet(URL("http://127.0.0.1:8080/"))
 
 
-def test_the_hosts_of_a_connector() -> None:
+def test_hosts_are_restricted_by_the_connector() -> None:
     hosts = frozenset({"api.acme.example", "*.cdn.example"})
     assert matches_host("API.acme.example", hosts)
     assert matches_host("a.b.cdn.example", hosts)

@@ -1,4 +1,4 @@
-"""Which addresses permit requests with short answers."""
+"""URLs that requests with short responses may be sent to."""
 
 import pytest
 
@@ -14,5 +14,5 @@ ALLOWED = frozenset({"models:8000", "Printer", "[::1]:8000"})
      ("http://printer:81/", True), ("http://[::1]:8000/v1", True), ("http://[::1]:81/v1", False), ("https://a@b.example/", False),
      ("https://", False), ("ftp://models:8000/", False), ("https://a.example/#x", False), ("https://a.example/ x", False)],
 )  # fmt: skip
-def test_permitted_addresses(url: str, permitted: bool) -> None:
+def test_urls_are_permitted_by_host(url: str, permitted: bool) -> None:
     assert HttpOutbound(GuardedClient(), ALLOWED).permits(url) is permitted

@@ -1,4 +1,4 @@
-"""What a probe fetches from a real server that misbehaves: truncated, timed, vetted; and a probe that obeys and is bounded."""
+"""Fetches of a probe from a real server that misbehaves: truncated, timed, vetted; and probes within their limits."""
 
 import asyncio
 import gzip
@@ -25,8 +25,8 @@ HOST = "127.0.0.2"
 MIB = 1024 * 1024
 
 
-class Site:
-    """A site of which tests set paths; `requests` are the requests received."""
+class ScriptedSite:
+    """Site with paths set by tests; `requests` are the received requests."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Any] = {}
@@ -35,20 +35,20 @@ class Site:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the site."""
         return f"http://{HOST}:{self.port}"
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Return what is set for the path, created for each request."""
+    async def respond(self, request: web.Request) -> web.StreamResponse:
+        """Return a new response for the path of the request."""
         self.requests.append(request)
         page = self.pages.get(request.path)
         if page is None:
             return web.Response(status=404)
-        made: web.StreamResponse = await page(request)
-        return made
+        response: web.StreamResponse = await page(request)
+        return response
 
     def serve(self, path: str, body: bytes = b"", status: int = 200, **headers: str) -> None:
-        """A plain answer."""
+        """Set the response of the path."""
         named = {"Content-Type": "text/html"} | {name.replace("_", "-"): value for name, value in headers.items()}
 
         async def page(_: web.Request) -> web.Response:
@@ -57,7 +57,7 @@ class Site:
         self.pages[path] = page
 
     def stream(self, path: str, chunk: bytes, pause: float = 0.0, times: int = 1 << 30, **headers: str) -> None:
-        """An answer of many chunks."""
+        """Set a response of many chunks."""
 
         async def page(request: web.Request) -> web.StreamResponse:
             response = web.StreamResponse(headers={"Content-Type": "text/html", **headers})
@@ -74,15 +74,15 @@ class Site:
 
 
 @pytest_asyncio.fixture
-async def site() -> AsyncIterator[Site]:
-    """A site, serving."""
-    made = Site()
+async def site() -> AsyncIterator[ScriptedSite]:
+    """Run a site."""
+    made = ScriptedSite()
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", made.answer)
+    app.router.add_route("*", "/{path:.*}", made.respond)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    served = web.TCPSite(runner, HOST, 0)
-    await served.start()
+    tcp_site = web.TCPSite(runner, HOST, 0)
+    await tcp_site.start()
     made.port = runner.addresses[0][1]
     yield made
     await runner.cleanup()
@@ -90,19 +90,19 @@ async def site() -> AsyncIterator[Site]:
 
 @pytest_asyncio.fixture
 async def http() -> AsyncIterator[HttpWeb]:
-    """The web as probes have it; the site's host is let through."""
+    """Create the web client of probes, with the site's host allowed."""
     async with GuardedClient(allowed_hosts=frozenset({HOST}), version="0.1.0") as client:
         yield HttpWeb(client)
 
 
-async def look(http: HttpWeb, url: str, **limits: Any) -> ProbeOutcome:
-    """What a probe without pauses comes to."""
+async def run_probe(http: HttpWeb, url: str, **limits: Any) -> ProbeOutcome:
+    """Run a probe without pauses."""
     bounds = ProbeLimits(**{"pause": 0.0} | limits)
     documents = MarkupDocuments()
     return await ProbeRunner(PoliteClient(http, documents, bounds), documents, bounds, lambda _: True).run_probe(url)
 
 
-async def test_an_answer(site: Site, http: HttpWeb) -> None:
+async def test_a_response_is_read(site: ScriptedSite, http: HttpWeb) -> None:
     async def page(_: web.Request) -> web.Response:
         response = web.Response(body=b"hello", content_type="text/html")
         response.set_cookie("_shopify_y", "secret")
@@ -118,31 +118,31 @@ async def test_an_answer(site: Site, http: HttpWeb) -> None:
     assert "Cookie" not in site.requests[1].headers
 
 
-async def test_an_endless_page_is_cut(site: Site, http: HttpWeb) -> None:
+async def test_an_endless_page_is_truncated(site: ScriptedSite, http: HttpWeb) -> None:
     site.stream("/", b"a" * MIB)
     got = await http.get(f"{site.url}/", accept="*/*", max_bytes=2 * MIB, seconds=20)
     assert (len(got.body), got.is_complete) == (2 * MIB, False)
 
 
-async def test_a_page_that_announces_a_gigabyte_is_cut(site: Site, http: HttpWeb) -> None:
+async def test_a_page_with_a_declared_gigabyte_is_truncated(site: ScriptedSite, http: HttpWeb) -> None:
     site.stream("/", b"a" * 64_000, times=100, **{"Content-Length": str(1 << 30)})
     got = await http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=20)
     assert (len(got.body), got.is_complete) == (MIB, False)
 
 
-async def test_a_packed_page_is_cut_by_what_it_unpacks_to(site: Site, http: HttpWeb) -> None:
+async def test_a_compressed_page_is_truncated_by_its_decompressed_size(site: ScriptedSite, http: HttpWeb) -> None:
     site.serve("/", gzip.compress(b"a" * (64 * MIB)), Content_Encoding="gzip")
     got = await http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=20)
     assert (got.body, got.is_complete) == (b"a" * MIB, False)
 
 
-async def test_a_page_that_drips_is_cut_by_time(site: Site, http: HttpWeb) -> None:
+async def test_a_slow_page_is_truncated_by_time(site: ScriptedSite, http: HttpWeb) -> None:
     site.stream("/", b"a", pause=0.05)
     got = await http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=0.5)
     assert got.status == 200 and not got.is_complete and 0 < len(got.body) < 100
 
 
-async def test_no_answer_in_time(site: Site, http: HttpWeb) -> None:
+async def test_a_late_response_is_a_timeout(site: ScriptedSite, http: HttpWeb) -> None:
     async def page(_: web.Request) -> web.Response:
         await asyncio.sleep(5)
         return web.Response()
@@ -152,55 +152,55 @@ async def test_no_answer_in_time(site: Site, http: HttpWeb) -> None:
         await http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=0.3)
 
 
-async def test_redirects_are_answers_and_nothing_is_followed(site: Site, http: HttpWeb) -> None:
+async def test_redirects_are_not_followed(site: ScriptedSite, http: HttpWeb) -> None:
     site.serve("/", status=302, Location="http://169.254.169.254/")
     got = await http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=5)
     assert (got.status, got.redirect_target) == (302, "http://169.254.169.254/")
 
 
 @pytest.mark.parametrize("target", ["http://127.0.0.1:{port}/inside", "http://localhost:{port}/inside", "http://169.254.169.254/latest/", "http://[::1]/", "http://2130706433/", "file:///etc/passwd", "ftp://127.0.0.1/", "//user:pw@10.0.0.1/"])  # fmt: skip
-async def test_a_redirect_to_an_internal_address_is_refused(site: Site, http: HttpWeb, target: str) -> None:
+async def test_a_redirect_to_an_internal_address_is_refused(site: ScriptedSite, http: HttpWeb, target: str) -> None:
     site.serve("/robots.txt", b"User-agent: *\n", Content_Type="text/plain")
     site.serve("/", status=302, Location=target.replace("{port}", str(site.port)))
-    outcome = await look(http, f"{site.url}/")
+    outcome = await run_probe(http, f"{site.url}/")
     assert [request.path for request in site.requests if request.path == "/inside"] == []
     assert outcome.proposal is None and outcome.report.estimate.effort == "infeasible"
     assert outcome.report.final_url == f"{site.url}/"
 
 
-async def test_robots_that_redirect_to_an_internal_address_are_refused(site: Site, http: HttpWeb) -> None:
+async def test_robots_that_redirect_to_an_internal_address_are_refused(site: ScriptedSite, http: HttpWeb) -> None:
     site.serve("/robots.txt", status=302, Location=f"http://127.0.0.1:{site.port}/inside")
     with pytest.raises(ProbeFailed) as failure:
-        await look(http, f"{site.url}/")
+        await run_probe(http, f"{site.url}/")
     assert failure.value.is_forbidden and len(site.requests) == 1
 
 
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:{port}/", "http://10.0.0.1/", "http://[::ffff:127.0.0.1]/", "http://0x7f000001/"]
 )
-async def test_an_internal_address_is_refused(site: Site, http: HttpWeb, url: str) -> None:
+async def test_an_internal_address_is_refused(site: ScriptedSite, http: HttpWeb, url: str) -> None:
     with pytest.raises(ProbeFailed) as failure:
-        await look(http, url.replace("{port}", str(site.port)))
+        await run_probe(http, url.replace("{port}", str(site.port)))
     assert failure.value.is_forbidden and not site.requests
 
 
-async def test_sitemaps_and_links_to_internal_addresses_are_not_requested(site: Site, http: HttpWeb) -> None:
+async def test_sitemaps_and_links_to_internal_addresses_are_not_requested(site: ScriptedSite, http: HttpWeb) -> None:
     inside = f"http://127.0.0.1:{site.port}"
     site.serve("/robots.txt", f"Sitemap: {inside}/sitemap.xml\n".encode(), Content_Type="text/plain")
     site.serve("/", f"<html><a href='{inside}/products/a'>A</a><base href='{inside}/'>".encode())
-    outcome = await look(http, f"{site.url}/")
+    outcome = await run_probe(http, f"{site.url}/")
     assert {request.host for request in site.requests} == {f"{HOST}:{site.port}"}
     assert any("another site" in note for note in outcome.report.notes)
 
 
-async def test_a_site_of_large_pages_is_read_up_to_the_bound(site: Site, http: HttpWeb) -> None:
+async def test_a_site_of_large_pages_is_read_up_to_the_limit(site: ScriptedSite, http: HttpWeb) -> None:
     site.serve("/robots.txt", b"User-agent: *\n", Content_Type="text/plain")
     urls = "".join(f"<url><loc>{site.url}/products/{number}</loc></url>" for number in range(20))
     site.serve("/sitemap.xml", f"<urlset>{urls}</urlset>".encode(), Content_Type="text/xml")
     for number in range(20):
         site.stream(f"/products/{number}", b"<p>" + b"a" * 64_000)
     site.serve("/", b"<html><title>Vendor</title>")
-    outcome = await look(http, f"{site.url}/", bytes=3 * MIB, page_bytes=MIB)
+    outcome = await run_probe(http, f"{site.url}/", bytes=3 * MIB, page_bytes=MIB)
     assert any("3 MiB, the maximum" in note for note in outcome.report.notes)
     assert sum(request.path.startswith("/products/") for request in site.requests) <= 4
 
@@ -210,12 +210,12 @@ async def test_a_site_of_large_pages_is_read_up_to_the_bound(site: Site, http: H
     ["http://" + "a" * 64 + ".example/", "http://a..b/", "http://xn--/", "http://xn--a/", "http://\u2024/", "http://./", "http://%/", "http://a b/",
      "http://[::1", "http:///x", "http://a:0/", "http://a:99999/", "http://1.2.3.4.5/", "http://ex\u2100mple/", "http://[fe80::1%25eth0]/", "x", ""],
 )  # fmt: skip
-async def test_an_address_that_is_none_gives_no_answer(http: HttpWeb, url: str) -> None:
+async def test_an_invalid_url_is_unreachable(http: HttpWeb, url: str) -> None:
     with pytest.raises(Unreachable):
         await http.get(url, accept="*/*", max_bytes=MIB, seconds=5)
 
 
-async def test_cancelling_ends_the_request_at_once(site: Site, http: HttpWeb) -> None:
+async def test_cancelling_ends_the_request_at_once(site: ScriptedSite, http: HttpWeb) -> None:
     site.stream("/", b"a", pause=0.05)
     task = asyncio.create_task(http.get(f"{site.url}/", accept="*/*", max_bytes=MIB, seconds=30))
     while not site.requests:
@@ -226,7 +226,7 @@ async def test_cancelling_ends_the_request_at_once(site: Site, http: HttpWeb) ->
             await task
 
 
-async def test_cookies_are_not_parsed(site: Site, http: HttpWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cookies_are_not_parsed(site: ScriptedSite, http: HttpWeb, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[Any] = []
     for module in (aiohttp.abc, aiohttp.cookiejar, aiohttp.client_reqrep):
         monkeypatch.setattr(module, "parse_set_cookie_headers", lambda headers: parsed.append(headers) or [])

@@ -1,4 +1,4 @@
-"""Hashing by argon2id: one thread, a bounded queue, the same work for nobody (adapters/argon2)."""
+"""Hashing by argon2id: one thread, a bounded queue, and the same work for unknown users (adapters/argon2)."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 LEAST = HashCost(1, 8)
 
 
-async def test_a_hash_holds_for_its_password_alone() -> None:
+async def test_a_hash_verifies_only_its_password() -> None:
     passwords = Argon2Passwords(LEAST)
     encoded, other = await passwords.hash("Grüße aus Öland"), await passwords.hash("Grüße aus Öland")
     assert encoded.startswith("$argon2id$") and encoded != other
@@ -23,7 +23,7 @@ async def test_a_hash_holds_for_its_password_alone() -> None:
     passwords.close()
 
 
-async def test_an_unknown_user_costs_a_verification_and_has_no_password() -> None:
+async def test_an_unknown_user_costs_a_verification() -> None:
     passwords, verified = Argon2Passwords(LEAST), []
     real = passwords._hasher
 
@@ -67,7 +67,7 @@ async def test_the_queue_is_bounded_and_counts_cancelled_waiters() -> None:
     passwords.close()
 
 
-async def test_a_waiter_that_timed_out_costs_no_hash() -> None:
+async def test_a_cancelled_waiter_costs_no_hash() -> None:
     passwords = Argon2Passwords(LEAST, max_wait_seconds=0)
     with pytest.raises(Overloaded):
         await passwords.verify(None, "x")

@@ -1,4 +1,4 @@
-"""Addresses that people are invited at."""
+"""Email addresses of invitations."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from domain.people.usecases.invitations import parse_email_address
         "list-a=b.example@c.example",
     ],
 )
-def test_addresses(address: str) -> None:
+def test_valid_addresses_are_accepted(address: str) -> None:
     assert parse_email_address(address) == address.strip()
 
 
@@ -40,6 +40,6 @@ def test_addresses(address: str) -> None:
         "anna@=?utf-8?b?YQ==?=.example",
     ],
 )
-def test_other_text_is_no_address(address: str) -> None:
+def test_other_texts_are_refused(address: str) -> None:
     with pytest.raises(InvalidRequest):
         parse_email_address(address)

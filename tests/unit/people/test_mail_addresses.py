@@ -1,4 +1,4 @@
-"""Addresses of two people are never taken for one, whatever case-folding makes of them."""
+"""Email addresses of different people are distinguished under any case folding."""
 
 import pytest
 
@@ -15,10 +15,10 @@ from domain.sso.model import parse_email_domain
         ("o\ufb03ce@fjord.example", "office@fjord.example"),
     ],
 )
-def test_other_letters_are_other_people(one: str, other: str) -> None:
-    assert normalise_email(one) != normalise_email(other)
-    assert normalise_email(one) == normalise_email(f" {one} ") and normalise_email(other) == normalise_email(
-        other.upper()
+def test_similar_letters_are_distinguished(first: str, second: str) -> None:
+    assert normalise_email(first) != normalise_email(second)
+    assert normalise_email(first) == normalise_email(f" {first} ") and normalise_email(second) == normalise_email(
+        second.upper()
     )
 
 

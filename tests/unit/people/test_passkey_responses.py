@@ -1,4 +1,4 @@
-"""Answers of passkeys are decoded without CBOR tags, within bounds, before py_webauthn decodes them."""
+"""Responses of passkeys are decoded without CBOR tags, within bounds, before py_webauthn decodes them."""
 
 import hashlib
 import json
@@ -25,31 +25,31 @@ CHALLENGE = b"c" * 32
 CEREMONIES = WebauthnCeremonies(ORIGIN)
 
 
-def _text(value: bytes) -> str:
+def _encode_base64(value: bytes) -> str:
     return urlsafe_b64encode(value).decode().rstrip("=")
 
 
-def _answer(**response: bytes) -> str:
-    fields = {name: _text(value) for name, value in response.items()}
+def _encode_response(**response: bytes) -> str:
+    fields = {name: _encode_base64(value) for name, value in response.items()}
     return json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": fields})
 
 
-def _data(flags: int, *, key: bytes = b"", extensions: bytes = b"") -> bytes:
+def _build_authenticator_data(flags: int, *, key: bytes = b"", extensions: bytes = b"") -> bytes:
     credential = bytes(16) + b"\0\1x" + key if flags & 0x40 else b""
     return hashlib.sha256(b"joinery.example").digest() + bytes([flags]) + bytes(4) + credential + extensions
 
 
-def _text_item(size: int) -> bytes:
+def _encode_cbor_text(size: int) -> bytes:
     return b"\x7a" + struct.pack(">I", size) + b"a" * size
 
 
 KEY = cbor2.dumps({1: 2, 3: -7, -1: 1, -2: bytes(32), -3: bytes(32)})
 HOSTILE = {
-    "regular expression": b"\xd8\x23" + _text_item(4000),
+    "regular expression": b"\xd8\x23" + _encode_cbor_text(4000),
     "fraction": cbor2.dumps(Fraction(3**200, 7**200)),
     "bignum": cbor2.dumps(1 << 20_000),
     "decimal": b"\xc4\x82\x00" + cbor2.dumps(1 << 2000),
-    "mail": b"\xd8\x24" + _text_item(4000),
+    "mail": b"\xd8\x24" + _encode_cbor_text(4000),
     "time": b"\xc0\x74" + b"2026-01-01T00:00:00Z",
     "unknown tag": b"\xd9\xff\xff\x00",
     "nested tag": b"\x81" + b"\xc1" * 3000 + b"\x00",
@@ -64,73 +64,92 @@ HOSTILE = {
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which of py_webauthn's functions are reached."""
-    reached: list[str] = []
+def library_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the functions of py_webauthn that are called."""
+    calls: list[str] = []
 
-    def reach(name: str) -> Any:
+    def record_call(name: str) -> Any:
         def call(**_: Any) -> None:
-            reached.append(name)
+            calls.append(name)
             raise ValueError(name)
 
         return call
 
     for name in ("verify_registration_response", "verify_authentication_response"):
-        monkeypatch.setattr(passkeys.webauthn, name, reach(name))
-    return reached
+        monkeypatch.setattr(passkeys.webauthn, name, record_call(name))
+    return calls
 
 
 @pytest.mark.parametrize("item", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_registrations_never_reach_the_library(library: list[str], item: bytes) -> None:
+def test_hostile_registrations_never_reach_the_library(library_calls: list[str], item: bytes) -> None:
     in_format = b"\xa1\x63fmt" + item
     in_statement = (
-        b"\xa3\x63fmt\x64none\x67attStmt\xa1\x61a" + item + b"\x68authData" + cbor2.dumps(_data(0x45, key=KEY))
+        b"\xa3\x63fmt\x64none\x67attStmt\xa1\x61a"
+        + item
+        + b"\x68authData"
+        + cbor2.dumps(_build_authenticator_data(0x45, key=KEY))
     )
-    in_key = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": _data(0x45, key=b"\xa1\x01" + item)})
+    in_key = cbor2.dumps(
+        {"fmt": "none", "attStmt": {}, "authData": _build_authenticator_data(0x45, key=b"\xa1\x01" + item)}
+    )
     in_extension = cbor2.dumps(
-        {"fmt": "none", "attStmt": {}, "authData": _data(0xC5, key=KEY, extensions=b"\xa1\x61a" + item)}
+        {
+            "fmt": "none",
+            "attStmt": {},
+            "authData": _build_authenticator_data(0xC5, key=KEY, extensions=b"\xa1\x61a" + item),
+        }
     )
     for attestation in (item, in_format, in_statement, in_key, in_extension):
         with pytest.raises(PasskeyRefused):
-            CEREMONIES.verify_registration(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
-    assert library == []
+            CEREMONIES.verify_registration(
+                _encode_response(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE
+            )
+    assert library_calls == []
 
 
 @pytest.mark.parametrize("item", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_signatures_never_reach_the_library(library: list[str], item: bytes) -> None:
+def test_hostile_signatures_never_reach_the_library(library_calls: list[str], item: bytes) -> None:
     passkey = Passkey("pky_1", USER.id, b"x", KEY, 0, "Key", False, NOW)
-    for data in (_data(0x85, extensions=b"\xa1\x61a" + item), _data(0x05, extensions=item), _data(0x45, key=item)):
+    for data in (
+        _build_authenticator_data(0x85, extensions=b"\xa1\x61a" + item),
+        _build_authenticator_data(0x05, extensions=item),
+        _build_authenticator_data(0x45, key=item),
+    ):
         with pytest.raises(PasskeyRefused):
             CEREMONIES.verify_signature(
-                _answer(authenticatorData=data, clientDataJSON=b"{}", signature=b""), CHALLENGE, passkey
+                _encode_response(authenticatorData=data, clientDataJSON=b"{}", signature=b""), CHALLENGE, passkey
             )
-    assert library == []
+    assert library_calls == []
 
 
-def test_stored_keys_are_checked_too(library: list[str]) -> None:
+def test_hostile_stored_keys_never_reach_the_library(library_calls: list[str]) -> None:
     passkey = Passkey("pky_1", USER.id, b"x", b"\xa1\x01" + HOSTILE["regular expression"], 0, "Key", False, NOW)
     with pytest.raises(PasskeyRefused):
         CEREMONIES.verify_signature(
-            _answer(authenticatorData=_data(0x05), clientDataJSON=b"{}", signature=b""), CHALLENGE, passkey
+            _encode_response(authenticatorData=_build_authenticator_data(0x05), clientDataJSON=b"{}", signature=b""),
+            CHALLENGE,
+            passkey,
         )
-    assert library == []
+    assert library_calls == []
 
 
 @pytest.mark.parametrize("numbers", [(bytes(1025), b"\1\0\1"), (bytes(256), bytes(5)), (7, b"\3"), (bytes(256), None)])
-def test_large_rsa_keys_never_reach_the_library(library: list[str], numbers: tuple[Any, Any]) -> None:
+def test_large_rsa_keys_never_reach_the_library(library_calls: list[str], numbers: tuple[Any, Any]) -> None:
     key = cbor2.dumps({1: 3, 3: -257, -1: numbers[0], -2: numbers[1]})
-    attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": _data(0x45, key=key)})
+    attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": _build_authenticator_data(0x45, key=key)})
     with pytest.raises(PasskeyRefused):
-        CEREMONIES.verify_registration(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
-    assert library == []
+        CEREMONIES.verify_registration(_encode_response(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
+    assert library_calls == []
 
 
 @pytest.mark.parametrize("format", ["packed", "tpm", "android-safetynet", "fido-u2f", "apple", None, ["none"]])
-def test_attestation_statements_are_not_taken(library: list[str], format: Any) -> None:
-    attestation = cbor2.dumps({"fmt": format, "attStmt": {"x5c": [b"x"]}, "authData": _data(0x45, key=KEY)})
+def test_attestation_statements_are_refused(library_calls: list[str], format: Any) -> None:
+    attestation = cbor2.dumps(
+        {"fmt": format, "attStmt": {"x5c": [b"x"]}, "authData": _build_authenticator_data(0x45, key=KEY)}
+    )
     with pytest.raises(PasskeyRefused):
-        CEREMONIES.verify_registration(_answer(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
-    assert library == []
+        CEREMONIES.verify_registration(_encode_response(attestationObject=attestation, clientDataJSON=b"{}"), CHALLENGE)
+    assert library_calls == []
 
 
 @pytest.mark.parametrize(
@@ -142,11 +161,11 @@ def test_attestation_statements_are_not_taken(library: list[str], format: Any) -
         json.dumps({"response": "x"}),
         json.dumps({"response": {"attestationObject": 5, "authenticatorData": 5}}),
         json.dumps({"response": {"attestationObject": "é", "authenticatorData": "é"}}),
-        _answer(attestationObject=bytes(MAX_RESPONSE_CHARS), authenticatorData=b""),
-        _answer(attestationObject=b"", authenticatorData=b""),
+        _encode_response(attestationObject=bytes(MAX_RESPONSE_CHARS), authenticatorData=b""),
+        _encode_response(attestationObject=b"", authenticatorData=b""),
     ],
 )
-def test_answers_of_another_form_are_refused(answer: str) -> None:
+def test_malformed_responses_are_refused(answer: str) -> None:
     passkey = Passkey("pky_1", USER.id, b"x", KEY, 0, "Key", False, NOW)
     with pytest.raises(PasskeyRefused):
         CEREMONIES.verify_registration(answer, CHALLENGE)
@@ -154,7 +173,7 @@ def test_answers_of_another_form_are_refused(answer: str) -> None:
         CEREMONIES.verify_signature(answer, CHALLENGE, passkey)
 
 
-def test_an_honest_device_is_taken() -> None:
+def test_a_valid_device_is_accepted() -> None:
     device = SoftAuthenticator(ORIGIN)
     made = CEREMONIES.verify_registration(
         device.create(CEREMONIES.build_registration_options(USER, (), CHALLENGE)), CHALLENGE

@@ -1,4 +1,4 @@
-"""What may be a password."""
+"""Requirements of passwords."""
 
 import asyncio
 import unicodedata
@@ -22,10 +22,10 @@ EMAIL, NAME = "ingrid.berg@fjord.example", "Ingrid Berg"
 )  # fmt: skip
 @pytest.mark.asyncio
 async def test_good_passwords_are_accepted(good: str) -> None:
-    assert describe_password_refusal(good, EMAIL, NAME) is None and not await _is_soon_guessed(good)
+    assert describe_password_refusal(good, EMAIL, NAME) is None and not await _is_guessable(good)
 
 
-async def _is_soon_guessed(password: str) -> bool:
+async def _is_guessable(password: str) -> bool:
     return await ZxcvbnEstimator().estimate_guesses(password, list_personal_words(EMAIL, NAME)) < MIN_GUESSES
 
 
@@ -41,11 +41,11 @@ async def _is_soon_guessed(password: str) -> bool:
 )  # fmt: skip
 @pytest.mark.asyncio
 async def test_common_passwords_are_refused(common: str) -> None:
-    assert await _is_soon_guessed(common), common
+    assert await _is_guessable(common), common
 
 
 @pytest.mark.asyncio
-async def test_the_first_characters_are_looked_at() -> None:
+async def test_only_the_first_characters_are_estimated() -> None:
     long = await ZxcvbnEstimator().estimate_guesses("4@8({[369!1|7$5+" * 16, ())
     assert long == await ZxcvbnEstimator().estimate_guesses(("4@8({[369!1|7$5+" * 16)[:MAX_ESTIMATED_CHARS], ())
 
@@ -63,8 +63,8 @@ def test_length_is_counted_in_characters_after_normalising() -> None:
     assert normalise_password(unicodedata.normalize("NFD", composed)) == composed
 
 
-def test_a_text_far_too_long_is_refused_before_its_marks_are_put_in_order() -> None:
-    # Sorting marks takes time that grows with the square of their number: of these, half a minute.
+def test_a_very_long_text_is_refused_before_it_is_normalised() -> None:
+    # Sorting combining marks takes quadratic time: half a minute for these.
     marks = "a" + "\u0315" * 65_000 + "\u0300" * 65_000
     began = process_time()
     assert "at most 256" in (describe_password_refusal(marks, EMAIL, NAME) or "")

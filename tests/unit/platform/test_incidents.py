@@ -1,4 +1,4 @@
-"""What measurements make of incidents (domain/platform/incidents.py)."""
+"""Incidents that follow from measurements (domain/platform/incidents.py)."""
 
 from datetime import timedelta
 
@@ -12,31 +12,35 @@ from tests.support.builders import MOMENT
 STATES = {"o": ComponentState.OPERATIONAL, "g": ComponentState.DEGRADED, "d": ComponentState.DOWN}
 
 
-def looks(states: str) -> list[MeasuredState]:
-    """A look a minute."""
+def build_measurements(states: str) -> list[MeasuredState]:
+    """Return one measurement a minute."""
     return [MeasuredState(MOMENT + timedelta(minutes=at), STATES[state]) for at, state in enumerate(states)]
 
 
 @pytest.mark.parametrize("states", ["", "d", "dd", "odd", "ddo", "dod", "ooo"])
-def test_one_that_fails_alone_opens_nothing(states: str) -> None:
-    assert find_changed_incident("api", looks(states), []) is None
+def test_a_single_failure_opens_no_incident(states: str) -> None:
+    assert find_changed_incident("api", build_measurements(states), []) is None
 
 
 @pytest.mark.parametrize(("states", "state"), [("ggg", "g"), ("gdg", "d"), ("oddd", "d")])
-def test_three_in_a_row_open_one_that_began_with_the_first(states: str, state: str) -> None:
-    made = find_changed_incident("api", looks(states), [])
+def test_three_consecutive_failures_open_an_incident_at_the_first(states: str, state: str) -> None:
+    made = find_changed_incident("api", build_measurements(states), [])
     assert made is not None and (made.state, made.opened_by) == (STATES[state], OpenedBy.MEASUREMENT)
-    assert made.opened_at == looks(states)[-3].at and len(made.updates) == 1
+    assert made.opened_at == build_measurements(states)[-3].at and len(made.updates) == 1
 
 
-def test_it_gets_worse_and_ends() -> None:
-    made = find_changed_incident("api", looks("ggg"), [])
-    assert find_changed_incident("api", looks("ggg"), [made]) is None, "nothing new"
-    worse = find_changed_incident("api", looks("ddd"), [made])
+def test_an_incident_worsens_and_ends() -> None:
+    made = find_changed_incident("api", build_measurements("ggg"), [])
+    assert find_changed_incident("api", build_measurements("ggg"), [made]) is None, "nothing new"
+    worse = find_changed_incident("api", build_measurements("ddd"), [made])
     assert worse is not None and worse.state == ComponentState.DOWN and len(worse.updates) == 2
-    assert find_changed_incident("api", looks("doo"), [worse]) is None
-    over = find_changed_incident("api", looks("ooo"), [worse])
-    assert over is not None and over.closed_at == looks("ooo")[-1].at and over.state == ComponentState.OPERATIONAL
+    assert find_changed_incident("api", build_measurements("doo"), [worse]) is None
+    over = find_changed_incident("api", build_measurements("ooo"), [worse])
+    assert (
+        over is not None
+        and over.closed_at == build_measurements("ooo")[-1].at
+        and over.state == ComponentState.OPERATIONAL
+    )
     with pytest.raises(Conflict):
         over.with_update(MOMENT, "and again")
 
@@ -44,14 +48,14 @@ def test_it_gets_worse_and_ends() -> None:
 def test_an_operators_incident_is_ended_by_the_operator() -> None:
     made = create_incident("api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT)
     assert (
-        find_changed_incident("api", looks("ooo"), [made]) is None
-        and find_changed_incident("api", looks("ddd"), [made]) is None
+        find_changed_incident("api", build_measurements("ooo"), [made]) is None
+        and find_changed_incident("api", build_measurements("ddd"), [made]) is None
     )
 
 
 def test_a_measured_incident_ends_during_an_operators_incident() -> None:
-    made = find_changed_incident("api", looks("ggg"), [])
+    made = find_changed_incident("api", build_measurements("ggg"), [])
     opened = create_incident("api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT)
     assert made is not None
-    over = find_changed_incident("api", looks("ooo"), [opened, made])
+    over = find_changed_incident("api", build_measurements("ooo"), [opened, made])
     assert over is not None and (over.id, over.state) == (made.id, ComponentState.OPERATIONAL)

@@ -1,1 +1,1 @@
-"""What a probe makes of what it sees."""
+"""Results of probes from responses."""

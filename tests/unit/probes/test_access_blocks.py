@@ -1,4 +1,4 @@
-"""What is a wall, and what only looks like one."""
+"""Access barriers, and pages that only resemble one."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ LONG = "Chairs and tables. " * 100
 LINKS = tuple(f"https://vendor.example/{number}" for number in range(30))
 
 
-def wall(status: int = 200, url: str = URL, headers: Any = None, **page: Any) -> str | None:
-    """The kind of wall that an answer is."""
+def detect_block(status: int = 200, url: str = URL, headers: Any = None, **page: Any) -> str | None:
+    """Return the kind of access barrier of the response, or None."""
     text = page.get("text", "")
     facts = PageFacts(**{"text_length": len(text)} | page)
     found = access_blocks.detect_access_block(URL, ProbeResponse(url, status, headers or {}), facts)
@@ -43,8 +43,8 @@ def wall(status: int = 200, url: str = URL, headers: Any = None, **page: Any) ->
         ("login", {"has_password_field": True, "text": "Dealers only"}),
     ],
 )
-def test_walls(kind: str, answer: dict[str, Any]) -> None:
-    assert wall(**answer) == kind
+def test_access_barriers_are_detected(kind: str, answer: dict[str, Any]) -> None:
+    assert detect_block(**answer) == kind
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_walls(kind: str, answer: dict[str, Any]) -> None:
         {"url": "https://vendor.example/login-tables/oak"},
     ],
 )
-def test_no_walls(answer: dict[str, Any]) -> None:
-    assert wall(**answer) is None
+def test_other_pages_are_not_access_barriers(answer: dict[str, Any]) -> None:
+    assert detect_block(**answer) is None
 
 
 def test_a_requested_login_page_is_not_a_block() -> None:

@@ -1,4 +1,4 @@
-"""Web documents as hostile as they come: nothing raises, hangs or grows."""
+"""Hostile web documents cause no exceptions, hangs or excessive memory."""
 
 import asyncio
 import gzip
@@ -13,34 +13,36 @@ from adapters.markup import documents, page
 from adapters.markup.documents import MarkupDocuments, parse_robots
 from connectors.sdk.robots import Robots
 from domain.probes.facts import ProbeResponse
-from tests.unit.probes.shop_sites import index, json_ld, product, urlset
-from tests.unit.probes.shop_sites import page as html
+from tests.unit.probes.shop_sites import build_json_ld, build_product, build_sitemap, build_sitemap_index
+from tests.unit.probes.shop_sites import build_page as html
 
 pytestmark = pytest.mark.slow
 
 URL = "https://vendor.example/chairs/"
 
 
-def facts(content: bytes | str, content_type: str = "text/html"):
+def parse_facts(content: bytes | str, content_type: str = "text/html"):
     """Return the facts of a page."""
     return page.parse_page(content.encode() if isinstance(content, str) else content, URL, content_type)
 
 
-def sitemap(body: bytes | str, url: str = "https://vendor.example/sitemap.xml", whole: bool = True):
-    """What a sitemap lists."""
+def parse_sitemap(body: bytes | str, url: str = "https://vendor.example/sitemap.xml", is_complete: bool = True):
+    """Return the contents of a sitemap."""
     content = body.encode() if isinstance(body, str) else body
     return documents.parse_probe_sitemap(
-        ProbeResponse(url, 200, {"content-type": "application/xml"}, body=content, is_complete=whole)
+        ProbeResponse(url, 200, {"content-type": "application/xml"}, body=content, is_complete=is_complete)
     )
 
 
-def test_a_page() -> None:
+def test_the_facts_of_a_page_are_read() -> None:
     head = (
         '<meta name="Generator" content="WooCommerce 9"><meta property="og:title" content="x"><link href="/a.css">'
-        '<script src="//cdn.example/a.js"></script>' + json_ld(product(1)) + "<style>p { color: red }</style>"
+        '<script src="//cdn.example/a.js"></script>'
+        + build_json_ld(build_product(1))
+        + "<style>p { color: red }</style>"
     )
     body = '<a href="oak">Oak</a><a href="/b#top">B</a><a href="mailto:x@y.example">M</a><a href="javascript:x()">J</a><a href="http://[">Z</a>'
-    found = facts(
+    found = parse_facts(
         html(head, body + "<input type=Password><svg><title>Logo</title></svg>", "Oak &amp; Ash", 'class="Home page"')
     )
     assert (found.title, found.meta_values["generator"], found.has_password_field) == (
@@ -55,8 +57,10 @@ def test_a_page() -> None:
     assert found.text_length == len("OakBMJZ")
 
 
-def test_a_base_is_what_links_are_relative_to() -> None:
-    assert facts('<base href="https://other.example/x/"><a href="y">Y</a>').links == ("https://other.example/x/y",)
+def test_links_are_relative_to_the_base() -> None:
+    assert parse_facts('<base href="https://other.example/x/"><a href="y">Y</a>').links == (
+        "https://other.example/x/y",
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,7 @@ def test_a_base_is_what_links_are_relative_to() -> None:
     ],
 )
 def test_every_encoding_is_read(content: bytes, kind: str, title: str) -> None:
-    assert facts(content, kind).title == title
+    assert parse_facts(content, kind).title == title
 
 
 BOMBS = {
@@ -98,32 +102,32 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_hostile_pages_are_parsed_in_bounded_time(name: str) -> None:
     begun = thread_time()
-    found = facts(BOMBS[name])
+    found = parse_facts(BOMBS[name])
     assert thread_time() - begun < 4 * page.MAX_SECONDS, (
-        "bounded by its own clock, with much to spare for slow machines"
+        "limited by the parser's time limit, with a margin for slow machines"
     )
     assert len(found.links) <= 2_000 and len(found.assets) <= 500 and len(found.text) <= 20_000
 
 
-def test_a_page_that_is_too_deep_or_too_long_is_marked_as_truncated() -> None:
+def test_a_page_beyond_the_limits_is_marked_as_truncated() -> None:
     assert (
-        facts("<title>A</title>" + "<div>" * 5_000).is_truncated
-        and facts("<title>A</title>" + "<div>" * 5_000).title == "A"
+        parse_facts("<title>A</title>" + "<div>" * 5_000).is_truncated
+        and parse_facts("<title>A</title>" + "<div>" * 5_000).title == "A"
     )
-    assert facts("<p>" + "a" * (page.MAX_CHARS + 10)).is_truncated
+    assert parse_facts("<p>" + "a" * (page.MAX_CHARS + 10)).is_truncated
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.binary(max_size=400) | st.lists(st.sampled_from([b"<a href=", b"<script type='application/ld+json'>", b"</script>", b"<title>", b"</", b"<!--", b"-->", b"\xff", b"<base href=", b">", b"'", b"{", b"&#0;", b"&#x110000;", b"<![CDATA[", b"<?xml", b"\xef\xbb\xbf"]), max_size=30).map(b"".join))  # fmt: skip
 def test_readers_accept_any_content(content: bytes) -> None:
-    facts(content)
-    sitemap(content)
+    parse_facts(content)
+    parse_sitemap(content)
     Robots(content).allows(URL)
 
 
-def test_a_sitemap_of_pages_and_one_of_sitemaps() -> None:
-    found = sitemap(
-        urlset(
+def test_sitemaps_list_pages_or_sitemaps() -> None:
+    found = parse_sitemap(
+        build_sitemap(
             "https://vendor.example/products/a", "https://vendor.example/about", " https://vendor.example/products/a "
         )
     )
@@ -133,32 +137,37 @@ def test_a_sitemap_of_pages_and_one_of_sitemaps() -> None:
         True,
         True,
     )
-    named = sitemap(
-        urlset("https://vendor.example/a", "https://vendor.example/b"), "https://vendor.example/product-sitemap.xml"
+    named = parse_sitemap(
+        build_sitemap("https://vendor.example/a", "https://vendor.example/b"),
+        "https://vendor.example/product-sitemap.xml",
     )
     assert named.product_page_count == 2
-    assert sitemap(index("https://vendor.example/1.xml")).sitemaps == ("https://vendor.example/1.xml",)
-    assert sitemap("https://vendor.example/products/a\nhttps://vendor.example/products/b\n").product_page_count == 2
+    assert parse_sitemap(build_sitemap_index("https://vendor.example/1.xml")).sitemaps == (
+        "https://vendor.example/1.xml",
+    )
+    assert (
+        parse_sitemap("https://vendor.example/products/a\nhttps://vendor.example/products/b\n").product_page_count == 2
+    )
 
 
-def test_a_packed_sitemap() -> None:
-    packed = gzip.compress(urlset("https://vendor.example/products/a").encode())
-    assert (sitemap(packed).product_page_count, sitemap(packed).is_complete) == (1, True)
-    assert not sitemap(packed[:-20], whole=False).is_complete
+def test_a_compressed_sitemap_is_read() -> None:
+    packed = gzip.compress(build_sitemap("https://vendor.example/products/a").encode())
+    assert (parse_sitemap(packed).product_page_count, parse_sitemap(packed).is_complete) == (1, True)
+    assert not parse_sitemap(packed[:-20], is_complete=False).is_complete
 
 
-def test_pictures_in_a_sitemap_are_no_pages() -> None:
+def test_images_in_a_sitemap_are_not_pages() -> None:
     image = '<image:image xmlns:image="x"><image:loc>https://vendor.example/products/p.jpg</image:loc></image:image>'
     text = f'<urlset xmlns="s"><url><loc>https://vendor.example/products/a</loc>{image}</url></urlset>'
-    assert sitemap(text).product_page_examples == ("https://vendor.example/products/a",)
+    assert parse_sitemap(text).product_page_examples == ("https://vendor.example/products/a",)
 
 
-def test_a_sitemap_that_unpacks_without_end_is_cut() -> None:
+def test_a_decompression_bomb_is_truncated() -> None:
     pack = zlib.compressobj(9, zlib.DEFLATED, 31)
-    start = urlset("https://vendor.example/products/a").removesuffix("</urlset>").encode()
+    start = build_sitemap("https://vendor.example/products/a").removesuffix("</urlset>").encode()
     bomb = pack.compress(start + b" " * (documents.MAX_UNPACKED_BYTES * 3)) + pack.flush()
     assert len(bomb) < 100_000
-    found = sitemap(bomb)
+    found = parse_sitemap(bomb)
     assert (found.product_page_count, found.is_complete) == (1, False)
 
 
@@ -168,13 +177,15 @@ def test_a_sitemap_that_unpacks_without_end_is_cut() -> None:
      '<!DOCTYPE x SYSTEM "file:///etc/passwd"><urlset/>', "<urlset>" + "<url>" * 50_000, "<urlset><url><loc>https://a.example/products/x",
      "<html><body>Not found</body></html>", "", "hello", "<rss/>", "\x1f\x8bbroken"],
 )  # fmt: skip
-def test_what_is_no_sitemap(text: str) -> None:
-    assert sitemap(text.encode("latin-1")).product_page_examples == ()
+def test_other_documents_are_not_sitemaps(text: str) -> None:
+    assert parse_sitemap(text.encode("latin-1")).product_page_examples == ()
 
 
-def test_a_sitemap_of_more_than_it_may_list_is_truncated() -> None:
-    found = sitemap(
-        urlset(*(f"https://vendor.example/products/{number}" for number in range(documents.MAX_SITEMAP_URLS + 1_000)))
+def test_a_sitemap_beyond_the_limit_is_truncated() -> None:
+    found = parse_sitemap(
+        build_sitemap(
+            *(f"https://vendor.example/products/{number}" for number in range(documents.MAX_SITEMAP_URLS + 1_000))
+        )
     )
     assert (
         found.product_page_count >= documents.MAX_SITEMAP_URLS
@@ -183,7 +194,7 @@ def test_a_sitemap_of_more_than_it_may_list_is_truncated() -> None:
     )
 
 
-def test_rules() -> None:
+def test_rules_are_parsed() -> None:
     rules = Robots(
         b"User-agent: *\nDisallow: /cart\nDisallow: /*?sort=\nAllow: /cart/help\nCrawl-delay: 1.5\nSitemap: https://vendor.example/s.xml\n"
     )
@@ -214,8 +225,8 @@ User-Agent: quxbot
 """
 
 
-def test_the_examples_of_the_standard() -> None:
-    """RFC 9309 §5.1, read as the bot that it calls foobot, and as one that it does not name; §5.2, the longest match."""
+def test_the_examples_of_the_standard_are_followed() -> None:
+    """RFC 9309 §5.1, read as its bot "foobot" and as a bot that is not listed; §5.2, the longest match."""
     rules, others = Robots(RFC_9309.encode()), Robots(RFC_9309.replace("joinery", "foobot").encode())
     paths = ("/example/page.html", "/example/allowed.gif", "/example/other.html", "/publications/", "/a.gif", "/a.html")
     assert [rules.allows(f"https://vendor.example{path}") for path in paths] == [True, True, False, False, False, False]

@@ -1,4 +1,4 @@
-"""Signs of platforms: each counts by its weight, and what contradicts takes away."""
+"""Signals of platforms: each counts by its weight, and contradicting signals reduce the confidence."""
 
 import pytest
 
@@ -17,13 +17,13 @@ RESPONSES = {
 
 
 @pytest.mark.parametrize("platform", RESPONSES)
-def test_each_platform_is_known_by_what_it_sends(platform: str) -> None:
+def test_each_platform_is_detected_by_its_response(platform: str) -> None:
     found = detect_platform([(RESPONSES[platform], PageFacts())])
     assert found.platform == platform and 0.5 <= found.confidence <= 1
     assert {sign.platform for sign in found.evidence} == {platform}
 
 
-def test_pages_identify_platforms_too() -> None:
+def test_each_platform_is_detected_by_its_pages() -> None:
     stencil = PageFacts(
         meta_values={"platform": "bigcommerce.stencil"}, assets=("https://cdn11.bigcommerce.com/s-1/a.js",)
     )
@@ -34,19 +34,19 @@ def test_pages_identify_platforms_too() -> None:
     assert detect_platform([(ProbeResponse(URL, 200), square)]).platform == "squarespace"
 
 
-def test_nothing_seen_is_custom_for_sure() -> None:
+def test_a_site_without_signals_is_custom() -> None:
     found = detect_platform([(ProbeResponse(URL, 200, {"server": "nginx"}), PageFacts())])
     assert (found.platform, found.confidence, found.evidence) == ("custom", 1.0, ())
     assert all(found.should_query(platform) for platform in Platform)
 
 
-def test_a_blog_is_no_shop() -> None:
+def test_a_blog_is_not_a_shop() -> None:
     blog = PageFacts(meta_values={"generator": "WordPress 6.6"}, assets=("/wp-content/themes/a.css",))
     found = detect_platform([(ProbeResponse(URL, 200), blog)])
     assert found.platform == "custom" and found.confidence < 0.9 and found.should_query(Platform.WOOCOMMERCE)
 
 
-def test_contradicting_signs_reduce_the_confidence() -> None:
+def test_contradicting_signals_reduce_the_confidence() -> None:
     alone = detect_platform([(ProbeResponse(URL, 200), PageFacts(assets=("//cdn.shopify.com/a.js",)))])
     both = detect_platform(
         [(ProbeResponse(URL, 200, {"server": "Squarespace"}), PageFacts(assets=("//cdn.shopify.com/a.js",)))]
@@ -58,7 +58,7 @@ def test_contradicting_signs_reduce_the_confidence() -> None:
     )
 
 
-def test_signs_add_up_and_endpoints_are_signs() -> None:
+def test_signals_add_up_and_endpoints_are_signals() -> None:
     found = detect_platform([], ["/products.json"])
     assert (found.platform, found.confidence) == ("shopify", 0.95)
     more = detect_platform([(ProbeResponse(URL, 200, cookies=("_shopify_s",)), PageFacts())], ["/products.json"])
@@ -66,7 +66,7 @@ def test_signs_add_up_and_endpoints_are_signs() -> None:
     assert detect_platform([(RESPONSES["magento"], PageFacts())]).should_query(Platform.SHOPIFY) is False
 
 
-def test_weights_are_shares_and_every_platform_has_signs() -> None:
+def test_weights_are_fractions_and_every_platform_has_signals() -> None:
     assert all(0 < signal.weight < 1 for signal in SIGNALS)
     assert {signal.platform for signal in SIGNALS} == set(Platform) - {Platform.CUSTOM}
     places = {"header", "cookie", "asset", "meta", "generator", "class", "script", "endpoint"}

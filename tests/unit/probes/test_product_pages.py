@@ -1,4 +1,4 @@
-"""Addresses of products, of sitemaps that list them, and how a sample is spread."""
+"""URLs of products, of sitemaps that list them, and the distribution of a sample."""
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ SITE = "https://vendor.example"
     ["/products/oak-chair", "/product/oak-chair/", "/en/produkt/eiche", "/p/12345", "/dp/B0001", "/collections/sofas/products/oak", "/oak-chair-12345.html",
      "/oak-chair-12345", "/item/oak.html", "/furniture/oak-p-987", "/shop/oak_p987"],
 )  # fmt: skip
-def test_products(path: str) -> None:
+def test_urls_of_products_are_recognised(path: str) -> None:
     assert is_product_page_url(SITE + path)
 
 
@@ -23,11 +23,11 @@ def test_products(path: str) -> None:
     ["", "/", "/products", "/products/", "/product-category/chairs", "/about-us", "/blog/our-products", "/collections/all", "/oak-chair-12.html", "/cdn/products/oak.jpg",
      "/en/products/product", "/search?q=/products/x"],
 )  # fmt: skip
-def test_no_products(path: str) -> None:
+def test_other_urls_are_not_products(path: str) -> None:
     assert not is_product_page_url(SITE + path)
 
 
-def test_sitemaps_by_their_names() -> None:
+def test_sitemaps_of_products_are_recognised() -> None:
     named = [
         "sitemap_products_1.xml?from=1&to=9",
         "product-sitemap.xml",

@@ -1,4 +1,4 @@
-"""JSON-LD as pages really have it: nested, broken, doubled, huge."""
+"""JSON-LD of real pages: nested, invalid, duplicated and very large."""
 
 import json
 from typing import Any
@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.probes.structured_data import MAX_BLOCK_CHARS, STATED_FIELDS, compute_coverage, extract_products
-from tests.unit.probes.shop_sites import product
+from tests.unit.probes.shop_sites import build_product
 
 
-def fields(*values: Any) -> list[frozenset[str]]:
-    """What the products of blocks state."""
+def extract_fields(*values: Any) -> list[frozenset[str]]:
+    """Return the stated fields of the products in the blocks."""
     return list(extract_products(json.dumps(value) for value in values).products)
 
 
-def test_a_product_and_its_offer() -> None:
-    [found] = fields(product(1))
+def test_a_product_and_its_offer_are_read() -> None:
+    [found] = extract_fields(build_product(1))
     assert found == {"name", "sku", "image", "brand", "price", "currency", "availability"}
-    assert extract_products([json.dumps(product(1))]).currencies == {"eur"}
+    assert extract_products([json.dumps(build_product(1))]).currencies == {"eur"}
 
 
 @pytest.mark.parametrize(
@@ -35,16 +35,16 @@ def test_a_product_and_its_offer() -> None:
     ],
 )
 def test_a_product_is_found_at_any_depth(around: Any) -> None:
-    assert len(fields(around(product(1)))) == 1
+    assert len(extract_fields(around(build_product(1)))) == 1
 
 
-def test_a_group_states_what_its_variants_do() -> None:
+def test_a_group_states_the_fields_of_its_variants() -> None:
     variants = [{"@type": "Product", "sku": "A", "gtin13": "1", "offers": {"price": "1", "priceCurrency": "USD"}}]
-    [found] = fields({"@type": "ProductGroup", "name": "Oak", "hasVariant": variants})
+    [found] = extract_fields({"@type": "ProductGroup", "name": "Oak", "hasVariant": variants})
     assert found == {"name", "sku", "gtin", "price", "currency"}
 
 
-def test_offers_inside_offers() -> None:
+def test_nested_offers_are_read() -> None:
     aggregate = {
         "@type": "AggregateOffer",
         "lowPrice": 1,
@@ -52,11 +52,11 @@ def test_offers_inside_offers() -> None:
         "offers": [{"availability": "InStock"}],
     }
     specified = {"@type": "Offer", "priceSpecification": [{"price": 0, "priceCurrency": "GBP"}]}
-    assert fields({"@type": "Product", "offers": aggregate}) == [{"price", "currency", "availability"}]
-    assert fields({"@type": "Product", "offers": [specified]}) == [{"price", "currency"}]
+    assert extract_fields({"@type": "Product", "offers": aggregate}) == [{"price", "currency", "availability"}]
+    assert extract_fields({"@type": "Product", "offers": [specified]}) == [{"price", "currency"}]
 
 
-def test_what_is_empty_states_nothing() -> None:
+def test_empty_values_state_nothing() -> None:
     empty = {
         "@type": "Product",
         "name": " ",
@@ -66,14 +66,14 @@ def test_what_is_empty_states_nothing() -> None:
         "offers": {},
         "weight": {"unitCode": "KGM"},
     }
-    assert fields(empty) == [frozenset()]
+    assert extract_fields(empty) == [frozenset()]
 
 
 def test_products_of_other_pages_do_not_count() -> None:
-    related = product(1) | {"isRelatedTo": [product(2), product(3)]}
-    listed = {"@type": "ItemList", "itemListElement": [{"item": product(number)} for number in range(4)]}
-    assert len(fields(related, listed)) == 1
-    assert len(fields(listed)) == 4
+    related = build_product(1) | {"isRelatedTo": [build_product(2), build_product(3)]}
+    listed = {"@type": "ItemList", "itemListElement": [{"item": build_product(number)} for number in range(4)]}
+    assert len(extract_fields(related, listed)) == 1
+    assert len(extract_fields(listed)) == 4
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_products_of_other_pages_do_not_count() -> None:
     ['{"@type": "Product", "name": "A"}', '<!-- {"@type": "Product", "name": "A"} -->', '\n//<![CDATA[\n{"@type": "Product", "name": "A"}\n//]]>\n',
      '{"@type": "Product", "name": "A\nB"};', '{"@type": "Product", "name": "\\ud800"}'],
 )  # fmt: skip
-def test_tolerated_deviations(block: str) -> None:
+def test_invalid_json_is_tolerated(block: str) -> None:
     found = extract_products([block])
     assert (found.products, found.malformed_count) == ((frozenset({"name"}),), 0)
 
@@ -90,18 +90,18 @@ def test_tolerated_deviations(block: str) -> None:
     "block",
     ["", "{", '{"@type": "Product",}', "null null", "[" * 200_000, '{"a":' * 100_000, "1" * 10_000, '"' + "a" * MAX_BLOCK_CHARS + '"', "{{ product | json }}"],
 )  # fmt: skip
-def test_what_is_malformed_is_counted_and_stops_nothing(block: str) -> None:
-    found = extract_products([block, json.dumps(product(1))])
+def test_malformed_blocks_are_counted_and_skipped(block: str) -> None:
+    found = extract_products([block, json.dumps(build_product(1))])
     assert found.malformed_count == 1 and len(found.products) == 1
 
 
 def test_depth_and_number_are_bounded() -> None:
-    deep: Any = product(1)
+    deep: Any = build_product(1)
     for _ in range(200):
         deep = {"a": deep}
-    assert fields(deep) == []
-    assert len(fields([product(number) for number in range(1_000)])) == 200
-    assert len(fields([0] * 200_000 + [product(1)])) == 0
+    assert extract_fields(deep) == []
+    assert len(extract_fields([build_product(number) for number in range(1_000)])) == 200
+    assert len(extract_fields([0] * 200_000 + [build_product(1)])) == 0
 
 
 _JSON = st.recursive(
@@ -118,7 +118,7 @@ def test_any_value_is_accepted(value: Any) -> None:
     assert found.malformed_count == 0 and all(one <= set(STATED_FIELDS) for one in found.products)
 
 
-def test_coverage_is_a_share() -> None:
+def test_coverage_is_a_fraction() -> None:
     assert compute_coverage([], 0) == {}
     shares = compute_coverage([frozenset({"name", "price"}), frozenset({"name"})], 1)
     assert (shares["name"], shares["price"], shares["gtin"]) == (0.67, 0.33, 0.0) and set(shares) == set(STATED_FIELDS)

@@ -1,4 +1,4 @@
-"""Sets whose parts are rows of the same feed, in one sheet or another."""
+"""Bundles whose parts are rows of the same feed, in the same or another sheet."""
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -24,74 +24,76 @@ CHAIR = ["LARK-C-2PK", "Single Item", "", "Side Chair (2/CTN)", "200", "30.0", "
 LONE = ["WREN-X", "Part", "", "", "50", "3.0", "", "", "", ""]
 
 
-class Rows:
-    """Connectors whose tables have these rows."""
+class StubConnectors:
+    """Connectors whose tables have the given rows."""
 
     def __init__(self, tables: Sequence[Sequence[list[Any]]], headers: Sequence[str] = HEADERS) -> None:
         self._tables, self._headers = tables, headers
 
     def parse_tables(self, *_: Any) -> Iterator[FeedTable]:
-        """The tables."""
+        """Yield the tables."""
         for number, rows in enumerate(self._tables, start=1):
             yield FeedTable(f"Sheet{number}", self._headers, iter(enumerate(rows, start=2)))
 
 
-Read = tuple[dict[str, ProductStatement], list[Problem], dict[str, bytes]]
+FeedResult = tuple[dict[str, ProductStatement], list[Problem], dict[str, bytes]]
 
 
-def _read(folder: Path, *tables: Sequence[list[Any]], buckets: int = 4, headers: Sequence[str] = HEADERS) -> Read:
-    order = ReadRequest("", str(folder), "rows", {}, "catalogue", FeedSettings(currency="usd"), buckets)
-    reading = SnapshotReader(Rows(tables, headers), JsonCodec(), lambda path: FileSpools(path, 64), order)  # type: ignore[arg-type]
-    problems = list(reading.spool().problems)
+def _read_feed(
+    folder: Path, *tables: Sequence[list[Any]], buckets: int = 4, headers: Sequence[str] = HEADERS
+) -> FeedResult:
+    request = ReadRequest("", str(folder), "rows", {}, "catalogue", FeedSettings(currency="usd"), buckets)
+    reader = SnapshotReader(StubConnectors(tables, headers), JsonCodec(), lambda path: FileSpools(path, 64), request)  # type: ignore[arg-type]
+    problems = list(reader.spool().problems)
     found: dict[str, ProductStatement] = {}
     digests: dict[str, bytes] = {}
     for bucket in range(buckets):
-        gathered = reading.load_keys(range(bucket, bucket + 1)).fingerprints
-        digests |= {one.key: one.fingerprint for one in gathered}
-        keys = [one.key for one in gathered]
-        found |= {one.key: one for one in reading.load_statements(range(bucket, bucket + 1), keys, problems)}
-    reading.close()
+        fingerprints = reader.load_keys(range(bucket, bucket + 1)).fingerprints
+        digests |= {one.key: one.fingerprint for one in fingerprints}
+        keys = [one.key for one in fingerprints]
+        found |= {one.key: one for one in reader.load_statements(range(bucket, bucket + 1), keys, problems)}
+    reader.close()
     return found, problems, digests
 
 
 def test_a_set_takes_quantities_and_boxes_from_its_parts(tmp_path: Path) -> None:
     for tables in ([[SET, TABLE, CHAIR]], [[CHAIR, SET], [TABLE]]):
-        found, _, _ = _read(tmp_path, *tables)
+        found, _, _ = _read_feed(tmp_path, *tables)
         data = found["LARK-7"].variants[0].data
         assert [(part["sku"], part["quantity"]) for part in data["components"]] == [("LARK-T", 1), ("LARK-C-2PK", 3)]
         assert [carton["count"] for carton in data["cartons"]] == [1, 3]
 
 
 def test_untitled_parts_are_not_products_and_are_reported_once(tmp_path: Path) -> None:
-    found, problems, _ = _read(tmp_path, [SET, TABLE, CHAIR, LONE])
+    found, problems, _ = _read_feed(tmp_path, [SET, TABLE, CHAIR, LONE])
     assert sorted(found) == ["LARK-7", "LARK-C-2PK"]
     assert [(p.field, p.problem, p.line, p.sheet) for p in problems] == [("title", "missing", 3, "Sheet1")]
 
 
-def test_what_is_called_a_part_and_is_one_is_no_product_even_with_a_name(tmp_path: Path) -> None:
+def test_a_titled_row_declared_as_a_part_is_not_a_product(tmp_path: Path) -> None:
     named, spare = [*TABLE], [*LONE]
     named[3], spare[3] = "Table Top", "Spare Hinge"
-    found, problems, _ = _read(tmp_path, [SET, named, CHAIR, spare])
+    found, problems, _ = _read_feed(tmp_path, [SET, named, CHAIR, spare])
     assert sorted(found) == ["LARK-7", "LARK-C-2PK", "WREN-X"]
     assert found["LARK-7"].variants[0].data["components"][0]["name"] == "Table Top"
     assert [problem.line for problem in problems] == [3]
 
 
-def test_a_part_that_is_titled_anywhere_is_a_product(tmp_path: Path) -> None:
+def test_a_part_with_a_title_in_any_sheet_is_a_product(tmp_path: Path) -> None:
     titled = [*TABLE]
     titled[1], titled[3] = "Single Item", "Dining Table"
     bare = [*TABLE]
     bare[1], bare[4] = "", ""
-    found, _, _ = _read(tmp_path, [SET, bare, CHAIR], [titled])
+    found, _, _ = _read_feed(tmp_path, [SET, bare, CHAIR], [titled])
     assert "LARK-T" in found
 
 
 def test_a_set_changes_when_its_part_does(tmp_path: Path) -> None:
     heavier = [*CHAIR]
     heavier[5] = "45.0"
-    _, _, before = _read(tmp_path, [SET, TABLE, CHAIR])
-    _, _, same = _read(tmp_path, [TABLE, SET, CHAIR])
-    _, _, after = _read(tmp_path, [SET, TABLE, heavier])
+    _, _, before = _read_feed(tmp_path, [SET, TABLE, CHAIR])
+    _, _, same = _read_feed(tmp_path, [TABLE, SET, CHAIR])
+    _, _, after = _read_feed(tmp_path, [SET, TABLE, heavier])
     assert before == same
     assert before["LARK-7"] != after["LARK-7"]
 
@@ -99,7 +101,7 @@ def test_a_set_changes_when_its_part_does(tmp_path: Path) -> None:
 def test_a_part_whose_weight_contradicts_the_set_is_reported(tmp_path: Path) -> None:
     other = [*CHAIR]
     other[5] = "37.0"
-    found, problems, _ = _read(tmp_path, [SET, TABLE, other])
+    found, problems, _ = _read_feed(tmp_path, [SET, TABLE, other])
     assert "quantity" not in found["LARK-7"].variants[0].data["components"][0]
     assert [(p.field, p.problem, p.line) for p in problems if p.field == "components"] == [
         ("components", "conflict", 2)
@@ -114,9 +116,9 @@ ALIKE = ["WREN10QX-BED", "Single Item", "", "Queen Bed, Sand", "910", "151.0", "
 OTHER = ["WREN11Q-BED", "Single Item", "", "Queen Bed, Sand", "920", "152.0", "", "", "", ""]
 
 
-def test_items_that_differ_in_size_alone_are_one_product(tmp_path: Path) -> None:
+def test_items_that_differ_only_in_size_are_one_product(tmp_path: Path) -> None:
     for buckets in (1, 7, 64):
-        found, problems, digests = _read(tmp_path, [FAMILY[0], OTHER, FAMILY[1]], buckets=buckets)
+        found, problems, digests = _read_feed(tmp_path, [FAMILY[0], OTHER, FAMILY[1]], buckets=buckets)
         assert sorted(found) == sorted(digests) == ["WREN10-BED / bed", "WREN11Q-BED"]
         product = found["WREN10-BED / bed"]
         assert product.data["title"] == "Bed, Sand"
@@ -129,33 +131,33 @@ def test_items_that_differ_in_size_alone_are_one_product(tmp_path: Path) -> None
 
 
 def test_indistinguishable_items_stay_separate(tmp_path: Path) -> None:
-    found, _, _ = _read(tmp_path, [*FAMILY, ALIKE])
+    found, _, _ = _read_feed(tmp_path, [*FAMILY, ALIKE])
     assert sorted(found) == ["WREN10EK-BED", "WREN10Q-BED", "WREN10QX-BED"]
 
 
-def test_a_second_sheet_of_a_familys_item_goes_with_it(tmp_path: Path) -> None:
-    found, _, _ = _read(tmp_path, [*FAMILY], [["WREN10Q-BED", "", "", "", "", "", "80", "60", "10", ""]])
+def test_a_row_of_a_second_sheet_joins_the_product_of_its_item(tmp_path: Path) -> None:
+    found, _, _ = _read_feed(tmp_path, [*FAMILY], [["WREN10Q-BED", "", "", "", "", "", "80", "60", "10", ""]])
     (product,) = found.values()
     assert [len(one.data.get("cartons", ())) for one in product.variants] == [1, 0]
 
 
-def test_sets_of_a_family_know_their_parts(tmp_path: Path) -> None:
+def test_sets_of_a_family_have_their_parts(tmp_path: Path) -> None:
     rows = [
         ["LARK20GY-7", "Set", "LARK-T, LARK-C-2PK", "7 Pc. Dining Set, Gray", "900", "150.0", "", "", "", ""],
         ["LARK20WH-7", "Set", "LARK-T, LARK-C-2PK", "7 Pc. Dining Set, White", "900", "150.0", "", "", "", ""],
     ]
-    found, _, digests = _read(tmp_path, [*rows, TABLE, CHAIR])
+    found, _, digests = _read_feed(tmp_path, [*rows, TABLE, CHAIR])
     heavier = [*CHAIR]
     heavier[5] = "45.0"
     (family,) = (one for one in found.values() if len(one.variants) == 2)
     assert [[part["quantity"] for part in one.data["components"]] for one in family.variants] == [[1, 3], [1, 3]]
-    _, _, after = _read(tmp_path, [*rows, TABLE, heavier])
+    _, _, after = _read_feed(tmp_path, [*rows, TABLE, heavier])
     assert digests[family.key] != after[family.key]
 
 
-def test_what_is_brought_together_is_no_longer_named_by_itself(tmp_path: Path) -> None:
+def test_grouped_items_have_no_key_of_their_own(tmp_path: Path) -> None:
     order = ReadRequest("", str(tmp_path), "rows", {}, "catalogue", FeedSettings(currency="usd"), 4)
-    reading = SnapshotReader(Rows([[*FAMILY]]), JsonCodec(), FileSpools, order)  # type: ignore[arg-type]
+    reading = SnapshotReader(StubConnectors([[*FAMILY]]), JsonCodec(), FileSpools, order)  # type: ignore[arg-type]
     slots = reading.spool().slots
     reading.close()
     assert [contains_product_key(slots, key) for key in ("WREN10-BED / bed", "WREN10Q-BED", "WREN10EK-BED")] == [
@@ -165,8 +167,8 @@ def test_what_is_brought_together_is_no_longer_named_by_itself(tmp_path: Path) -
     ]
 
 
-def test_a_row_that_adds_up_others_is_no_product(tmp_path: Path) -> None:
-    found, problems, _ = _read(tmp_path, [CHAIR, ["Total", "", "", "", "1200", "240", "", "", "", ""]])
+def test_a_total_row_is_not_a_product(tmp_path: Path) -> None:
+    found, problems, _ = _read_feed(tmp_path, [CHAIR, ["Total", "", "", "", "1200", "240", "", "", "", ""]])
     assert sorted(found) == ["LARK-C-2PK"]
     assert [(p.field, p.problem, p.line) for p in problems] == [("sku", "unreadable", 3)]
 
@@ -181,7 +183,7 @@ def test_the_digest_of_parts_does_not_depend_on_names_in_the_code() -> None:
     assert bundles.compute_parts_digest("SOFA") == b""
 
 
-def test_cartons_of_parts_replace_the_stored_ones_although_the_cells_of_the_set_are_blank(tmp_path: Path) -> None:
+def test_cartons_of_parts_replace_stored_cartons_if_the_cells_of_the_set_are_blank(tmp_path: Path) -> None:
     headers = (
         *HEADERS[:5],
         "Carton 1 Weight (LB)",
@@ -194,7 +196,7 @@ def test_cartons_of_parts_replace_the_stored_ones_although_the_cells_of_the_set_
         ["BED-H", "Single Item", "", "Headboard", "500", "60.0", "60", "40", "5"],
         ["BED-R", "Single Item", "", "Rails", "200", "30.0", "80", "8", "5"],
     ]
-    found, _, _ = _read(tmp_path, rows, headers=headers)
+    found, _, _ = _read_feed(tmp_path, rows, headers=headers)
     variant = found["BED-1"].variants[0]
     assert len(variant.data["cartons"]) == 2
     assert variant.carton_cells is None

@@ -1,4 +1,4 @@
-"""Values that are compared with those stored by earlier releases: a change would import every source again."""
+"""Digests that are compared with those of earlier releases: a change would import every source again."""
 
 import pytest
 
@@ -17,13 +17,13 @@ CONFIG = {"url": "https://vendor.example/feed.csv", "currency": "USD"}
         (Stream.STOCK, "4e4f1c31f252158834b9f221", "bfc40403cc2b7361fae60dbe1010ab50"),
     ],
 )
-def test_digests_stay(stream: Stream, settings: str, salt: str) -> None:
+def test_digests_do_not_change(stream: Stream, settings: str, salt: str) -> None:
     source = builders.source(id="src_1", catalogue="cat_1", config=CONFIG)
     assert compute_settings_digest(source, stream) == settings
     assert compute_salt(None, create_feed_settings(source, stream)).hex() == salt
 
 
-def test_salts_of_mapped_columns_stay() -> None:
+def test_salts_of_mapped_columns_do_not_change() -> None:
     headers = ("SKU", "Title", "Price", "Qty NJ", "Width (in)", "Image 1", "Image 2", "Remarks")
     settings = create_feed_settings(builders.source(id="src_1", catalogue="cat_1", config=CONFIG), Stream.CATALOGUE)
     mapping = propose_column_mapping(headers, [["A-1", "Oak table", "499", "3", "80", "a.jpg", "b.jpg", ""]], settings)

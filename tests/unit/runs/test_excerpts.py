@@ -1,4 +1,4 @@
-"""Lines of snapshots that are looked up for people: what is kept of them, and who waits for whom."""
+"""Excerpts of snapshots: the size of the cache, and fairness between organisations."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.asyncio
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
 
-class Readers:
-    """Feed readers that find `found`, once `may_go`; `requests` are the lines that were read."""
+class PausingReaders:
+    """Feed readers that return `excerpts` once `released` is set; `requests` are the lines that were read."""
 
-    def __init__(self, found: Sequence[FeedExcerpt] = ()) -> None:
-        self.found, self.requests, self.may_go = found, list[Collection[FeedLine]](), asyncio.Event()
-        self.may_go.set()
+    def __init__(self, excerpts: Sequence[FeedExcerpt] = ()) -> None:
+        self.excerpts, self.requests, self.released = excerpts, list[Collection[FeedLine]](), asyncio.Event()
+        self.released.set()
 
     @asynccontextmanager
     async def open(self, order: ReadRequest) -> AsyncIterator[FeedReader]:
@@ -34,11 +34,11 @@ class Readers:
 
     async def read_excerpts(self, lines: Collection[FeedLine], context_rows: int) -> Sequence[FeedExcerpt]:
         self.requests.append(lines)
-        await self.may_go.wait()
-        return self.found
+        await self.released.wait()
+        return self.excerpts
 
 
-class Folders:
+class FakeWorkspaces:
     """Workspaces in one folder."""
 
     def __init__(self, path: Path) -> None:
@@ -49,62 +49,62 @@ class Folders:
         yield self._path
 
 
-def _run(number: int = 1) -> Run:
+def _create_run(number: int = 1) -> Run:
     return Run(
         f"run_{number}", "src_1", RunTrigger.MANUAL, Stream.CATALOGUE, RunStatus.SUCCEEDED, NOW, snapshot="snapshot"
     )
 
 
-async def _made(readers: Readers, folder: Path) -> ExcerptReader:
+async def _create_reader(readers: PausingReaders, folder: Path) -> ExcerptReader:
     objects = MemoryObjects()
 
     async def content() -> AsyncIterator[bytes]:
         yield b"sku\n1\n"
 
     await objects.put_stream("snapshot", content())
-    return ExcerptReader(objects, cast("FeedReaderFactory", readers), Folders(folder))
+    return ExcerptReader(objects, cast("FeedReaderFactory", readers), FakeWorkspaces(folder))
 
 
-async def test_what_is_kept_is_bounded_though_nothing_is_found(tmp_path: Path) -> None:
-    readers = Readers()
-    made, name = await _made(readers, tmp_path), "s" * 8_000
+async def test_the_cache_is_bounded_without_results(tmp_path: Path) -> None:
+    readers = PausingReaders()
+    made, name = await _create_reader(readers, tmp_path), "s" * 8_000
 
     for line in range(2_000):
-        assert await made.read_excerpts("org_1", _run(), source(), [(f"{name}{line}", line)], 0, 1) == []
+        assert await made.read_excerpts("org_1", _create_run(), source(), [(f"{name}{line}", line)], 0, 1) == []
 
     before = len(readers.requests)
-    await made.read_excerpts("org_1", _run(), source(), [(f"{name}1999", 1_999)], 0, 1)
-    assert len(readers.requests) == before  # the last is known
-    await made.read_excerpts("org_1", _run(), source(), [(f"{name}0", 0)], 0, 1)
-    assert len(readers.requests) == before + 1  # the first was let go of
+    await made.read_excerpts("org_1", _create_run(), source(), [(f"{name}1999", 1_999)], 0, 1)
+    assert len(readers.requests) == before  # the last excerpt is cached
+    await made.read_excerpts("org_1", _create_run(), source(), [(f"{name}0", 0)], 0, 1)
+    assert len(readers.requests) == before + 1  # the first excerpt was evicted
     assert made.cached_chars < MAX_CACHE_CHARS
 
 
-async def test_headers_and_short_cells_count_as_well(tmp_path: Path) -> None:
+async def test_the_cache_counts_headers_and_short_cells(tmp_path: Path) -> None:
     wide = FeedExcerpt(None, tuple("h" * 120 for _ in range(200)), ((1, ("",) * 200),))
-    made = await _made(readers := Readers([wide]), tmp_path)
+    made = await _create_reader(readers := PausingReaders([wide]), tmp_path)
 
     for number in range(400):
-        await made.read_excerpts("org_1", _run(number), source(), [(None, 1)], 0, 1)
+        await made.read_excerpts("org_1", _create_run(number), source(), [(None, 1)], 0, 1)
 
-    await made.read_excerpts("org_1", _run(0), source(), [(None, 1)], 0, 1)
+    await made.read_excerpts("org_1", _create_run(0), source(), [(None, 1)], 0, 1)
     assert len(readers.requests) == 401 and made.cached_chars < MAX_CACHE_CHARS
 
 
 async def test_an_organisation_with_many_requests_blocks_no_other(tmp_path: Path) -> None:
-    made = await _made(readers := Readers(), tmp_path)
-    readers.may_go.clear()
+    made = await _create_reader(readers := PausingReaders(), tmp_path)
+    readers.released.clear()
     pending = [
-        asyncio.create_task(made.read_excerpts("org_1", _run(), source(), [(None, line)], 0, 1))
+        asyncio.create_task(made.read_excerpts("org_1", _create_run(), source(), [(None, line)], 0, 1))
         for line in range(1, 50)
     ]
     await asyncio.sleep(0)
 
-    other = asyncio.create_task(made.read_excerpts("org_2", _run(2), source(), [(None, 7)], 0, 1))
+    other = asyncio.create_task(made.read_excerpts("org_2", _create_run(2), source(), [(None, 7)], 0, 1))
     for _ in range(100):
         await asyncio.sleep(0.01)
     assert readers.requests == [[(None, 1)], [(None, 7)]]
 
-    readers.may_go.set()
+    readers.released.set()
     await asyncio.gather(other, *pending)
     assert len(readers.requests) == 50

@@ -1,4 +1,4 @@
-"""Products with very many rows: rows beyond the limit are counted, left out, and reported once."""
+"""The row limit of a product: rows beyond the limit are counted, omitted, and reported once."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -23,24 +23,24 @@ GIVEN = ("product_key", "sku", "title", "price")
 SETTINGS = FeedSettings(currency="usd")
 
 
-class Rows:
-    """Connectors whose only table has these rows."""
+class StubConnectors:
+    """Connectors whose only table has the given rows."""
 
     def __init__(self, rows: list[list[Any]]) -> None:
         self._rows = rows
 
     def parse_tables(self, *_: Any) -> Iterator[FeedTable]:
-        """The table."""
+        """Yield the table."""
         yield FeedTable("Sheet1", HEADERS, iter(enumerate(self._rows, start=2)), GIVEN)
 
 
-class Counted(FileSpools):
-    """Spools that keep the one they made."""
+class RecordingSpools(FileSpools):
+    """Spools that keep the spool that they created."""
 
     spool: FileSpool
 
     def create(self, bucket_count: int) -> Any:
-        """One in memory."""
+        """Create a spool in memory."""
         self.spool = FileSpool(Path(tempfile.gettempdir()), bucket_count, 1 << 40)
         return self
 
@@ -48,28 +48,28 @@ class Counted(FileSpools):
         return self.spool
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to remove."""
+        """Do nothing."""
 
 
-def _read(rows: list[list[Any]]) -> tuple[list[str], Sequence[ProductStatement], list[Problem], list[bytes]]:
-    """The keys, statements and problems of those rows in one bucket, read twice over, and the lines put aside."""
-    spools = Counted()
-    order = ReadRequest("", "", "rows", {}, "catalogue", SETTINGS)
-    reading = SnapshotReader(Rows(rows), JsonCodec(), lambda _: spools, order)
-    reading.spool()
+def _read_rows(rows: list[list[Any]]) -> tuple[list[str], Sequence[ProductStatement], list[Problem], list[bytes]]:
+    """Read the rows twice in one bucket; return the keys, statements, problems and spooled lines."""
+    spools = RecordingSpools()
+    request = ReadRequest("", "", "rows", {}, "catalogue", SETTINGS)
+    reader = SnapshotReader(StubConnectors(rows), JsonCodec(), lambda _: spools, request)
+    reader.spool()
     for _ in range(2):
-        keys = [one.key for one in reading.load_keys(range(1)).fingerprints]
-        reading.load_keys(range(0))
+        keys = [one.key for one in reader.load_keys(range(1)).fingerprints]
+        reader.load_keys(range(0))
         problems: list[Problem] = []
-        statements = list(reading.load_statements(range(1), keys, problems))
+        statements = list(reader.load_statements(range(1), keys, problems))
     return keys, statements, problems, list(spools.spool.read_lines(0))
 
 
-def test_rows_of_one_product_are_read_up_to_the_most() -> None:
+def test_rows_of_one_product_are_read_up_to_the_limit() -> None:
     rows = [["other", "o-1", "Chair", "1.00"]]
     rows += [["one", f"v-{number}", "Sofa", "2.00"] for number in range(4 * MAX_ROWS_PER_PRODUCT)]
     rows += [["last", "l-1", "Table", "3.00"]]
-    keys, statements, problems, spooled = _read(rows)
+    keys, statements, problems, spooled = _read_rows(rows)
     assert len(spooled) <= 2 * MAX_ROWS_PER_PRODUCT + 2
     assert keys == ["other", "one", "last"]
     assert {statement.key: len(statement.variants) for statement in statements}["one"] == MAX_IMPORTED_VARIANTS
@@ -83,14 +83,14 @@ def test_long_rows_count_as_several() -> None:
     rows = [
         ["one", f"v-{number}", "x" * 20 * BYTES_PER_COUNTED_ROW, "2.00"] for number in range(MAX_ROWS_PER_PRODUCT // 10)
     ]
-    _, _, problems, spooled = _read(rows)
+    _, _, problems, spooled = _read_rows(rows)
     assert len(spooled) < MAX_ROWS_PER_PRODUCT // 10
     assert sum(map(len, spooled)) <= 2 * (MAX_ROWS_PER_PRODUCT + 1) * BYTES_PER_COUNTED_ROW
     assert [problem.field for problem in problems].count("rows") == 1
 
 
-def test_many_products_are_not_counted() -> None:
+def test_rows_of_many_products_are_not_limited() -> None:
     rows = [[f"p-{number}", f"v-{number}", "Sofa", "2.00"] for number in range(3 * MAX_ROWS_PER_PRODUCT)]
-    keys, _, problems, spooled = _read(rows)
+    keys, _, problems, spooled = _read_rows(rows)
     assert len(spooled) == len(keys) == 3 * MAX_ROWS_PER_PRODUCT
     assert problems == []

@@ -1,4 +1,4 @@
-"""The rules of a run: chunks, the shrink guard, pushes, the next pull."""
+"""Rules of a run: chunks, the removal limit, pushes, and the next pull."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -26,7 +26,7 @@ from tests.support import builders
 NOW = builders.MOMENT
 
 
-def test_chunks_hold_whole_buckets_and_all_slots() -> None:
+def test_chunks_contain_complete_buckets_and_all_slots() -> None:
     rows = CHUNK_ROWS[Stream.CATALOGUE]
     assert divide_buckets([rows - 1, 1, rows, 5], Stream.CATALOGUE) == [range(2), range(2, 3), range(3, 4)]
     assert divide_buckets([0], Stream.STOCK) == [range(1)]
@@ -35,7 +35,7 @@ def test_chunks_hold_whole_buckets_and_all_slots() -> None:
     assert [high for _, high in bounds[:-1]] == [low for low, _ in bounds[1:]]
 
 
-def test_what_falls_into_one_bucket_is_written_in_portions() -> None:
+def test_keys_of_one_bucket_are_split() -> None:
     assert split_keys({}, 3) == [[]]
     assert split_keys({"a": 1, "b": 2, "c": 9, "d": 1}, 3) == [["a", "b"], ["c"], ["d"]]
 
@@ -52,7 +52,7 @@ def test_items_of_one_product_are_adjacent_in_stock_chunks() -> None:
     assert compute_bucket_count(16 << 10, is_compressed=True) == 6
 
 
-def test_the_shrink_guard() -> None:
+def test_the_removal_limit_depends_on_the_number_of_items() -> None:
     assert [compute_max_withdrawals(stated) for stated in (10, 166, 1000)] == [50, 50, 300]
     refused = builders.run("src_1", error=RunError(RunErrorCode.SHRINK_REFUSED, "No."), stats={"would_withdraw": 100})
     assert is_confirmation(refused, 110) and not is_confirmation(refused, 111)
@@ -62,25 +62,25 @@ def test_the_shrink_guard() -> None:
     assert select_offers_kept_by_stock(held, {"a"}, None) == {("a", "main"), ("a", "east")}
 
 
-def test_the_last_part_decides_whether_all_is_there() -> None:
+def test_the_last_part_determines_completeness() -> None:
     first = PushInput().with_part(5, batch="monday", has_more=True, is_complete=True)
     assert first == PushInput("monday", 1, 5, open=True, complete=False)
     assert first.with_part(2, batch=None, has_more=False, is_complete=True) == PushInput("monday", 2, 7, False, True)
 
 
-def test_a_connectors_own_reason_is_a_retry() -> None:
+def test_an_unknown_waiting_reason_is_a_retry() -> None:
     assert WaitingReason("maintenance") is WaitingReason.RETRY
 
 
 @pytest.mark.parametrize(("changed", "minutes", "factor"), [(True, 30, 0.5), (False, 120, 2.0), (None, 60, 1.0)])
-def test_adaptive_schedules_stretch_while_nothing_changes(changed: bool | None, minutes: int, factor: float) -> None:
+def test_adaptive_intervals_grow_without_changes(changed: bool | None, minutes: int, factor: float) -> None:
     source = builders.source(schedule=Schedule(interval_minutes=60, adaptive=True))
     after = with_next_pull(source, Stream.CATALOGUE, NOW, has_changes=changed, jitter=1.0)
     assert after.next_pull == NOW + timedelta(minutes=minutes)
     assert after.interval_factor == {"catalogue": factor}
 
 
-def test_adaptive_schedules_stay_within_a_half_and_four_times() -> None:
+def test_adaptive_intervals_are_bounded() -> None:
     source, seen = builders.source(schedule=Schedule(interval_minutes=60, adaptive=True)), []
     for changed in (True, True, None, False, False, False, False, None, True):
         source = with_next_pull(source, Stream.CATALOGUE, NOW, has_changes=changed, jitter=1.0)
@@ -111,11 +111,11 @@ def test_fetch_records_keep_earlier_validators() -> None:
     )
     again = replace(run, snapshot="k", fetched=before)
     assert Snapshot(None, "k", 9).create_fetch_record("other", again, None, NOW).at == before.at, (
-        "what was kept is as old as it was"
+        "the age of the kept record is unchanged"
     )
 
 
-def test_what_was_checked_since_is_read_again() -> None:
+def test_older_fetch_records_are_not_reused() -> None:
     run = builders.run("src_1", fetched=FetchRecord("s"), started_at=NOW)
     assert run.find_reusable_fetch_record("s") and run.find_reusable_fetch_record("s", NOW - timedelta(seconds=1))
     assert run.find_reusable_fetch_record("s", NOW) is None and run.find_reusable_fetch_record("other") is None

@@ -1,4 +1,4 @@
-"""Families within bounds."""
+"""Limits of variant grouping."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which connector a source gets that names none."""
+"""Connector of a source that does not name one."""
 
 import pytest
 
@@ -22,5 +22,5 @@ from domain.sources.connector_selection import select_default_connector
         ("push", {}, "push"),
     ],
 )
-def test_by_kind_platform_and_format(kind: str, config: dict[str, str], connector: str) -> None:
+def test_the_connector_depends_on_kind_platform_and_format(kind: str, config: dict[str, str], connector: str) -> None:
     assert select_default_connector(kind, config) == connector

@@ -1,4 +1,4 @@
-"""What credentials are bound to."""
+"""Destination that credentials are bound to."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from domain.ingestion.ports import describe_credential_destination, extract_orig
 CONFIG = {"url": "https://vendor.example/feed.csv", "region": "eu", "currency": "usd"}
 
 
-def bound(connector: str = "acme", **changes: Any) -> str:
-    """Of these settings: `url` and `token_url` are addresses, `currency` is harmless, nothing is known of others."""
+def describe_destination(connector: str = "acme", **changes: Any) -> str:
+    """Describe the destination of the settings: `url` and `token_url` are addresses, `currency` is harmless, others are unknown."""
     config = {name: value for name, value in {**CONFIG, **changes}.items() if value is not None}
     return describe_credential_destination(connector, config, frozenset({"url", "token_url"}), frozenset({"currency"}))
 
@@ -26,8 +26,8 @@ def bound(connector: str = "acme", **changes: Any) -> str:
         {"token_url": "https://vendor.example/token"},
     ],
 )
-def test_the_same(changes: dict[str, Any]) -> None:
-    assert bound(**changes) == bound()
+def test_other_settings_keep_the_destination(changes: dict[str, Any]) -> None:
+    assert describe_destination(**changes) == describe_destination()
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_the_same(changes: dict[str, Any]) -> None:
         {"auth": {"token_url": "https://evil.example/token"}},
     ],
 )
-def test_another(changes: dict[str, Any]) -> None:
-    assert bound(**changes) != bound()
+def test_changed_addresses_change_the_destination(changes: dict[str, Any]) -> None:
+    assert describe_destination(**changes) != describe_destination()
 
 
-def test_what_is_no_address_counts_as_it_is() -> None:
+def test_other_texts_are_their_own_origin() -> None:
     for text in ("https://vendor.example:port/", "ftp://vendor.example", "https://[::1", "shop.example", ""):
         assert extract_origin(text) == text
     assert extract_origin("http://[2001:DB8::1]/x") == "http://2001:db8::1:80"

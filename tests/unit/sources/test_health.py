@@ -1,4 +1,4 @@
-"""What consumers hear of a source's health."""
+"""Health of a source as its consumers see it."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ REASON = StatusReason("fetch_failed", "It answered 503.")
         ("blocked", "active", None),
     ],
 )
-def test_each_move(before: str, after: str, name: str | None) -> None:
+def test_transitions_create_events(before: str, after: str, name: str | None) -> None:
     events = create_health_events(builders.source(status=before), builders.source(status=after), RUN.id)
     assert [event.type for event in events] == ([name] if name else [])
 
@@ -69,7 +69,7 @@ def test_a_degraded_source_has_the_current_reason() -> None:
     assert other.status_reason == StatusReason("parse_failed", "It is a web page.") and other.version == 2
     assert create_health_events(degraded, other, RUN.id) == []
     again = other.with_failure(StatusReason("parse_failed", "Another one."), builders.MOMENT, HealthThresholds())
-    assert (again.version, again.failures) == (2, 6), "not each time in other words"
+    assert (again.version, again.failures) == (2, 6), "a change of the wording alone is no event"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_stream_has_the_age_of_its_data() -> None:
     assert source.with_success("catalogue", now, observed_at=yesterday).catalogue_at == yesterday
     fresh = source.with_success("stock", now)
     assert (fresh.stock_at, fresh.catalogue_at) == (now, None)
-    assert fresh.with_success("stock", now, observed_at=yesterday).stock_at == now, "it grows no older"
+    assert fresh.with_success("stock", now, observed_at=yesterday).stock_at == now, "the age does not increase"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_expected_interval_of_a_stream(schedule: Schedule, factor: dict[str, flo
         (36 * 60, None, "fresh"), (72 * 60, None, "late"), (72 * 60 + 1, None, "stale"),
     ],
 )  # fmt: skip
-def test_freshness(age: float, minutes: float | None, state: str) -> None:
+def test_freshness_depends_on_the_age_of_the_data(age: float, minutes: float | None, state: str) -> None:
     now = builders.MOMENT
     found = compute_freshness(now - timedelta(minutes=age), minutes, now)
     assert found == {"observed_at": now - timedelta(minutes=age), "age_seconds": int(age * 60), "state": state}

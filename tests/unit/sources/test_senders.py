@@ -1,4 +1,4 @@
-"""Which senders a source's settings name."""
+"""Senders in the settings of a source."""
 
 import pytest
 
@@ -21,7 +21,7 @@ from domain.sources.senders import contains_sender, validate_senders
         ("vendor.example", "no address", False),
     ],
 )
-def test_listed(listed: str, address: str, may: bool) -> None:
+def test_senders_are_matched(listed: str, address: str, may: bool) -> None:
     assert contains_sender([listed], address) is may
 
 
@@ -37,6 +37,6 @@ def test_invalid_senders_are_reported(entry: str) -> None:
     assert (fault.field, fault.code) == ("config.inbound.senders.1", "invalid_format")
 
 
-def test_good_senders() -> None:
+def test_valid_senders_are_accepted() -> None:
     assert validate_senders({"inbound": {"senders": ["a@b.example", "b.example", "@b.example", "ü@ü.example"]}}) == ()
     assert validate_senders({}) == ()

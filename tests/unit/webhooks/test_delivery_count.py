@@ -1,4 +1,4 @@
-"""How many POSTs events become when they are combined."""
+"""Number of deliveries after events are combined."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from domain.webhooks.payload import count_deliveries
 from tests.support.builders import MOMENT
 
 
-def _at(seconds: float) -> object:
+def _get_time(seconds: float) -> object:
     return MOMENT + timedelta(seconds=seconds)
 
 
@@ -26,8 +26,8 @@ def _at(seconds: float) -> object:
         (10, [("source.degraded", 0), ("source.recovered", 1)], 2),
     ],
 )
-def test_of_one_subject(window: int, steps: list[tuple[str, float]], expected: int) -> None:
-    assert count_deliveries([("x_1", type, _at(second)) for type, second in steps], window) == expected  # type: ignore[misc]
+def test_events_of_one_subject_are_combined(window: int, steps: list[tuple[str, float]], expected: int) -> None:
+    assert count_deliveries([("x_1", type, _get_time(second)) for type, second in steps], window) == expected  # type: ignore[misc]
 
 
 def test_subjects_do_not_combine() -> None:

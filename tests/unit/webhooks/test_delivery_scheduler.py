@@ -1,4 +1,4 @@
-"""What waits for its time while endpoints come and go."""
+"""Scheduled deliveries while endpoints are added and removed."""
 
 import gc
 import weakref

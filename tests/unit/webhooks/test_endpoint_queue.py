@@ -1,4 +1,4 @@
-"""A queue's promises under random arrivals, outcomes and recordings."""
+"""Guarantees of an endpoint queue under random arrivals, outcomes and recordings."""
 
 import random
 import re
@@ -25,8 +25,8 @@ from tests.support import builders
 TENANT = Tenant("org_1", True)
 
 
-def queue(**changes: object) -> EndpointQueue:
-    """A new one."""
+def create_queue(**changes: object) -> EndpointQueue:
+    """Return an empty queue."""
     return EndpointQueue(
         Subscriber(
             TENANT, builders.endpoint(**changes), EncryptedSecrets(b""), FeedPosition(), includes_fat_payloads=False
@@ -34,20 +34,20 @@ def queue(**changes: object) -> EndpointQueue:
     )
 
 
-def event(position: int, subject: str, kind: str = "offer.changed", *, network: bool = False) -> LoggedEvent:
-    """An event at that position of the organisation's own log, or of the network's."""
+def create_event(position: int, subject: str, kind: str = "offer.changed", *, network: bool = False) -> LoggedEvent:
+    """Return an event at the position of the organisation's log, or of the network log."""
     return LoggedEvent(
         position, f"evt_{position}", kind, subject, None, "src_1", "cat_1", position, builders.MOMENT, b"{}",
         NETWORK_GROUPS if network else None,
     )  # fmt: skip
 
 
-def take(made: EndpointQueue, logged: LoggedEvent, now: float = 0.0) -> QueuedDelivery:
-    """Take it in; ready at once if its subject is free."""
-    item = made.add_event(logged, now, builders.MOMENT)
+def add_event(queue: EndpointQueue, logged: LoggedEvent, now: float = 0.0) -> QueuedDelivery:
+    """Add the event; it is ready at once if its subject is free."""
+    item = queue.add_event(logged, now, builders.MOMENT)
     if item.due_at <= now:
-        made.make_ready(item)
-    made.set_read_position(made.read_up_to.after(logged))
+        queue.make_ready(item)
+    queue.set_read_position(queue.read_up_to.after(logged))
     return item
 
 
@@ -55,15 +55,15 @@ SUCCEEDED, FAILED = AttemptVerdict(DeliveryStatus.SUCCEEDED), AttemptVerdict(Del
 LATER = AttemptVerdict(DeliveryStatus.PENDING, next_attempt_at=builders.MOMENT + timedelta(seconds=5))
 
 
-def end(made: EndpointQueue, item: QueuedDelivery, verdict: AttemptVerdict) -> QueuedDelivery | None:
-    """The item's attempt ends so; answers what is to be scheduled."""
-    return made.end_attempt(item, verdict, builders.attempt(), at=builders.MOMENT, due=0.0)
+def end_attempt(queue: EndpointQueue, item: QueuedDelivery, verdict: AttemptVerdict) -> QueuedDelivery | None:
+    """End the item's attempt; return the delivery to schedule, if any."""
+    return queue.end_attempt(item, verdict, builders.attempt(), at=builders.MOMENT, due=0.0)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
-    """Of the organisation's own log and of the network's, each by itself."""
-    dice, made = random.Random(seed), queue()
+def test_events_of_a_subject_stay_in_order_and_none_is_lost(seed: int) -> None:
+    """The organisation's log and the network log are checked separately."""
+    dice, made = random.Random(seed), create_queue()
     sent: dict[str, list[int]] = {}
     flying: list[QueuedDelivery] = []
     stored: set[tuple[bool, int]] = set()
@@ -75,7 +75,7 @@ def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
             network = dice.random() < 0.4
             taken[network] += 1
             subject = f"ofr_{dice.randrange(12)}{'_of_others' if network else ''}"
-            take(made, event(taken[network], subject, network=network), float(step))
+            add_event(made, create_event(taken[network], subject, network=network), float(step))
         elif choice < 0.6 and (item := made.take_next()) is not None:
             subject = item.delivery.subject
             assert all(other.delivery.subject != subject for other in flying)
@@ -85,7 +85,7 @@ def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
         elif choice < 0.85 and flying:
             item = flying.pop(dice.randrange(len(flying)))
             done = dice.random() < 0.7
-            following = end(made, item, SUCCEEDED if done else LATER)
+            following = end_attempt(made, item, SUCCEEDED if done else LATER)
             if done:
                 finished.add((item.delivery.network, item.delivery.position))
             made.make_ready(following or item)
@@ -94,49 +94,56 @@ def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
             made.mark_recorded(changed)
             stored |= {(one.network, position) for _, one in changed for position in one.positions}
         for network, last in taken.items():
-            checkpoint, delivered = _of(made.checkpoint, network), _of(made.delivered_up_to, network)
+            checkpoint, delivered = (
+                _get_position(made.checkpoint, network),
+                _get_position(made.delivered_up_to, network),
+            )
             assert {(network, position) for position in range(1, checkpoint + 1)} <= stored
             undelivered = {position for position in range(1, last + 1) if (network, position) not in finished}
             assert delivered == (min(undelivered) - 1 if undelivered else last)
-            assert _of(made.read_up_to, network) == last
+            assert _get_position(made.read_up_to, network) == last
     assert all(positions == sorted(positions) for positions in sent.values())
-    assert min(taken.values()) > 50 and all(_of(made.checkpoint, network) for network in taken)
+    assert min(taken.values()) > 50 and all(_get_position(made.checkpoint, network) for network in taken)
 
 
-def _of(position: FeedPosition, network: bool) -> int:
+def _get_position(position: FeedPosition, network: bool) -> int:
     return (position.network if network else position.own).position
 
 
-def test_combining_waits_and_joins() -> None:
-    made = queue(coalesce_seconds=10)
-    first = take(made, event(1, "ofr_1"), 0.0)
+def test_a_window_combines_events() -> None:
+    made = create_queue(coalesce_seconds=10)
+    first = add_event(made, create_event(1, "ofr_1"), 0.0)
     assert made.take_next() is None
-    assert take(made, event(2, "ofr_1"), 3.0) is first and first.delivery.positions == (1, 2) and first.due_at == 10.0
-    assert take(made, event(3, "ofr_1", "product.merged"), 4.0) is not first
+    assert (
+        add_event(made, create_event(2, "ofr_1"), 3.0) is first
+        and first.delivery.positions == (1, 2)
+        and first.due_at == 10.0
+    )
+    assert add_event(made, create_event(3, "ofr_1", "product.merged"), 4.0) is not first
     made.make_ready(first)
     assert made.take_next() is first
-    assert take(made, event(4, "ofr_1"), 5.0) is not first
+    assert add_event(made, create_event(4, "ofr_1"), 5.0) is not first
 
 
-def test_nothing_joins_what_was_about_to_be_sent() -> None:
-    """Its body stays as it was made: an event that joined it would count as delivered and never arrive."""
-    made = queue(coalesce_seconds=10)
-    item = take(made, event(1, "ofr_1"), 0.0)
+def test_no_event_joins_a_delivery_that_is_being_sent() -> None:
+    """Its body is final: an event that joined it would count as delivered and never arrive."""
+    made = create_queue(coalesce_seconds=10)
+    item = add_event(made, create_event(1, "ofr_1"), 0.0)
     made.make_ready(item)
     assert made.take_next() is item
     made.start_attempt(item, b"of event 1")
     made.postpone_attempt(item, 11.0)
-    later = take(made, event(2, "ofr_1"), 0.5)
+    later = add_event(made, create_event(2, "ofr_1"), 0.5)
     assert later is not item and item.delivery.positions == (1,) and item.delivery.body == b"of event 1"
     made.mark_recorded(made.take_unrecorded(1.0))
-    assert take(made, event(3, "ofr_1"), 1.5) is later
+    assert add_event(made, create_event(3, "ofr_1"), 1.5) is later
 
 
-def test_what_joins_while_the_store_records_is_recorded_again() -> None:
-    made = queue(coalesce_seconds=10)
-    item = take(made, event(1, "ofr_1"), 0.0)
+def test_a_delivery_that_changes_while_it_is_recorded_is_recorded_again() -> None:
+    made = create_queue(coalesce_seconds=10)
+    item = add_event(made, create_event(1, "ofr_1"), 0.0)
     changed = made.take_unrecorded(1.0)
-    take(made, event(2, "ofr_1"), 0.5)
+    add_event(made, create_event(2, "ofr_1"), 0.5)
     made.mark_recorded(changed)
     assert made.checkpoint.own.position == 1 and not item.is_recorded
     again = made.take_unrecorded(2.0)
@@ -145,74 +152,74 @@ def test_what_joins_while_the_store_records_is_recorded_again() -> None:
 
 
 def test_a_failing_endpoint_gets_fewer_requests() -> None:
-    made = queue()
+    made = create_queue()
     for position in range(1, 100):
-        take(made, event(position, f"ofr_{position}"))
+        add_event(made, create_event(position, f"ofr_{position}"))
     flying = [made.take_next() for _ in range(MAX_CONCURRENT + 1)]
     assert flying[-1] is None and all(flying[:-1])
     for number, item in enumerate(flying[:-1]):
         assert item is not None
-        end(made, item, SUCCEEDED if number < MAX_CONCURRENT - FAILING_THRESHOLD else FAILED)
+        end_attempt(made, item, SUCCEEDED if number < MAX_CONCURRENT - FAILING_THRESHOLD else FAILED)
     assert sum(made.take_next() is not None for _ in range(MAX_CONCURRENT)) == MAX_CONCURRENT_FAILING
 
 
 def test_a_replayed_delivery_precedes_waiting_ones_and_follows_those_in_flight() -> None:
-    made = queue()
-    take(made, event(5, "ofr_1"))
-    take(made, event(6, "ofr_1"))
+    made = create_queue()
+    add_event(made, create_event(5, "ofr_1"))
+    add_event(made, create_event(6, "ofr_1"))
     flying = made.take_next()
     assert flying is not None
     again = made.add_stored(builders.delivery("whe_1", subject="ofr_1", positions=(3,), attempts_made=1), 0.0, 0.0)
     assert again is not None and made.add_stored(again.delivery, 0.0, 0.0) is None
-    assert end(made, flying, SUCCEEDED) is again
+    assert end_attempt(made, flying, SUCCEEDED) is again
 
 
 def test_finished_deliveries_are_remembered_only_while_the_store_is_queried() -> None:
-    made = queue()
-    first, second = take(made, event(1, "ofr_1")), take(made, event(2, "ofr_2"))
+    made = create_queue()
+    first, second = add_event(made, create_event(1, "ofr_1")), add_event(made, create_event(2, "ofr_2"))
     assert made.take_next() is first
-    end(made, first, SUCCEEDED)
+    end_attempt(made, first, SUCCEEDED)
     assert made._finished_ids is None
     with made.track_finished():
         assert made.take_next() is second
-        end(made, second, SUCCEEDED)
+        end_attempt(made, second, SUCCEEDED)
         assert made.add_stored(second.delivery, 0.0, 0.0) is None
     assert made._finished_ids is None
     assert made.add_stored(second.delivery, 0.0, 0.0) is not None
 
 
-def test_what_is_made_ready_twice_is_sent_once() -> None:
-    made = queue()
-    item = take(made, event(1, "ofr_1"))
+def test_a_delivery_that_is_ready_twice_is_sent_once() -> None:
+    made = create_queue()
+    item = add_event(made, create_event(1, "ofr_1"))
     made.make_ready(item)
     assert made.take_next() is item
     made.postpone_attempt(item, 1.0)
-    assert made.take_next() is None, "its next attempt has its time"
+    assert made.take_next() is None, "the next attempt has a due time"
     made.make_ready(item)
     assert made.take_next() is item
 
 
-def test_what_is_sent_while_the_store_records_is_recorded_whole() -> None:
-    made = queue()
-    item = take(made, event(1, "ofr_1"))
+def test_a_delivery_that_is_sent_while_it_is_recorded_is_recorded_completely() -> None:
+    made = create_queue()
+    item = add_event(made, create_event(1, "ofr_1"))
     before = made.take_unrecorded(1.0)
     assert made.take_next() is item
     made.start_attempt(item, b"body")
-    end(made, item, LATER)
+    end_attempt(made, item, LATER)
     made.mark_recorded(before)
     [(_, first)] = after = made.take_unrecorded(1.0)
     assert (first.body, len(first.attempts)) == (b"body", 1)
     made.make_ready(item)
     assert made.take_next() is item
     made.start_attempt(item, b"body")
-    end(made, item, SUCCEEDED)
+    end_attempt(made, item, SUCCEEDED)
     made.mark_recorded(after)
     [(_, second)] = made.take_unrecorded(1.0)
-    assert (len(second.attempts), second.attempts_made) == (1, 2), "the first is in the store"
+    assert (len(second.attempts), second.attempts_made) == (1, 2), "the first delivery is stored"
 
 
 def test_an_endpoint_counts_as_disabled_unless_disabling_it_fails() -> None:
-    made = queue()
+    made = create_queue()
     with pytest.raises(RuntimeError), made.treat_as_disabled():
         assert made.subscriber.endpoint.status == "disabled"
         raise RuntimeError

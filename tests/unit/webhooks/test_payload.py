@@ -1,4 +1,4 @@
-"""What is sent of events: thin, combined and fat bodies."""
+"""Payloads of events: thin, combined and fat."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ PATHS = ("price", "quantity", "incoming", "withdrawn_at", "data.title", "data.di
 VALUES = st.one_of(st.none(), st.integers(0, 3), st.sampled_from(["a", "b", [1], {"x": 1.5}]))
 
 
-def _event(
+def _build_event(
     type: str, version: int, changes: dict[str, tuple[Any, Any]], facets: list[str] | None = None
 ) -> dict[str, Any]:
     data: dict[str, Any] = {"id": "ofr_1", "variant": "var_1", "availability": f"at {version}", "version": version}
@@ -45,27 +45,27 @@ def _event(
     }  # fmt: skip
 
 
-def _bytes(event: Any) -> bytes:
+def _encode(event: Any) -> bytes:
     return json.dumps(event, separators=(",", ":")).encode()
 
 
-def _fields(event: Any) -> dict[str, tuple[Any, Any]]:
+def _get_fields(event: Any) -> dict[str, tuple[Any, Any]]:
     return {change["path"]: (change["old"], change["new"]) for change in event["data"]["fields"]}
 
 
-class Nothing:
-    """There is no object."""
+class EmptyReconstructor:
+    """Reconstructor without objects."""
 
     async def reconstruct(self, tenant: Tenant, event: LoggedEvent) -> None:
-        """None."""
+        """Return None."""
 
 
-def _payloads() -> PayloadRenderer:
-    return PayloadRenderer(JsonCodec(), RENDERING, Nothing())  # type: ignore[arg-type]
+def _create_renderer() -> PayloadRenderer:
+    return PayloadRenderer(JsonCodec(), RENDERING, EmptyReconstructor())  # type: ignore[arg-type]
 
 
-def _rendered(payloads: PayloadRenderer, *bodies: bytes, payload: str = "thin") -> bytes:
-    """What an endpoint gets of events with these bodies."""
+def _render(payloads: PayloadRenderer, *bodies: bytes, payload: str = "thin") -> bytes:
+    """Return the payload of events with these bodies."""
     subscriber = Subscriber(
         Tenant("org_1", True),
         builders.endpoint(payload=payload),
@@ -83,76 +83,79 @@ def _rendered(payloads: PayloadRenderer, *bodies: bytes, payload: str = "thin") 
 # Thin
 
 
-def test_thin_names_what_changed() -> None:
-    whole = _event("offer.changed", 7, {"price": (1, 2), "quantity": (None, 4)}, ["price", "stock"])
-    thin = json.loads(_rendered(_payloads(), _bytes(whole)))
+def test_a_thin_payload_names_the_changed_fields() -> None:
+    whole = _build_event("offer.changed", 7, {"price": (1, 2), "quantity": (None, 4)}, ["price", "stock"])
+    thin = json.loads(_render(_create_renderer(), _encode(whole)))
     assert thin["data"]["fields"] == [{"path": "price"}, {"path": "quantity"}]
     whole["data"]["fields"] = thin["data"]["fields"]
     assert thin == whole
 
 
-def test_thin_without_fields_is_the_whole() -> None:
-    whole = _event("product.withdrawn", 3, {})
-    assert json.loads(_rendered(_payloads(), _bytes(whole))) == whole
+def test_a_thin_payload_without_fields_is_the_event() -> None:
+    whole = _build_event("product.withdrawn", 3, {})
+    assert json.loads(_render(_create_renderer(), _encode(whole))) == whole
 
 
 @pytest.mark.parametrize("type", sorted(name for name, kind in TYPES.items() if "feed" not in kind.channels))
-def test_resources_stay_whole(type: str) -> None:
-    whole = {**_event(type, 1, {}), "data": {"object": "export", "fields": ["a"], "version": 1}}
-    assert json.loads(_rendered(_payloads(), _bytes(whole))) == whole
+def test_events_of_resources_are_complete(type: str) -> None:
+    whole = {**_build_event(type, 1, {}), "data": {"object": "export", "fields": ["a"], "version": 1}}
+    assert json.loads(_render(_create_renderer(), _encode(whole))) == whole
 
 
-def test_several_endpoints_get_the_same_bytes() -> None:
-    payloads, body = _payloads(), _bytes(_event("offer.changed", 7, {"price": (1, 2)}))
-    assert _rendered(payloads, body) is _rendered(payloads, body)
+def test_several_endpoints_receive_the_same_bytes() -> None:
+    payloads, body = _create_renderer(), _encode(_build_event("offer.changed", 7, {"price": (1, 2)}))
+    assert _render(payloads, body) is _render(payloads, body)
 
 
-def test_thin_of_several_names_what_changed_in_all() -> None:
-    events = [_event("offer.changed", 7, {"price": (1, 2)}), _event("offer.changed", 8, {"quantity": (None, 4)})]
-    thin = json.loads(_rendered(_payloads(), *map(_bytes, events)))
+def test_a_thin_payload_of_several_events_names_all_changed_fields() -> None:
+    events = [
+        _build_event("offer.changed", 7, {"price": (1, 2)}),
+        _build_event("offer.changed", 8, {"quantity": (None, 4)}),
+    ]
+    thin = json.loads(_render(_create_renderer(), *map(_encode, events)))
     assert thin["data"]["fields"] == [{"path": "price"}, {"path": "quantity"}]
 
 
 # Fat
 
 
-def test_fat_carries_the_object_as_its_bytes_are() -> None:
-    body = _bytes(_event("offer.changed", 7, {"price": (1, 2)})).replace(b'"old":1', b'"old":1.50')
+def test_a_fat_payload_contains_the_unchanged_bytes_of_the_object() -> None:
+    body = _encode(_build_event("offer.changed", 7, {"price": (1, 2)})).replace(b'"old":1', b'"old":1.50')
     fat = RENDERING.add_object(body, b'{"object": "offer",  "price":1.10}')
     assert fat == body.replace(b"}}]}", b'}}],"object":{"object": "offer",  "price":1.10}}')
     assert RENDERING.add_object(body, None) == body
 
 
 def test_numbers_keep_their_digits() -> None:
-    body = _bytes(_event("offer.changed", 7, {"price": (1, 2)}))
+    body = _encode(_build_event("offer.changed", 7, {"price": (1, 2)}))
     body = body.replace(b'"old":1', b'"old":12345678901234567890.12345678901234567890')
-    later = _bytes(_event("offer.changed", 8, {"price": (2, 3)}))
-    assert b"12345678901234567890.12345678901234567890" in _rendered(_payloads(), body, later, payload="fat")
+    later = _encode(_build_event("offer.changed", 8, {"price": (2, 3)}))
+    assert b"12345678901234567890.12345678901234567890" in _render(_create_renderer(), body, later, payload="fat")
 
 
 # Combined
 
 
-def test_one_event_is_itself() -> None:
-    body = _bytes(_event("offer.changed", 7, {"price": (1, 2)}))
-    assert _rendered(_payloads(), body, payload="fat") is body
+def test_a_single_event_is_not_combined() -> None:
+    body = _encode(_build_event("offer.changed", 7, {"price": (1, 2)}))
+    assert _render(_create_renderer(), body, payload="fat") is body
 
 
-def test_nothing_cannot_be_combined() -> None:
+def test_combining_requires_an_event() -> None:
     with pytest.raises(ValueError, match="no events"):
         combine_envelopes([])
 
 
-def test_first_old_last_new_and_the_latest_envelope() -> None:
+def test_a_combined_event_has_the_first_old_and_the_last_new_values() -> None:
     events = [
-        _event("offer.changed", 5, {"price": (10, 12), "quantity": (1, 2)}, ["price", "stock"]),
-        _event("offer.changed", 6, {"availability": ("in_stock", "low_stock")}, ["availability"]),
-        _event("offer.changed", 7, {"price": (12, 9)}, ["price"]),
+        _build_event("offer.changed", 5, {"price": (10, 12), "quantity": (1, 2)}, ["price", "stock"]),
+        _build_event("offer.changed", 6, {"availability": ("in_stock", "low_stock")}, ["availability"]),
+        _build_event("offer.changed", 7, {"price": (12, 9)}, ["price"]),
     ]
-    combined = json.loads(_rendered(_payloads(), *map(_bytes, events), payload="fat"))
+    combined = json.loads(_render(_create_renderer(), *map(_encode, events), payload="fat"))
     for name in ("id", "type", "time", "version", "correlation_id"):
         assert combined[name] == events[-1][name]
-    assert _fields(combined) == {"price": (10, 9), "quantity": (1, 2), "availability": ("in_stock", "low_stock")}
+    assert _get_fields(combined) == {"price": (10, 9), "quantity": (1, 2), "availability": ("in_stock", "low_stock")}
     sources = {change["path"]: change["provenance"]["source"] for change in combined["data"]["fields"]}
     assert sources == {"price": "src_7", "quantity": "src_5", "availability": "src_6"}
     assert combined["data"]["previous_version"] == 4 and combined["data"]["version"] == 7
@@ -163,8 +166,8 @@ def test_first_old_last_new_and_the_latest_envelope() -> None:
 def test_reverted_changes_are_dropped() -> None:
     moment = "2026-11-20T13:00:00.000Z"
     events = [
-        _event("offer.changed", 5, {"quantity": (4, 0), "withdrawn_at": (None, moment)}, ["stock"]),
-        _event("offer.changed", 6, {"quantity": (0, 4), "withdrawn_at": (moment, None)}, ["stock"]),
+        _build_event("offer.changed", 5, {"quantity": (4, 0), "withdrawn_at": (None, moment)}, ["stock"]),
+        _build_event("offer.changed", 6, {"quantity": (0, 4), "withdrawn_at": (moment, None)}, ["stock"]),
     ]
     combined = combine_envelopes(events)
     assert combined["data"]["fields"] == []
@@ -173,42 +176,42 @@ def test_reverted_changes_are_dropped() -> None:
 
 def test_a_second_withdrawal_has_the_later_time() -> None:
     events = [
-        _event("offer.changed", 5, {"withdrawn_at": (None, "a")}),
-        _event("offer.changed", 6, {"withdrawn_at": ("a", None)}),
-        _event("offer.changed", 7, {"withdrawn_at": (None, "b")}),
+        _build_event("offer.changed", 5, {"withdrawn_at": (None, "a")}),
+        _build_event("offer.changed", 6, {"withdrawn_at": ("a", None)}),
+        _build_event("offer.changed", 7, {"withdrawn_at": (None, "b")}),
     ]
-    assert _fields(combine_envelopes(events)) == {"withdrawn_at": (None, "b")}
+    assert _get_fields(combine_envelopes(events)) == {"withdrawn_at": (None, "b")}
 
 
-def test_what_was_made_and_changed_was_made_so() -> None:
+def test_a_created_and_changed_object_is_created_with_its_last_values() -> None:
     events = [
-        _event("offer.created", 1, {"price": (None, 10), "msrp": (None, 20)}),
-        _event("offer.changed", 2, {"price": (10, 12), "msrp": (20, None), "cost": (None, 5)}, ["price"]),
+        _build_event("offer.created", 1, {"price": (None, 10), "msrp": (None, 20)}),
+        _build_event("offer.changed", 2, {"price": (10, 12), "msrp": (20, None), "cost": (None, 5)}, ["price"]),
     ]
     combined = combine_envelopes(events)
     assert (combined["type"], combined["version"], combined["id"]) == ("offer.created", 2, "evt_2")
-    assert _fields(combined) == {"price": (None, 12), "cost": (None, 5)}
+    assert _get_fields(combined) == {"price": (None, 12), "cost": (None, 5)}
     assert "previous_version" not in combined["data"] and "facets" not in combined["data"]
 
 
 def test_a_combined_event_of_events_without_previous_version_has_none() -> None:
-    events = [_event("offer.changed", 5, {"price": (1, 2)}), _event("offer.changed", 7, {"price": (2, 3)})]
+    events = [_build_event("offer.changed", 5, {"price": (1, 2)}), _build_event("offer.changed", 7, {"price": (2, 3)})]
     del events[0]["data"]["previous_version"]
     assert "previous_version" not in combine_envelopes(events)["data"]
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(PATHS), VALUES, min_size=1), min_size=1, max_size=6))
-def test_combining_leads_from_the_same_start_to_the_same_end(steps: list[dict[str, Any]]) -> None:
-    """Whoever applies the one event stands where the one stands who applied them all."""
+def test_a_combined_event_has_the_same_effect(steps: list[dict[str, Any]]) -> None:
+    """Applying the combined event gives the same result as applying all events."""
     start = dict.fromkeys(PATHS)
     now, events = dict(start), []
     for number, step in enumerate(steps):
         changes = {path: (now[path], value) for path, value in step.items()}
         now |= step
-        events.append(_event("offer.changed", number + 2, changes))
-    combined = json.loads(_rendered(_payloads(), *map(_bytes, events), payload="fat"))
+        events.append(_build_event("offer.changed", number + 2, changes))
+    combined = json.loads(_render(_create_renderer(), *map(_encode, events), payload="fat"))
     applied = dict(start)
-    for path, (old, new) in _fields(combined).items():
+    for path, (old, new) in _get_fields(combined).items():
         assert applied[path] == old != new or len(events) == 1
         applied[path] = new
     assert applied == now
@@ -216,19 +219,19 @@ def test_combining_leads_from_the_same_start_to_the_same_end(steps: list[dict[st
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(PATHS), VALUES), min_size=3, max_size=3))
-def test_combining_in_steps_is_combining_at_once(steps: list[dict[str, Any]]) -> None:
+def test_combining_in_steps_gives_the_same_event(steps: list[dict[str, Any]]) -> None:
     now: dict[str, Any] = {}
     events = []
     for number, step in enumerate(steps):
         changes = {path: (now.get(path), value) for path, value in step.items()}
         now |= step
-        events.append(_event("offer.changed", number + 2, changes, ["price"] if number else ["stock"]))
+        events.append(_build_event("offer.changed", number + 2, changes, ["price"] if number else ["stock"]))
     at_once, in_steps = combine_envelopes(events), combine_envelopes([combine_envelopes(events[:2]), events[2]])
-    assert _fields(at_once) == _fields(in_steps)
+    assert _get_fields(at_once) == _get_fields(in_steps)
     assert at_once["data"].get("facets") == in_steps["data"].get("facets")
 
 
-def test_what_combines() -> None:
+def test_combinable_events_are_recognised() -> None:
     pairs = {(one, two) for one in TYPES for two in TYPES if can_combine(one, two)}
     assert pairs == {
         ("offer.created", "offer.changed"),
@@ -243,8 +246,8 @@ def test_what_combines() -> None:
 # Versions
 
 
-def test_shapes() -> None:
-    body = _bytes({"object": "thing", "price": "1.50", "inner": {"object": "thing"}})
+def test_payloads_have_the_shape_of_the_version() -> None:
+    body = _encode({"object": "thing", "price": "1.50", "inner": {"object": "thing"}})
     assert RENDERING.convert_to_version(body, "2026-10-01") is body
     older = Versions((Version("2020-01-01"), Version("2026-10-04", {"thing": lambda thing: thing | {"was": 1}})))
     rendering = JsonPayloadRendering(older)

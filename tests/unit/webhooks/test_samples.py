@@ -1,4 +1,4 @@
-"""Samples have the shape of the events of runs."""
+"""Sample events have the shape of the events of runs."""
 
 import json
 from typing import Any
@@ -21,32 +21,32 @@ TENANT = Tenant(new_id("org"), False)
 PREFIXES = {"product": "prod", "variant": "var", "offer": "ofr", "source": "src", "catalogue": "cat"}
 
 
-def _rendered(event: Event) -> Any:
+def _encode_sample(event: Event) -> Any:
     event.assign_ids(AuditContext(Actor("user", "usr_1"), "webhooks.emit_sample", "req_1"))
     return json.loads(JsonEventRendering().encode_event(event, TENANT, MOMENT))
 
 
-def _nested(fields: list[Any], prefix: str) -> dict[str, Any]:
+def _nest_fields(fields: list[Any], prefix: str) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for change in fields:
         *above, name = change["path"].removeprefix(prefix).split(".")
-        place = data
+        target = data
         for part in above:
-            place = place.setdefault(part, {})
-        place[name] = change["new"]
+            target = target.setdefault(part, {})
+        target[name] = change["new"]
     return data
 
 
-def test_there_is_one_of_each_marked_type() -> None:
+def test_each_marked_type_has_a_sample() -> None:
     assert set(TYPES_WITH_SAMPLE) == {name for name, entry in TYPES.items() if entry.has_sample}
     assert len(TYPES_WITH_SAMPLE) == 18
 
 
 @pytest.mark.parametrize("type", TYPES_WITH_SAMPLE)
-def test_it_is_an_event_of_the_catalogue(type: str) -> None:
+def test_samples_are_valid_events(type: str) -> None:
     catalogue = new_id("cat")
     event = create_sample(type, catalogue, MOMENT)
-    rendered = _rendered(event)
+    rendered = _encode_sample(event)
     assert Validator(EVENT).find_field_errors(rendered) == ()
     assert event.type == type and event.catalogue == catalogue and not event.is_published
     assert is_id(PREFIXES[type.partition(".")[0]], event.subject)
@@ -58,10 +58,10 @@ def test_it_is_an_event_of_the_catalogue(type: str) -> None:
 
 
 @pytest.mark.parametrize(("type", "schema"), [("product.created", PRODUCT), ("variant.created", VARIANT)])
-def test_created_things_have_every_field_valid(type: str, schema: Any) -> None:
-    rendered = _rendered(create_sample(type, new_id("cat"), MOMENT))
+def test_samples_of_created_objects_have_valid_fields(type: str, schema: Any) -> None:
+    rendered = _encode_sample(create_sample(type, new_id("cat"), MOMENT))
     assert all(change["old"] is None for change in rendered["data"]["fields"])
-    data = _nested(rendered["data"]["fields"], "data.")
+    data = _nest_fields(rendered["data"]["fields"], "data.")
     closed = {**schema["properties"]["data"], "additionalProperties": False}
     assert Validator(closed).find_field_errors(data) == ()
     if "gtin" in data:
@@ -70,6 +70,6 @@ def test_created_things_have_every_field_valid(type: str, schema: Any) -> None:
         assert data["category_path"] == list(categories.category_by_id()[data["category"]].path)
 
 
-def test_two_samples_are_two_events() -> None:
+def test_two_samples_are_different_events() -> None:
     one, two = create_sample("offer.changed", "cat_1", MOMENT), create_sample("offer.changed", "cat_1", MOMENT)
     assert one.subject != two.subject and one.source != two.source

@@ -1,4 +1,4 @@
-"""What an attempt's outcome leads to."""
+"""Verdicts that follow from the outcome of an attempt."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -37,15 +37,15 @@ def test_any_2xx_is_a_success(status: int) -> None:
 @pytest.mark.parametrize(
     ("status", "failure"), [(302, "redirect"), (304, "redirect"), (404, "http_status"), (500, "http_status")]
 )
-def test_other_answers_are_tried_again(status: int, failure: str) -> None:
+def test_other_statuses_are_retried(status: int, failure: str) -> None:
     assert evaluate_attempt(None, status, {}, 1, NOW) == AttemptVerdict("pending", failure, NOW + timedelta(seconds=5))
 
 
-def test_no_answer_keeps_its_reason() -> None:
+def test_a_missing_response_keeps_its_reason() -> None:
     assert evaluate_attempt("tls", None, {}, 2, NOW) == AttemptVerdict("pending", "tls", NOW + timedelta(minutes=5))
 
 
-def test_gone_and_abort() -> None:
+def test_gone_and_abort_end_the_delivery() -> None:
     assert evaluate_attempt(None, 410, {}, 1, NOW) == AttemptVerdict("failed", "http_status", is_gone=True)
     assert evaluate_attempt(None, 503, {"webhook-delivery": " Abort-Message "}, 1, NOW) == AttemptVerdict(
         "failed", "aborted"
@@ -67,7 +67,7 @@ def test_retry_after_of_other_statuses_is_not(status: int) -> None:
     assert evaluate_attempt(None, status, {"retry-after": "90"}, 1, NOW).next_attempt_at == NOW + timedelta(seconds=5)
 
 
-def test_pauses_are_bounded() -> None:
+def test_delays_are_bounded() -> None:
     assert parse_retry_after("999999999999", NOW) == timedelta(hours=14)
     assert parse_retry_after("Fri, 20 Nov 2020 12:02:00 GMT", NOW) == timedelta()
     assert parse_retry_after("Fri, 20 Nov 2099 12:02:00 GMT", NOW) == timedelta(hours=14)

@@ -1,4 +1,4 @@
-"""From which state to which a delivery goes."""
+"""Transitions between the states of a delivery."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -11,13 +11,13 @@ FIRST, SECOND = builders.attempt(), builders.attempt(status=AttemptStatus.SUCCEE
 LATER = AttemptVerdict(DeliveryStatus.PENDING, next_attempt_at=NOW)
 
 
-def delivery(**changes: object) -> Delivery:
-    """A delivery that was not attempted yet."""
+def create_delivery(**changes: object) -> Delivery:
+    """Return a delivery without attempts."""
     return builders.delivery("whe_1", **changes)
 
 
-def test_attempts_are_counted_until_it_is_finished() -> None:
-    first = delivery().with_body(b"{}")
+def test_attempts_are_counted_until_the_delivery_ends() -> None:
+    first = create_delivery().with_body(b"{}")
     assert (first.status, first.body, first.next_attempt_at) == ("sending", b"{}", None)
     again = first.with_attempt(FIRST, LATER, NOW)
     assert (again.status, again.tries, again.attempts_made, again.completed_at) == ("pending", 1, 1, None)
@@ -29,7 +29,7 @@ def test_attempts_are_counted_until_it_is_finished() -> None:
     )
 
 
-def test_nothing_to_send_is_no_attempt() -> None:
-    given_up = delivery().with_attempt(None, AttemptVerdict(DeliveryStatus.FAILED), NOW)
+def test_an_empty_delivery_has_no_attempt() -> None:
+    given_up = create_delivery().with_attempt(None, AttemptVerdict(DeliveryStatus.FAILED), NOW)
     assert (given_up.status, given_up.attempts, given_up.tries, given_up.attempts_made) == ("failed", (), 0, 0)
     assert given_up.completed_at == NOW
