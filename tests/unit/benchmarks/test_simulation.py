@@ -61,10 +61,10 @@ def test_moving_shards_loses_no_load(weights: list[float]) -> None:
 
 
 def test_isolated_tenants_have_their_own_shards() -> None:
-    made = place_by_hash().isolate([0, 1, 2], SIZES)
-    tenants = Counter(made.shards)
-    assert all(tenants[made.shards[tenant]] == 1 for tenant in (0, 1, 2))
-    assert made.shards[3:] == place_by_hash().shards[3:]
+    isolated = place_by_hash().isolate([0, 1, 2], SIZES)
+    tenants = Counter(isolated.shards)
+    assert all(tenants[isolated.shards[tenant]] == 1 for tenant in (0, 1, 2))
+    assert isolated.shards[3:] == place_by_hash().shards[3:]
 
 
 def test_the_heaviest_tenants_are_isolated_on_the_lightest_nodes() -> None:
@@ -75,13 +75,15 @@ def test_the_heaviest_tenants_are_isolated_on_the_lightest_nodes() -> None:
 
 @pytest.mark.parametrize("weights", [SIZES, LOADS], ids=["sizes", "loads"])
 def test_rebalancing_evens_out_the_load(weights: list[float]) -> None:
-    made, moves = place_by_hash().rebalance(weights)
-    assert made.compute_peak_ratio(weights) < place_by_hash().compute_peak_ratio(weights)
-    assert made.compute_peak_ratio(weights) < 1.02
-    assert [node for shard, node in enumerate(made.nodes) if shard in moves] == [
+    rebalanced, moves = place_by_hash().rebalance(weights)
+    assert rebalanced.compute_peak_ratio(weights) < place_by_hash().compute_peak_ratio(weights)
+    assert rebalanced.compute_peak_ratio(weights) < 1.02
+    assert [node for shard, node in enumerate(rebalanced.nodes) if shard in moves] == [
         moves[shard] for shard in sorted(moves)
     ]
-    assert all(made.nodes[shard] == node for shard, node in enumerate(place_by_hash().nodes) if shard not in moves)
+    assert all(
+        rebalanced.nodes[shard] == node for shard, node in enumerate(place_by_hash().nodes) if shard not in moves
+    )
 
 
 def test_rebalancing_cannot_split_a_shard() -> None:

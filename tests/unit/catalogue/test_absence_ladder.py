@@ -8,7 +8,7 @@ from domain.catalogue.missed_runs import AbsentProduct, compute_next_status
 from domain.catalogue.model import ProductStatus
 from tests.support import builders
 
-ACTIVE, PROBABLY, GONE = ProductStatus
+ACTIVE, PROBABLY, DISCONTINUED = ProductStatus
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ ACTIVE, PROBABLY, GONE = ProductStatus
         (ACTIVE, timedelta(hours=72), PROBABLY),
         (ACTIVE, timedelta(days=90), PROBABLY),
         (PROBABLY, timedelta(days=30) - timedelta(seconds=1), None),
-        (PROBABLY, timedelta(days=30), GONE),
-        (GONE, timedelta(days=90), None),
+        (PROBABLY, timedelta(days=30), DISCONTINUED),
+        (DISCONTINUED, timedelta(days=90), None),
     ],
 )
 def test_next_status(status: ProductStatus, absent: timedelta, due: ProductStatus | None) -> None:

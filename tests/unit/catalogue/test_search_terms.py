@@ -22,7 +22,7 @@ def test_words_of_texts() -> None:
     assert product_words(None, None) == set()
 
 
-@pytest.mark.parametrize(("text", "made"), [("AB-12/c", "ab12c"), (" ab 12C ", "ab12c"), ("Ö.7", "o7"), ("--", "")])
+@pytest.mark.parametrize(("text", "expected"), [("AB-12/c", "ab12c"), (" ab 12C ", "ab12c"), ("Ö.7", "o7"), ("--", "")])
 def test_codes_are_normalised(text: str, expected: str) -> None:
     assert normalise_code(text) == expected
 

@@ -322,12 +322,12 @@ async def test_a_subscriber_during_a_licence_query_is_not_treated_as_unlicensed(
     async with running(idle_seconds=0.05) as log:
         owner, catalogue, other = Tenant(new_id("org"), True), new_id("cat"), Tenant(new_id("org"), True)
         log.grant(owner, catalogue, log.tenant.org)
-        made = await _publish_offer(log, owner, catalogue, "price") + await _publish_offer(
+        published = await _publish_offer(log, owner, catalogue, "price") + await _publish_offer(
             log, owner, catalogue, "price"
         )
         filter_licensed, started, answer = log.events.filter_licensed, asyncio.Event(), asyncio.Event()
 
-        async def slowly(tenants: Collection[Tenant]) -> frozenset[Tenant]:
+        async def find_slowly(tenants: Collection[Tenant]) -> frozenset[Tenant]:
             if started.is_set() or log.tenant in tenants:
                 return await filter_licensed(tenants)
             started.set()
@@ -336,12 +336,12 @@ async def test_a_subscriber_during_a_licence_query_is_not_treated_as_unlicensed(
 
         async with log.tailer.subscribe(other, START) as first:
             await assert_no_events(first, 0.02)
-            monkeypatch.setattr(log.events, "filter_licensed", slowly)
+            monkeypatch.setattr(log.events, "filter_licensed", find_slowly)
             await started.wait()
             async with log.tailer.subscribe(log.tenant, START) as subscription:
                 answer.set()
                 await asyncio.sleep(0.02)
-                assert await take_events(subscription, 2) == made
+                assert await take_events(subscription, 2) == published
 
 
 async def test_a_grant_by_name_adds_groups() -> None:
@@ -411,21 +411,21 @@ async def test_events_of_each_log_arrive_in_order_while_both_grow() -> None:
     async with running() as log:
         owner, catalogue, dice = Tenant(new_id("org"), True), new_id("cat"), Random(5)
         log.grant(owner, catalogue, log.tenant.org)
-        made: dict[bool, list[str]] = {False: [], True: []}
+        written: dict[bool, list[str]] = {False: [], True: []}
 
         async def write(of_network: bool) -> None:
             for _ in range(40):
                 if of_network:
-                    made[True] += await _publish_offer(log, owner, catalogue, "price")
+                    written[True] += await _publish_offer(log, owner, catalogue, "price")
                 else:
-                    made[False] += await log.write(dice.randrange(1, 4))
+                    written[False] += await log.write(dice.randrange(1, 4))
                 await asyncio.sleep(dice.random() * 0.003)
 
         async def follow(delay: float) -> dict[bool, list[str]]:
             await asyncio.sleep(delay)
             seen: dict[bool, list[str]] = {False: [], True: []}
             async with log.tailer.subscribe(log.tenant, START) as subscription:
-                while not writing.done() or sum(map(len, seen.values())) < sum(map(len, made.values())):
+                while not writing.done() or sum(map(len, seen.values())) < sum(map(len, written.values())):
                     for event in (await subscription.next_batch(dice.randrange(1, 20), 0.05)).events:
                         seen[event.is_from_network].append(event.id)
             return seen
@@ -433,7 +433,7 @@ async def test_events_of_each_log_arrive_in_order_while_both_grow() -> None:
         async with asyncio.timeout(30):
             writing = asyncio.gather(write(False), write(True))
             for seen in await asyncio.gather(*(follow(number * 0.03) for number in range(6))):
-                assert seen == made
+                assert seen == written
 
 
 async def test_a_follower_gets_an_error_if_the_log_was_rolled_back() -> None:

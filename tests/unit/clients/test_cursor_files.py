@@ -11,7 +11,7 @@ from tests.unit.clients.test_typescript_runtime import RunScript, run_script
 
 __all__ = ["run_script"]
 PAGE = {"data": [{"id": "evt_1"}], "next_cursor": "c2", "caught_up": True}
-TORN = [b"", b" \n", b"\xff\xfeab", b"hello\nworld", b"c1\x00\x00", "cä".encode()]
+CORRUPT = [b"", b" \n", b"\xff\xfeab", b"hello\nworld", b"c1\x00\x00", "cä".encode()]
 
 
 def follow_changes(path: Path) -> tuple[list[str], Exception | None]:
@@ -35,7 +35,7 @@ def follow_with_script(run_script: RunScript, path: Path) -> tuple[list[str], An
     return cursors, error
 
 
-@pytest.mark.parametrize("content", TORN)
+@pytest.mark.parametrize("content", CORRUPT)
 def test_a_corrupt_cursor_file_is_reported(run_script: RunScript, tmp_path: Path, content: bytes) -> None:
     place = tmp_path / "cursor.txt"
     place.write_bytes(content)

@@ -56,11 +56,11 @@ def test_the_same_description_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_every_operation_has_a_method_in_both_languages() -> None:
     package = imported()
     groups = {group.name: {method.operation for method in group.methods} for group in build_groups(described())}
-    made = set().union(*groups.values())
-    left = {one["operationId"] for _, one in list_operations()} - made
+    methods = set().union(*groups.values())
+    left = {one["operationId"] for _, one in list_operations()} - methods
     assert left == {"changes.stream"}  # replaced by long polling
     with package.Joinery("http://127.0.0.1:1", "k") as client:
-        for name in made:
+        for name in methods:
             group, method = split_operation_id(name)
             assert callable(getattr(getattr(client, group), method)), name
             shown = f"class {format_type_name(group)}Methods"

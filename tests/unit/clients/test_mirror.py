@@ -66,10 +66,10 @@ async def test_files_of_an_export_are_downloaded_from_their_location(tmp_path: P
     manifest = json.dumps({"dataset": "products", "sha256": sha256(products).hexdigest()}).encode()
     files = {"/products": products, "/manifest": compress(manifest + b"\n")}
     urls = [{"dataset": name[1:], "url": f"http://store{name}"} for name in files]
-    made = {"id": "exp_1", "status": "succeeded", "rows": 1, "changes_cursor": "c", "files": urls}
+    export = {"id": "exp_1", "status": "succeeded", "rows": 1, "changes_cursor": "c", "files": urls}
 
     def respond(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, json=NOTHING if request.url.path == "/v1/changes" else made)
+        return httpx.Response(200, json=NOTHING if request.url.path == "/v1/changes" else export)
 
     def respond_with_file(request: httpx.Request) -> httpx.Response:
         if request.url.host == "store":

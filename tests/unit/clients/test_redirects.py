@@ -24,7 +24,7 @@ def serve_status(status: int, location: str = "") -> Iterator[tuple[str, list[st
     requests: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
-        def answer(self) -> None:
+        def respond(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             requests.append(f"{self.command} {self.path}")
             self.send_response(status)
@@ -34,7 +34,7 @@ def serve_status(status: int, location: str = "") -> Iterator[tuple[str, list[st
             self.end_headers()
             self.wfile.write(b"{}")
 
-        do_GET = do_POST = do_PUT = answer
+        do_GET = do_POST = do_PUT = respond
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -1,4 +1,4 @@
-"""The vendors' web servers: feeds, product pages, pictures and validators."""
+"""The vendors' web servers: feeds, product pages, images and validators."""
 
 import asyncio
 import csv
@@ -74,7 +74,7 @@ def test_product_pages_are_served() -> None:
     assert len(list_products("/products.json?limit=nonsense&page=-1")) == 30
 
 
-def test_pictures_of_the_feeds_are_served() -> None:
+def test_images_of_the_feeds_are_served() -> None:
     text = read_feed("item-master.csv") + read_feed("products.json")
     named = {
         name.decode() for name in re.findall(IMAGE_URL_PLACEHOLDER.encode() + rb"/pictures/([a-z0-9-]+\.jpg)", text)
@@ -91,7 +91,7 @@ def test_pictures_of_the_feeds_are_served() -> None:
     assert fetch("/pictures/unknown.jpg")[0] == 404
 
 
-def test_every_item_has_a_picture() -> None:
+def test_every_item_has_an_image() -> None:
     rows = list(csv.DictReader(io.StringIO(read_feed("item-master.csv").decode("utf-8-sig")).readlines()[4:]))
     assert all(row["Image 1"].startswith(IMAGE_URL_PLACEHOLDER) for row in rows if row["Item #"])
     assert all(product["images"] for product in json.loads(read_feed("products.json")))

@@ -1,4 +1,4 @@
-"""File names of pictures below the base URL of a source's settings (domain/ingestion/values/media.py)."""
+"""File names of images below the base URL of a source's settings (domain/ingestion/values/media.py)."""
 
 from urllib.parse import unquote, urlsplit
 

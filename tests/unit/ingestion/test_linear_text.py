@@ -100,13 +100,13 @@ def _import_modules() -> Iterator[ModuleType]:
 
 
 MODULES = list(_import_modules())
-CACHES = [kept for module in MODULES for kept in vars(module).values() if hasattr(kept, "cache_clear")]
+CACHES = [cached for module in MODULES for cached in vars(module).values() if hasattr(cached, "cache_clear")]
 
 
 def _find_functions() -> Iterator[tuple[str, TextReader]]:
     for module in MODULES:
-        for name, found in vars(module).items():
-            function = inspect.unwrap(found) if callable(found) else None
+        for name, member in vars(module).items():
+            function = inspect.unwrap(member) if callable(member) else None
             if name.startswith("_") or name in EXCLUDED or not inspect.isfunction(function):
                 continue
             parameters = list(inspect.signature(function).parameters.values())
@@ -117,7 +117,7 @@ def _find_functions() -> Iterator[tuple[str, TextReader]]:
             if first.annotation is str or many:
                 needed = (other for other in others if other.default is other.empty and other.kind not in VARIADIC)
                 rest = [_get_sample(name, other) for other in needed]
-                yield f"{module.__name__}.{name}", _bind_arguments(found, rest, many)
+                yield f"{module.__name__}.{name}", _bind_arguments(member, rest, many)
 
 
 def _get_sample(name: str, parameter: inspect.Parameter) -> Any:
@@ -125,8 +125,8 @@ def _get_sample(name: str, parameter: inspect.Parameter) -> Any:
     return SAMPLES[parameter.annotation]
 
 
-def _bind_arguments(found: Callable[..., object], rest: list[Any], many: bool) -> TextReader:
-    return lambda text: found([text] if many else text, *rest)
+def _bind_arguments(function: Callable[..., object], rest: list[Any], many: bool) -> TextReader:
+    return lambda text: function([text] if many else text, *rest)
 
 
 def _create_cell_reader(name: str) -> TextReader:

@@ -23,7 +23,7 @@ def _convert_to_hundredths(centimetres: int) -> int:
 
 
 @pytest.mark.parametrize("join", [" x ", "x", " × ", "*", " X ", "/"])
-@given(one=SIDES, two=SIDES)
+@given(first=SIDES, second=SIDES)
 def test_two_numbers_of_a_metric_column_are_centimetres(join: str, first: int, second: int) -> None:
     """Titles before and shapes after the numbers make no difference."""
     if first == second:

@@ -289,7 +289,7 @@ def test_titles_are_keys_only_without_other_keys() -> None:
     assert plan.read_product_key(["Oak table", "1"]) == "Oak table"
 
 
-def test_options_and_pictures_in_json_are_read() -> None:
+def test_options_and_images_in_json_are_read() -> None:
     mapping = map_declared_fields(["a", "b", "c", "d"], ["sku", "axes", "media", "variant_media"])
     pictures = [{"url": "https://a.example/1.jpg", "alt": "Front"}, {"url": "https://a.example/2.jpg"}]
     rows: list[tuple[int, list[Any]]] = [(1, ["A-1", {"Color": "Gray", "Size": "Queen"}, pictures, pictures[:1]])]

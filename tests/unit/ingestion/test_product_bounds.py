@@ -66,7 +66,7 @@ def test_a_category_path_keeps_its_first_levels() -> None:
     )
 
 
-def test_pictures_are_bounded_by_number_and_bytes() -> None:
+def test_images_are_bounded_by_number_and_bytes() -> None:
     urls = [f"https://a.example/{number}.jpg" for number in range(20_000)]
     statement, problems = _read_product([["A-1", "Sofa", " ".join(urls)]], Images="media")
     assert [item["url"] for item in statement.data["media"]] == urls[:MAX_LIST_ENTRIES]

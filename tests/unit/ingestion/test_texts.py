@@ -1,4 +1,4 @@
-"""Texts, codes, words, countries, pictures and boxes."""
+"""Texts, codes, words, countries, images and boxes."""
 
 from decimal import Decimal
 

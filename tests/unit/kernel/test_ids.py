@@ -8,10 +8,10 @@ from domain.kernel import ids
 
 
 def test_identifiers_are_well_formed() -> None:
-    made = ids.new_id("prod")
-    assert ids.is_id("prod", made) and not ids.is_id("var", made)
-    assert set(made.removeprefix("prod_")) <= set(string.ascii_letters + string.digits)
-    assert not ids.is_id("prod", made + "\n") and not ids.is_id("prod", made[:-1] + "-")
+    identifier = ids.new_id("prod")
+    assert ids.is_id("prod", identifier) and not ids.is_id("var", identifier)
+    assert set(identifier.removeprefix("prod_")) <= set(string.ascii_letters + string.digits)
+    assert not ids.is_id("prod", identifier + "\n") and not ids.is_id("prod", identifier[:-1] + "-")
 
 
 def test_one_process_creates_unique_identifiers_in_order() -> None:

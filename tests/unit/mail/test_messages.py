@@ -74,12 +74,12 @@ def test_file_names_are_read_in_every_encoding(header: str, name: str) -> None:
 
 
 def test_the_text_of_a_message_is_not_data() -> None:
-    made = EmailMessage(policy=SMTP)
-    made["From"], made["Subject"] = "feeds@vendor.example", "Preise für Frühling"
-    made.set_content("SKU,Price\nA1,10\nA2,20\n")
-    made.add_alternative("<p>SKU</p>", subtype="html")
-    made.add_attachment(CSV, maintype="text", subtype="csv", filename="prices.csv")
-    found = parse_message(made.as_bytes())
+    message = EmailMessage(policy=SMTP)
+    message["From"], message["Subject"] = "feeds@vendor.example", "Preise für Frühling"
+    message.set_content("SKU,Price\nA1,10\nA2,20\n")
+    message.add_alternative("<p>SKU</p>", subtype="html")
+    message.add_attachment(CSV, maintype="text", subtype="csv", filename="prices.csv")
+    found = parse_message(message.as_bytes())
     assert found.subject == "Preise für Frühling" and [file.filename for file in found.files] == ["prices.csv"]
 
 

@@ -73,8 +73,8 @@ def test_unstorable_characters_are_replaced() -> None:
 
 def test_sample_rows_are_bounded() -> None:
     rows = [["", " "], *([f"{n}" * 400, "b"] for n in range(9))]
-    kept = select_samples(rows, 2)
-    assert len(kept) == 5 and kept[0][0] == "0" * 99 + ELLIPSIS and kept[0][1] == "b"
+    samples = select_samples(rows, 2)
+    assert len(samples) == 5 and samples[0][0] == "0" * 99 + ELLIPSIS and samples[0][1] == "b"
     wide = select_samples([["x" * 500] * MAX_COLUMNS] * 9, MAX_COLUMNS)
     assert sum(len(cell) for row in wide for cell in row) < 100_000
     assert select_samples([["a", "b", "c"], ["d"]], 2) == (("a", "b"), ("d",))

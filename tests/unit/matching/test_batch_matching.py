@@ -85,9 +85,9 @@ def test_no_sibling_and_no_pack_is_merged(seed: int, learn: bool) -> None:
 
 def test_batches_give_the_same_result_as_one_run() -> None:
     random = Random(2)
-    made = generate_items(random, 120)
-    left = [compute_features_from_texts(f"a{at}", render_for_maker(one)) for at, one in enumerate(made)]
-    right = [compute_features_from_texts(f"b{at}", render_for_vendor(random, one)) for at, one in enumerate(made)]
+    generated = generate_items(random, 120)
+    left = [compute_features_from_texts(f"a{at}", render_for_maker(one)) for at, one in enumerate(generated)]
+    right = [compute_features_from_texts(f"b{at}", render_for_vendor(random, one)) for at, one in enumerate(generated)]
     index = MatchIndex()
     for side, found in ((LEFT, left), (RIGHT, right)):
         for item in found:
@@ -167,8 +167,8 @@ def test_common_keys_are_not_expanded_and_requests_are_bounded() -> None:
 def test_key_changes_are_computed() -> None:
     [white] = create_items({MAKER: [compute_features_from_texts("a", {"title": "Halden chair", "colour": "white"})]})
     black = replace(white, features=compute_features_from_texts("a", {"title": "Halden chair", "colour": "black"}))
-    made = compute_key_changes([white], [black])
-    assert {key for key, _ in made} == {"white", "black"}
-    assert (made["white", MAKER].item_difference, made["white", MAKER].removed_numbers) == (-1, [1])
-    assert (made["black", MAKER].item_difference, made["black", MAKER].added_numbers) == (1, [1])
+    changes = compute_key_changes([white], [black])
+    assert {key for key, _ in changes} == {"white", "black"}
+    assert (changes["white", MAKER].item_difference, changes["white", MAKER].removed_numbers) == (-1, [1])
+    assert (changes["black", MAKER].item_difference, changes["black", MAKER].added_numbers) == (1, [1])
     assert not compute_key_changes([white], [white])

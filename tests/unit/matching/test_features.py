@@ -4,7 +4,7 @@ from time import thread_time
 
 import pytest
 
-from domain.matching import scoring as rules
+from domain.matching import scoring
 from domain.matching.comparisons import COMPARISONS, FeatureFrequencies, compare_items
 from domain.matching.features import MatchFeatures, compute_features_from_texts
 from domain.matching.tables import LEFT, RIGHT, MatchIndex
@@ -232,7 +232,7 @@ def test_a_price_is_read_with_either_decimal_mark(price: str) -> None:
 
 
 def find_conflicts(a: MatchFeatures, b: MatchFeatures) -> tuple[str, ...]:
-    return rules.find_conflicts(a, b, compare_items(a, b, compute_frequencies(a, b)))
+    return scoring.find_conflicts(a, b, compare_items(a, b, compute_frequencies(a, b)))
 
 
 CHAIR = {

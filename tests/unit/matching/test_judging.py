@@ -171,14 +171,14 @@ def test_an_answer_of_another_shape_is_invalid(value: Any) -> None:
 
 
 def test_unstorable_characters_of_an_answer_are_replaced() -> None:
-    kept = parse_answer(make_answer(note="a\x00b\ud800c\n" + "x" * 9999)).note
-    assert kept.startswith("a b c x") and len(kept) == 500
+    note = parse_answer(make_answer(note="a\x00b\ud800c\n" + "x" * 9999)).note
+    assert note.startswith("a b c x") and len(note) == 500
     why = find_fault(parse_answer(make_answer("same", 1.0, ("title", "\x00" + "z" * 500, "x"))), LEFT, RIGHT)
     assert why is not None and "\x00" not in why and len(why) < 250
 
 
 @pytest.mark.parametrize(
-    ("choice", "sure", "changes", "settings", "outcome"),
+    ("choice", "confidence", "changes", "settings", "outcome"),
     [
         ("same", 0.95, {}, ENABLED, "merged"),
         ("same", 0.9499, {}, ENABLED, "left_open"),

@@ -28,31 +28,31 @@ def build_length(hundredths: int, value: float, unit: str) -> dict[str, Any]:
 
 
 def test_features_combine_the_product_and_the_variant() -> None:
-    made = build_features(
+    features = build_features(
         {"title": "Halden table", "brand": "Nordlicht Home", "collection": "Fjord", "description": "Made of ash"},
         49900, sku="HT-180", gtin="4006381333931", mpn="XR-2214", colour="Oak", materials=["Solid oak"],
     )  # fmt: skip
-    assert made.id == "var_1" and {"halden", "table", "fjord"} <= made.words
-    assert made.brand == {"nordlicht"} and made.shades == {"oak"} and made.colour_stated
-    assert made.gtin == "4006381333931" and made.part == "xr2214" and made.codes >= {"xr2214", "ht180"}
-    assert (made.price, made.currency) == (499.0, "usd")
-    assert {"ash", "solid"} <= made.described
+    assert features.id == "var_1" and {"halden", "table", "fjord"} <= features.words
+    assert features.brand == {"nordlicht"} and features.shades == {"oak"} and features.colour_stated
+    assert features.gtin == "4006381333931" and features.part == "xr2214" and features.codes >= {"xr2214", "ht180"}
+    assert (features.price, features.currency) == (499.0, "usd")
+    assert {"ash", "solid"} <= features.described
 
 
 def test_lengths_are_centimetres_and_given_measures() -> None:
-    made = build_features(
+    features = build_features(
         dimensions={"width": build_length(7087, 180, "cm"), "depth": build_length(3543, 90, "cm")},
         weight={"hundredths_lb": 2205, "given": {"value": 10, "unit": "kg"}},
     )
-    assert made.sides == (180.01, 89.99, None) and made.figures == (180, 90, None)
-    assert made.weight == pytest.approx(10.0, abs=0.01)
+    assert features.sides == (180.01, 89.99, None) and features.figures == (180, 90, None)
+    assert features.weight == pytest.approx(10.0, abs=0.01)
     round_ = build_features(dimensions={"diameter": build_length(4724, 120, "cm")})
     assert round_.sides == (119.99, 119.99, None)
 
 
 def test_axes_distinguish_siblings() -> None:
-    made = build_features(axes={"Color": "Dark Grey", "Size": "180 x 90 cm", "Legs": "tapered"})
-    assert made.colours >= {"grey"} and made.sizes == ((180.0, 90.0),) and "tapered" in made.words
+    features = build_features(axes={"Color": "Dark Grey", "Size": "180 x 90 cm", "Legs": "tapered"})
+    assert features.colours >= {"grey"} and features.sizes == ((180.0, 90.0),) and "tapered" in features.words
     assert build_features(axes={"Finish": "Walnut"}).shades == {"walnut"}
     assert build_features(axes={"Quantity": "4"}).packs == 4
 
@@ -66,19 +66,21 @@ def test_repeated_values_are_used_once() -> None:
 def test_impossible_numbers_are_ignored() -> None:
     pieces = [{"name": "Chair", "quantity": 10**20}, {"name": "Table", "quantity": 10**5000}]
     assert build_features(axes={"Pack": "9" * 21}).packs is None and build_features(components=pieces).pieces is None
-    made = build_features(
+    features = build_features(
         dimensions={"width": build_length(10**400, 1.0, "cm"), "depth": build_length(10**9, 10.0**7, "in")},
         weight={"hundredths_lb": 10**400, "given": {"value": 1, "unit": "kg"}},
     )
-    assert made.sides == made.figures == (None, None, None) and made.weight is None
+    assert features.sides == features.figures == (None, None, None) and features.weight is None
     assert not build_features({"title": "Rail " + "9" * 400 + " cm"}).sizes
 
 
 def test_a_long_title_does_not_displace_its_axes() -> None:
     title = " ".join(f"{one}{other}rk" for one in "bdfghklmnp" for other in "aeiouy" * 3)
-    made = build_features({"title": title}, axes={"Size": "180 x 90 cm", "Legs": "tapered"})
+    features = build_features({"title": title}, axes={"Size": "180 x 90 cm", "Legs": "tapered"})
     assert (
-        "tapered" in made.words and made.sizes == ((180.0, 90.0),) and made.title == f"{title} - 180 x 90 cm - tapered"
+        "tapered" in features.words
+        and features.sizes == ((180.0, 90.0),)
+        and features.title == f"{title} - 180 x 90 cm - tapered"
     )
     many = build_features({"title": title}, axes={f"Size {at}": f"{title}{at} " * 9 for at in range(50)})
     assert len(many.words) <= 128

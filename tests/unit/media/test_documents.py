@@ -36,8 +36,8 @@ def test_stored_images_are_listed_with_their_media() -> None:
 
 
 def test_numbers_keep_their_bytes() -> None:
-    made = create_product()
+    product = create_product()
     given = {"hundredths_in": 1, "given": {"value": 0, "unit": "cm"}}
-    made.variants[0].data["dimensions"] = {"width": given}
-    body = WIRE.render_product(made, {}).replace(b'"value":0,', b'"value":10.500000000000000000000001,')
+    product.variants[0].data["dimensions"] = {"width": given}
+    body = WIRE.render_product(product, {}).replace(b'"value":0,', b'"value":10.500000000000000000000001,')
     assert b'"value":10.500000000000000000000001,' in WIRE.set_images(body, {A: "img_1"})

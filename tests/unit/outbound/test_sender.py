@@ -55,19 +55,19 @@ class ScriptedReceiver:
 @pytest_asyncio.fixture
 async def receiver() -> AsyncIterator[ScriptedReceiver]:
     """Run a receiver."""
-    made = ScriptedReceiver()
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
-    yield made
+    scripted = ScriptedReceiver()
+    server = await asyncio.start_server(scripted.serve, "127.0.0.1", 0)
+    scripted.port = server.sockets[0].getsockname()[1]
+    yield scripted
     server.close()
 
 
 @pytest_asyncio.fixture
 async def sender(receiver: ScriptedReceiver) -> AsyncIterator[HttpSender]:
     """Create a sender whose operator allows the receiver."""
-    made = HttpSender(allowed_hosts=frozenset({f"127.0.0.1:{receiver.port}"}))
-    yield made
-    await made.close()
+    http_sender = HttpSender(allowed_hosts=frozenset({f"127.0.0.1:{receiver.port}"}))
+    yield http_sender
+    await http_sender.close()
 
 
 async def send_post(sender: HttpSender, url: str, *, livemode: bool = False, seconds: float = 5.0) -> PostResult:

@@ -76,15 +76,15 @@ class ScriptedSite:
 @pytest_asyncio.fixture
 async def site() -> AsyncIterator[ScriptedSite]:
     """Run a site."""
-    made = ScriptedSite()
+    scripted = ScriptedSite()
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", made.respond)
+    app.router.add_route("*", "/{path:.*}", scripted.respond)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     tcp_site = web.TCPSite(runner, HOST, 0)
     await tcp_site.start()
-    made.port = runner.addresses[0][1]
-    yield made
+    scripted.port = runner.addresses[0][1]
+    yield scripted
     await runner.cleanup()
 
 

@@ -7,7 +7,7 @@ from domain.sso.model import parse_email_domain
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("ceo@fußball.example", "ceo@fussball.example"),
         ("stra\u00dfe@fjord.example", "strasse@fjord.example"),

@@ -175,10 +175,17 @@ def test_malformed_responses_are_refused(answer: str) -> None:
 
 def test_a_valid_device_is_accepted() -> None:
     device = SoftAuthenticator(ORIGIN)
-    made = CEREMONIES.verify_registration(
+    registration = CEREMONIES.verify_registration(
         device.create(CEREMONIES.build_registration_options(USER, (), CHALLENGE)), CHALLENGE
     )
     passkey = Passkey(
-        "pky_1", USER.id, made.credential_id, made.public_key, made.sign_count, "Key", made.backed_up, NOW
+        "pky_1",
+        USER.id,
+        registration.credential_id,
+        registration.public_key,
+        registration.sign_count,
+        "Key",
+        registration.backed_up,
+        NOW,
     )
     assert CEREMONIES.verify_signature(device.get(CEREMONIES.build_sign_in_options(CHALLENGE)), CHALLENGE, passkey) == 1

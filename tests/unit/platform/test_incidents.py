@@ -24,15 +24,15 @@ def test_a_single_failure_opens_no_incident(states: str) -> None:
 
 @pytest.mark.parametrize(("states", "state"), [("ggg", "g"), ("gdg", "d"), ("oddd", "d")])
 def test_three_consecutive_failures_open_an_incident_at_the_first(states: str, state: str) -> None:
-    made = find_changed_incident("api", build_measurements(states), [])
-    assert made is not None and (made.state, made.opened_by) == (STATES[state], OpenedBy.MEASUREMENT)
-    assert made.opened_at == build_measurements(states)[-3].at and len(made.updates) == 1
+    incident = find_changed_incident("api", build_measurements(states), [])
+    assert incident is not None and (incident.state, incident.opened_by) == (STATES[state], OpenedBy.MEASUREMENT)
+    assert incident.opened_at == build_measurements(states)[-3].at and len(incident.updates) == 1
 
 
 def test_an_incident_worsens_and_ends() -> None:
-    made = find_changed_incident("api", build_measurements("ggg"), [])
-    assert find_changed_incident("api", build_measurements("ggg"), [made]) is None, "nothing new"
-    worse = find_changed_incident("api", build_measurements("ddd"), [made])
+    incident = find_changed_incident("api", build_measurements("ggg"), [])
+    assert find_changed_incident("api", build_measurements("ggg"), [incident]) is None, "nothing new"
+    worse = find_changed_incident("api", build_measurements("ddd"), [incident])
     assert worse is not None and worse.state == ComponentState.DOWN and len(worse.updates) == 2
     assert find_changed_incident("api", build_measurements("doo"), [worse]) is None
     over = find_changed_incident("api", build_measurements("ooo"), [worse])
@@ -46,16 +46,18 @@ def test_an_incident_worsens_and_ends() -> None:
 
 
 def test_an_operators_incident_is_ended_by_the_operator() -> None:
-    made = create_incident("api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT)
+    incident = create_incident(
+        "api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT
+    )
     assert (
-        find_changed_incident("api", build_measurements("ooo"), [made]) is None
-        and find_changed_incident("api", build_measurements("ddd"), [made]) is None
+        find_changed_incident("api", build_measurements("ooo"), [incident]) is None
+        and find_changed_incident("api", build_measurements("ddd"), [incident]) is None
     )
 
 
 def test_a_measured_incident_ends_during_an_operators_incident() -> None:
-    made = find_changed_incident("api", build_measurements("ggg"), [])
+    incident = find_changed_incident("api", build_measurements("ggg"), [])
     opened = create_incident("api", ComponentState.DOWN, "Moving house", "We move.", OpenedBy.OPERATOR, MOMENT, MOMENT)
-    assert made is not None
-    over = find_changed_incident("api", build_measurements("ooo"), [opened, made])
-    assert over is not None and (over.id, over.state) == (made.id, ComponentState.OPERATIONAL)
+    assert incident is not None
+    over = find_changed_incident("api", build_measurements("ooo"), [opened, incident])
+    assert over is not None and (over.id, over.state) == (incident.id, ComponentState.OPERATIONAL)

@@ -421,8 +421,8 @@ async def test_any_responses_of_a_site_have_a_report(answers: dict[str, tuple[st
         return
     rendered = REPORT.render(outcome.report, RenderContext(Tenant("org", True), datetime.now(UTC)))
     assert not list(_FITS.iter_errors(json.loads(json.dumps(rendered))))
-    kept = json.dumps([rendered, outcome.proposal], ensure_ascii=False)
-    assert "\0" not in kept and "\\u0000" not in kept and len(kept.encode()) < 64 * 1024
+    stored = json.dumps([rendered, outcome.proposal], ensure_ascii=False)
+    assert "\0" not in stored and "\\u0000" not in stored and len(stored.encode()) < 64 * 1024
     assert outcome.report.requests == len(web.requests) <= 25
 
 

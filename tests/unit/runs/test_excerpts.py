@@ -67,40 +67,40 @@ async def _create_reader(readers: PausingReaders, folder: Path) -> ExcerptReader
 
 async def test_the_cache_is_bounded_without_results(tmp_path: Path) -> None:
     readers = PausingReaders()
-    made, name = await _create_reader(readers, tmp_path), "s" * 8_000
+    reader, name = await _create_reader(readers, tmp_path), "s" * 8_000
 
     for line in range(2_000):
-        assert await made.read_excerpts("org_1", _create_run(), source(), [(f"{name}{line}", line)], 0, 1) == []
+        assert await reader.read_excerpts("org_1", _create_run(), source(), [(f"{name}{line}", line)], 0, 1) == []
 
     before = len(readers.requests)
-    await made.read_excerpts("org_1", _create_run(), source(), [(f"{name}1999", 1_999)], 0, 1)
+    await reader.read_excerpts("org_1", _create_run(), source(), [(f"{name}1999", 1_999)], 0, 1)
     assert len(readers.requests) == before  # the last excerpt is cached
-    await made.read_excerpts("org_1", _create_run(), source(), [(f"{name}0", 0)], 0, 1)
+    await reader.read_excerpts("org_1", _create_run(), source(), [(f"{name}0", 0)], 0, 1)
     assert len(readers.requests) == before + 1  # the first excerpt was evicted
-    assert made.cached_chars < MAX_CACHE_CHARS
+    assert reader.cached_chars < MAX_CACHE_CHARS
 
 
 async def test_the_cache_counts_headers_and_short_cells(tmp_path: Path) -> None:
     wide = FeedExcerpt(None, tuple("h" * 120 for _ in range(200)), ((1, ("",) * 200),))
-    made = await _create_reader(readers := PausingReaders([wide]), tmp_path)
+    reader = await _create_reader(readers := PausingReaders([wide]), tmp_path)
 
     for number in range(400):
-        await made.read_excerpts("org_1", _create_run(number), source(), [(None, 1)], 0, 1)
+        await reader.read_excerpts("org_1", _create_run(number), source(), [(None, 1)], 0, 1)
 
-    await made.read_excerpts("org_1", _create_run(0), source(), [(None, 1)], 0, 1)
-    assert len(readers.requests) == 401 and made.cached_chars < MAX_CACHE_CHARS
+    await reader.read_excerpts("org_1", _create_run(0), source(), [(None, 1)], 0, 1)
+    assert len(readers.requests) == 401 and reader.cached_chars < MAX_CACHE_CHARS
 
 
 async def test_an_organisation_with_many_requests_blocks_no_other(tmp_path: Path) -> None:
-    made = await _create_reader(readers := PausingReaders(), tmp_path)
+    reader = await _create_reader(readers := PausingReaders(), tmp_path)
     readers.released.clear()
     pending = [
-        asyncio.create_task(made.read_excerpts("org_1", _create_run(), source(), [(None, line)], 0, 1))
+        asyncio.create_task(reader.read_excerpts("org_1", _create_run(), source(), [(None, line)], 0, 1))
         for line in range(1, 50)
     ]
     await asyncio.sleep(0)
 
-    other = asyncio.create_task(made.read_excerpts("org_2", _create_run(2), source(), [(None, 7)], 0, 1))
+    other = asyncio.create_task(reader.read_excerpts("org_2", _create_run(2), source(), [(None, 7)], 0, 1))
     for _ in range(100):
         await asyncio.sleep(0.01)
     assert readers.requests == [[(None, 1)], [(None, 7)]]

@@ -30,13 +30,13 @@ def imported_keys(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_public_keys_of_every_type_are_imported() -> None:
-    made = [
+    private_keys = [
         ECKey.generate_key("P-256"),
         ECKey.generate_key("P-521"),
         OKPKey.generate_key("Ed25519"),
         RSAKey.generate_key(2048),
     ]
-    document = {"keys": [key.as_dict(private=False) for key in made]}
+    document = {"keys": [key.as_dict(private=False) for key in private_keys]}
     assert [key.key_type for key in import_public_keys(document)] == ["EC", "EC", "OKP", "RSA"]
 
 

@@ -39,8 +39,8 @@ async def test_deliveries_of_a_released_endpoint_are_dropped() -> None:
             sending.schedule(queue, item)
     queues[0].stop_serving()
     sending.drop_unserved()
-    left, kept = weakref.ref(queues.pop(0)), weakref.ref(queues.pop())
+    released, served = weakref.ref(queues.pop(0)), weakref.ref(queues.pop())
     del queue, item
     gc.collect()
-    assert left() is None
-    assert kept() is not None
+    assert released() is None
+    assert served() is not None

@@ -63,7 +63,7 @@ def end_attempt(queue: EndpointQueue, item: QueuedDelivery, verdict: AttemptVerd
 @pytest.mark.parametrize("seed", range(20))
 def test_events_of_a_subject_stay_in_order_and_none_is_lost(seed: int) -> None:
     """The organisation's log and the network log are checked separately."""
-    dice, made = random.Random(seed), create_queue()
+    dice, queue = random.Random(seed), create_queue()
     sent: dict[str, list[int]] = {}
     flying: list[QueuedDelivery] = []
     stored: set[tuple[bool, int]] = set()
@@ -75,8 +75,8 @@ def test_events_of_a_subject_stay_in_order_and_none_is_lost(seed: int) -> None:
             network = dice.random() < 0.4
             taken[network] += 1
             subject = f"ofr_{dice.randrange(12)}{'_of_others' if network else ''}"
-            add_event(made, create_event(taken[network], subject, network=network), float(step))
-        elif choice < 0.6 and (item := made.take_next()) is not None:
+            add_event(queue, create_event(taken[network], subject, network=network), float(step))
+        elif choice < 0.6 and (item := queue.take_next()) is not None:
             subject = item.delivery.subject
             assert all(other.delivery.subject != subject for other in flying)
             if not sent.get(subject) or sent[subject][-1] != item.delivery.position:
@@ -85,25 +85,25 @@ def test_events_of_a_subject_stay_in_order_and_none_is_lost(seed: int) -> None:
         elif choice < 0.85 and flying:
             item = flying.pop(dice.randrange(len(flying)))
             done = dice.random() < 0.7
-            following = end_attempt(made, item, SUCCEEDED if done else LATER)
+            following = end_attempt(queue, item, SUCCEEDED if done else LATER)
             if done:
                 finished.add((item.delivery.network, item.delivery.position))
-            made.make_ready(following or item)
+            queue.make_ready(following or item)
         else:
-            changed = made.take_unrecorded(dice.choice((float(step), float(step) - 50)))
-            made.mark_recorded(changed)
+            changed = queue.take_unrecorded(dice.choice((float(step), float(step) - 50)))
+            queue.mark_recorded(changed)
             stored |= {(one.network, position) for _, one in changed for position in one.positions}
         for network, last in taken.items():
             checkpoint, delivered = (
-                _get_position(made.checkpoint, network),
-                _get_position(made.delivered_up_to, network),
+                _get_position(queue.checkpoint, network),
+                _get_position(queue.delivered_up_to, network),
             )
             assert {(network, position) for position in range(1, checkpoint + 1)} <= stored
             undelivered = {position for position in range(1, last + 1) if (network, position) not in finished}
             assert delivered == (min(undelivered) - 1 if undelivered else last)
-            assert _get_position(made.read_up_to, network) == last
+            assert _get_position(queue.read_up_to, network) == last
     assert all(positions == sorted(positions) for positions in sent.values())
-    assert min(taken.values()) > 50 and all(_get_position(made.checkpoint, network) for network in taken)
+    assert min(taken.values()) > 50 and all(_get_position(queue.checkpoint, network) for network in taken)
 
 
 def _get_position(position: FeedPosition, network: bool) -> int:
@@ -111,122 +111,122 @@ def _get_position(position: FeedPosition, network: bool) -> int:
 
 
 def test_a_window_combines_events() -> None:
-    made = create_queue(coalesce_seconds=10)
-    first = add_event(made, create_event(1, "ofr_1"), 0.0)
-    assert made.take_next() is None
+    queue = create_queue(coalesce_seconds=10)
+    first = add_event(queue, create_event(1, "ofr_1"), 0.0)
+    assert queue.take_next() is None
     assert (
-        add_event(made, create_event(2, "ofr_1"), 3.0) is first
+        add_event(queue, create_event(2, "ofr_1"), 3.0) is first
         and first.delivery.positions == (1, 2)
         and first.due_at == 10.0
     )
-    assert add_event(made, create_event(3, "ofr_1", "product.merged"), 4.0) is not first
-    made.make_ready(first)
-    assert made.take_next() is first
-    assert add_event(made, create_event(4, "ofr_1"), 5.0) is not first
+    assert add_event(queue, create_event(3, "ofr_1", "product.merged"), 4.0) is not first
+    queue.make_ready(first)
+    assert queue.take_next() is first
+    assert add_event(queue, create_event(4, "ofr_1"), 5.0) is not first
 
 
 def test_no_event_joins_a_delivery_that_is_being_sent() -> None:
     """Its body is final: an event that joined it would count as delivered and never arrive."""
-    made = create_queue(coalesce_seconds=10)
-    item = add_event(made, create_event(1, "ofr_1"), 0.0)
-    made.make_ready(item)
-    assert made.take_next() is item
-    made.start_attempt(item, b"of event 1")
-    made.postpone_attempt(item, 11.0)
-    later = add_event(made, create_event(2, "ofr_1"), 0.5)
+    queue = create_queue(coalesce_seconds=10)
+    item = add_event(queue, create_event(1, "ofr_1"), 0.0)
+    queue.make_ready(item)
+    assert queue.take_next() is item
+    queue.start_attempt(item, b"of event 1")
+    queue.postpone_attempt(item, 11.0)
+    later = add_event(queue, create_event(2, "ofr_1"), 0.5)
     assert later is not item and item.delivery.positions == (1,) and item.delivery.body == b"of event 1"
-    made.mark_recorded(made.take_unrecorded(1.0))
-    assert add_event(made, create_event(3, "ofr_1"), 1.5) is later
+    queue.mark_recorded(queue.take_unrecorded(1.0))
+    assert add_event(queue, create_event(3, "ofr_1"), 1.5) is later
 
 
 def test_a_delivery_that_changes_while_it_is_recorded_is_recorded_again() -> None:
-    made = create_queue(coalesce_seconds=10)
-    item = add_event(made, create_event(1, "ofr_1"), 0.0)
-    changed = made.take_unrecorded(1.0)
-    add_event(made, create_event(2, "ofr_1"), 0.5)
-    made.mark_recorded(changed)
-    assert made.checkpoint.own.position == 1 and not item.is_recorded
-    again = made.take_unrecorded(2.0)
-    made.mark_recorded(again)
-    assert [one for one, _ in again] == [item] and made.checkpoint.own.position == 2
+    queue = create_queue(coalesce_seconds=10)
+    item = add_event(queue, create_event(1, "ofr_1"), 0.0)
+    changed = queue.take_unrecorded(1.0)
+    add_event(queue, create_event(2, "ofr_1"), 0.5)
+    queue.mark_recorded(changed)
+    assert queue.checkpoint.own.position == 1 and not item.is_recorded
+    again = queue.take_unrecorded(2.0)
+    queue.mark_recorded(again)
+    assert [one for one, _ in again] == [item] and queue.checkpoint.own.position == 2
 
 
 def test_a_failing_endpoint_gets_fewer_requests() -> None:
-    made = create_queue()
+    queue = create_queue()
     for position in range(1, 100):
-        add_event(made, create_event(position, f"ofr_{position}"))
-    flying = [made.take_next() for _ in range(MAX_CONCURRENT + 1)]
+        add_event(queue, create_event(position, f"ofr_{position}"))
+    flying = [queue.take_next() for _ in range(MAX_CONCURRENT + 1)]
     assert flying[-1] is None and all(flying[:-1])
     for number, item in enumerate(flying[:-1]):
         assert item is not None
-        end_attempt(made, item, SUCCEEDED if number < MAX_CONCURRENT - FAILING_THRESHOLD else FAILED)
-    assert sum(made.take_next() is not None for _ in range(MAX_CONCURRENT)) == MAX_CONCURRENT_FAILING
+        end_attempt(queue, item, SUCCEEDED if number < MAX_CONCURRENT - FAILING_THRESHOLD else FAILED)
+    assert sum(queue.take_next() is not None for _ in range(MAX_CONCURRENT)) == MAX_CONCURRENT_FAILING
 
 
 def test_a_replayed_delivery_precedes_waiting_ones_and_follows_those_in_flight() -> None:
-    made = create_queue()
-    add_event(made, create_event(5, "ofr_1"))
-    add_event(made, create_event(6, "ofr_1"))
-    flying = made.take_next()
+    queue = create_queue()
+    add_event(queue, create_event(5, "ofr_1"))
+    add_event(queue, create_event(6, "ofr_1"))
+    flying = queue.take_next()
     assert flying is not None
-    again = made.add_stored(builders.delivery("whe_1", subject="ofr_1", positions=(3,), attempts_made=1), 0.0, 0.0)
-    assert again is not None and made.add_stored(again.delivery, 0.0, 0.0) is None
-    assert end_attempt(made, flying, SUCCEEDED) is again
+    again = queue.add_stored(builders.delivery("whe_1", subject="ofr_1", positions=(3,), attempts_made=1), 0.0, 0.0)
+    assert again is not None and queue.add_stored(again.delivery, 0.0, 0.0) is None
+    assert end_attempt(queue, flying, SUCCEEDED) is again
 
 
 def test_finished_deliveries_are_remembered_only_while_the_store_is_queried() -> None:
-    made = create_queue()
-    first, second = add_event(made, create_event(1, "ofr_1")), add_event(made, create_event(2, "ofr_2"))
-    assert made.take_next() is first
-    end_attempt(made, first, SUCCEEDED)
-    assert made._finished_ids is None
-    with made.track_finished():
-        assert made.take_next() is second
-        end_attempt(made, second, SUCCEEDED)
-        assert made.add_stored(second.delivery, 0.0, 0.0) is None
-    assert made._finished_ids is None
-    assert made.add_stored(second.delivery, 0.0, 0.0) is not None
+    queue = create_queue()
+    first, second = add_event(queue, create_event(1, "ofr_1")), add_event(queue, create_event(2, "ofr_2"))
+    assert queue.take_next() is first
+    end_attempt(queue, first, SUCCEEDED)
+    assert queue._finished_ids is None
+    with queue.track_finished():
+        assert queue.take_next() is second
+        end_attempt(queue, second, SUCCEEDED)
+        assert queue.add_stored(second.delivery, 0.0, 0.0) is None
+    assert queue._finished_ids is None
+    assert queue.add_stored(second.delivery, 0.0, 0.0) is not None
 
 
 def test_a_delivery_that_is_ready_twice_is_sent_once() -> None:
-    made = create_queue()
-    item = add_event(made, create_event(1, "ofr_1"))
-    made.make_ready(item)
-    assert made.take_next() is item
-    made.postpone_attempt(item, 1.0)
-    assert made.take_next() is None, "the next attempt has a due time"
-    made.make_ready(item)
-    assert made.take_next() is item
+    queue = create_queue()
+    item = add_event(queue, create_event(1, "ofr_1"))
+    queue.make_ready(item)
+    assert queue.take_next() is item
+    queue.postpone_attempt(item, 1.0)
+    assert queue.take_next() is None, "the next attempt has a due time"
+    queue.make_ready(item)
+    assert queue.take_next() is item
 
 
 def test_a_delivery_that_is_sent_while_it_is_recorded_is_recorded_completely() -> None:
-    made = create_queue()
-    item = add_event(made, create_event(1, "ofr_1"))
-    before = made.take_unrecorded(1.0)
-    assert made.take_next() is item
-    made.start_attempt(item, b"body")
-    end_attempt(made, item, LATER)
-    made.mark_recorded(before)
-    [(_, first)] = after = made.take_unrecorded(1.0)
+    queue = create_queue()
+    item = add_event(queue, create_event(1, "ofr_1"))
+    before = queue.take_unrecorded(1.0)
+    assert queue.take_next() is item
+    queue.start_attempt(item, b"body")
+    end_attempt(queue, item, LATER)
+    queue.mark_recorded(before)
+    [(_, first)] = after = queue.take_unrecorded(1.0)
     assert (first.body, len(first.attempts)) == (b"body", 1)
-    made.make_ready(item)
-    assert made.take_next() is item
-    made.start_attempt(item, b"body")
-    end_attempt(made, item, SUCCEEDED)
-    made.mark_recorded(after)
-    [(_, second)] = made.take_unrecorded(1.0)
+    queue.make_ready(item)
+    assert queue.take_next() is item
+    queue.start_attempt(item, b"body")
+    end_attempt(queue, item, SUCCEEDED)
+    queue.mark_recorded(after)
+    [(_, second)] = queue.take_unrecorded(1.0)
     assert (len(second.attempts), second.attempts_made) == (1, 2), "the first delivery is stored"
 
 
 def test_an_endpoint_counts_as_disabled_unless_disabling_it_fails() -> None:
-    made = create_queue()
-    with pytest.raises(RuntimeError), made.treat_as_disabled():
-        assert made.subscriber.endpoint.status == "disabled"
+    queue = create_queue()
+    with pytest.raises(RuntimeError), queue.treat_as_disabled():
+        assert queue.subscriber.endpoint.status == "disabled"
         raise RuntimeError
-    assert made.subscriber.endpoint.status == "enabled"
-    with made.treat_as_disabled():
+    assert queue.subscriber.endpoint.status == "enabled"
+    with queue.treat_as_disabled():
         pass
-    assert made.subscriber.endpoint.status == "disabled"
+    assert queue.subscriber.endpoint.status == "disabled"
 
 
 def test_a_queue_and_its_items_are_changed_by_its_module_only() -> None:
