@@ -20,7 +20,7 @@ NICENESS = 5
 """Niceness of the hashing thread (nice(2), on Linux per thread), so that threads that serve requests have priority."""
 MAX_WAIT_SECONDS = 5.0
 """Maximum seconds that a call waits for the hashing thread; a call that waited longer raises Overloaded."""
-_DUMMY = "the password of nobody"
+_DUMMY = "dummy password"
 """Password whose hash is verified for unknown accounts."""
 
 
